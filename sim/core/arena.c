@@ -1,0 +1,121 @@
+/* arena.c - see arena.h. The only caller of malloc and free in the core. */
+#include "core/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MIN_BLOCK = 64 * 1024 };
+
+struct mq_arena_block {
+	struct mq_arena_block *older;
+	size_t size;
+	_Alignas(16) unsigned char data[];
+};
+
+static void grow(struct mq_arena *arena, size_t need)
+{
+	size_t size = MIN_BLOCK;
+
+	if (arena->block && arena->block->size > size / 2)
+		size = arena->block->size * 2;
+	if (size > (size_t)64 << 20)
+		size = (size_t)64 << 20;
+	if (size < need)
+		size = need;
+	struct mq_arena_block *block = malloc(sizeof(*block) + size);
+	if (!block) {
+		fprintf(stderr, "maquette: out of memory: %zu bytes asked for\n", size);
+		exit(MQ_EBUG);
+	}
+	block->older = arena->block;
+	block->size = size;
+	arena->block = block;
+	arena->used = 0;
+}
+
+void *mq_arena_alloc(struct mq_arena *arena, size_t size)
+{
+	mq_assert(size < (size_t)1 << 46);
+	size = (size + 15) & ~(size_t)15;
+	if (!arena->block || arena->block->size - arena->used < size)
+		grow(arena, size);
+	void *memory = arena->block->data + arena->used;
+	arena->used += size;
+	return memset(memory, 0, size);
+}
+
+void mq_arena_fini(struct mq_arena *arena)
+{
+	mq_arena_rewind(arena, (struct mq_arena_mark){ NULL, 0 });
+	while (arena->block) {
+		struct mq_arena_block *older = arena->block->older;
+		free(arena->block);
+		arena->block = older;
+	}
+	arena->used = 0;
+}
+
+struct mq_arena_mark mq_arena_mark(const struct mq_arena *arena)
+{
+	return (struct mq_arena_mark){ arena->block, arena->used };
+}
+
+void mq_arena_rewind(struct mq_arena *arena, struct mq_arena_mark mark)
+{
+	/* The newest block is the largest: where everything is given back, keep that one. */
+	if (!mark.block && arena->block) {
+		struct mq_arena_block *old = arena->block->older;
+		while (old) {
+			struct mq_arena_block *older = old->older;
+			free(old);
+			old = older;
+		}
+		arena->block->older = NULL;
+		arena->used = 0;
+		return;
+	}
+	while (arena->block != mark.block) {
+		struct mq_arena_block *older = arena->block->older;
+		free(arena->block);
+		arena->block = older;
+	}
+	arena->used = mark.used;
+}
+
+char *mq_arena_strdup(struct mq_arena *arena, const char *text)
+{
+	size_t size = strlen(text) + 1;
+
+	return memcpy(mq_arena_alloc(arena, size), text, size);
+}
+
+char *mq_arena_printf(struct mq_arena *arena, const char *format, ...)
+{
+	va_list ap, again;
+
+	va_start(ap, format);
+	va_copy(again, ap);
+	int size = vsnprintf(NULL, 0, format, ap);
+	va_end(ap);
+	mq_assert(size >= 0);
+	char *text = mq_arena_alloc(arena, (size_t)size + 1);
+	vsnprintf(text, (size_t)size + 1, format, again);
+	va_end(again);
+	return text;
+}
+
+void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count, size_t need,
+		    uint32_t *capacity)
+{
+	size_t size = *capacity ? *capacity : 16;
+
+	while (size < need)
+		size *= 2;
+	mq_assert(size <= UINT32_MAX);
+	void *bigger = mq_arena_alloc(arena, size * element);
+	if (count)
+		memcpy(bigger, array, count * element);
+	*capacity = (uint32_t)size;
+	return bigger;
+}

@@ -1,0 +1,57 @@
+/*
+ * arena.h - memory with three lifetimes: a loaded object, a search run, one evaluation.
+ *
+ * An arena hands out zeroed memory and frees it all at once, or back to a mark. Only arena.c calls
+ * malloc; when memory is exhausted it says so and exits (70), so callers need no check.
+ */
+#ifndef MQ_CORE_ARENA_H
+#define MQ_CORE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/err.h"
+
+struct mq_arena_block;
+
+struct mq_arena {
+	struct mq_arena_block *block; /* owned: newest block, linked to the older ones */
+	size_t used;                  /* bytes used in the newest block */
+};
+
+struct mq_arena_mark {
+	struct mq_arena_block *block;
+	size_t used;
+};
+
+#define MQ_ARENA_INIT { NULL, 0 }
+
+/* Zeroed, aligned to 16 bytes; size 0 gives a valid pointer. Never NULL. */
+MQ_API void *mq_arena_alloc(struct mq_arena *arena, size_t size);
+/* Frees everything; the arena can be used again. */
+MQ_API void mq_arena_fini(struct mq_arena *arena);
+MQ_API struct mq_arena_mark mq_arena_mark(const struct mq_arena *arena);
+/* Frees what was allocated since the mark (blocks are kept for reuse where cheap). */
+MQ_API void mq_arena_rewind(struct mq_arena *arena, struct mq_arena_mark mark);
+
+MQ_API char *mq_arena_strdup(struct mq_arena *arena, const char *text);
+MQ_API char *mq_arena_printf(struct mq_arena *arena, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* n zeroed elements of a type. */
+#define mq_arena_array(arena, n, type) ((type *)mq_arena_alloc((arena), (size_t)(n) * sizeof(type)))
+
+/* Grow an array that lives in an arena: room for `need` elements, old ones copied, doubled in size.
+ * `capacity` is updated. The old storage stays in the arena until it is freed. */
+MQ_API void *mq_arena_grow(struct mq_arena *arena, void *array, size_t element, size_t count,
+			   size_t need, uint32_t *capacity);
+#define MQ_PUSH(arena, array, count, capacity, value)                                            \
+	do {                                                                                     \
+		if ((count) >= (capacity))                                                       \
+			(array) = mq_arena_grow((arena), (array), sizeof(*(array)), (count),     \
+						(size_t)(count) + 1, &(capacity));               \
+		(array)[(count)++] = (value);                                                    \
+	} while (0)
+
+#endif

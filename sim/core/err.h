@@ -1,0 +1,58 @@
+/*
+ * err.h - how a function says that it could not answer.
+ *
+ * Three things are kept apart: an *error* (could not answer: a status and a message), a *verdict*
+ * (this plan does not fit: data, see result.h, never an error) and a *bug* (mq_assert, kept in
+ * release builds). Nothing below sim/cmd prints or exits; commands turn a status into the exit code.
+ */
+#ifndef MQ_CORE_ERR_H
+#define MQ_CORE_ERR_H
+
+#include <stdarg.h>
+
+/* Functions that engines and other plug-ins may call. */
+#define MQ_API __attribute__((visibility("default")))
+
+/* The values up to MQ_EBUG are the program's exit codes. */
+enum mq_status {
+	MQ_OK = 0,
+	MQ_ENOPLAN = 1,   /* the question was understood, but no plan is feasible */
+	MQ_EINPUT = 2,    /* bad usage or input: file, line, value, remedy */
+	MQ_ENODEV = 3,    /* a device or a library is missing */
+	MQ_ETIME = 4,     /* time-out, or a rank died */
+	MQ_ETHRESHOLD = 5,/* the error found is above the one allowed */
+	MQ_EBUG = 70,     /* a broken invariant of our own */
+	MQ_DONE = 100     /* not an error: nothing more to give (propose, readers) */
+};
+
+struct mq_err {
+	enum mq_status status;
+	char text[512]; /* one line, no newline; NUL-terminated, cut if longer */
+};
+
+#define MQ_ERR_INIT { MQ_OK, "" }
+#define MQ_MUST_CHECK __attribute__((warn_unused_result))
+
+/* Store a formatted message and return `status`: `return mq_fail(err, MQ_EINPUT, "...", ...)`.
+ * `err` may be NULL: the message is then lost, the status is not. */
+MQ_API enum mq_status mq_fail(struct mq_err *err, enum mq_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Put "context: " before the message and return the status already stored. */
+MQ_API enum mq_status mq_wrap(struct mq_err *err, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* A bug: prints the condition and its place, exits with MQ_EBUG. Never used on input. */
+#define mq_assert(condition) \
+	((condition) ? (void)0 : mq_bug(#condition, __FILE__, __LINE__))
+MQ_API void mq_bug(const char *condition, const char *file, int line) __attribute__((noreturn));
+
+/* `return` early if a call fails. */
+#define MQ_TRY(call)                                 \
+	do {                                         \
+		enum mq_status try_status_ = (call); \
+		if (try_status_ != MQ_OK)            \
+			return try_status_;          \
+	} while (0)
+
+#endif
