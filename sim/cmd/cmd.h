@@ -1,0 +1,18 @@
+/*
+ * cmd.h - a sub-command: one file sim/cmd/NAME.c exports mq_command_NAME and is found by it.
+ */
+#ifndef MQ_CMD_CMD_H
+#define MQ_CMD_CMD_H
+
+#include "core/err.h"
+
+struct mq_command {
+	const char *name;
+	const char *summary; /* one line for --help and the man page */
+	/* argv[0] is the command's own name. Returns the status; main prints the message and exits. */
+	enum mq_status (*run)(int argc, char **argv, struct mq_err *err);
+};
+
+extern const struct mq_command *const mq_commands[]; /* NULL-terminated, sorted by name */
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * calib.h - how fast hardware really is: parameters per device type and per link class.
+ *
+ * Read from platforms/calib/NAME.json (one file per device type, one per link class), each value with
+ * its unit, source and, where fitted, confidence interval. Every parameter has a physical meaning; none
+ * belongs to a data file or to a model.
+ *
+ * Files: {"kind": "device"|"link", "name": ..., "source": ..., "values": {"gemm_eff": {"value": .9,
+ * "unit": "1", "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value.
+ * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
+ */
+#ifndef MQ_CORE_CALIB_H
+#define MQ_CORE_CALIB_H
+
+#include "core/arena.h"
+#include "core/cluster.h"
+#include "core/model.h"
+#include "core/types.h"
+
+struct mq_device_calib {
+	const char *name;            /* device type */
+	const char *source;
+	enum mq_device_kind kind;
+	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
+	double mem_bw_Bps;           /* nominal memory bandwidth */
+	double memory_B;             /* nominal capacity */
+	double sm_count;             /* streaming multiprocessors, or cores */
+	double compute_capability;   /* 70, 80, 90, 100 ...; 0 for a CPU */
+	/* GEMM: t = max(waves * 2 tm tn (k/sk + kt) sm / (peak eff / (1 + a0/ai)), bytes/(bw share)) + t0 */
+	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_t0_s;
+	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
+	double bmm_misaligned;       /* the same for batched GEMMs of unfused attention */
+	double conv_eff;             /* share of peak that convolutions reach at large sizes */
+	double attention_eff;        /* fused attention forward: share of peak */
+	double attention_bwd;        /* backward efficiency relative to forward */
+	double elementwise_bw_share; /* share of memory bandwidth */
+	double elementwise_traffic;  /* bytes moved / fused minimum: belongs to the software stack */
+	double launch_s;             /* device time per kernel when the queue is full */
+	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
+	double overlap_compute;      /* seconds of compute lost per second of overlapped collective */
+	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
+	double reserve_B;            /* context, libraries, framework */
+	double fragmentation;        /* factor >= 1 on dynamic memory */
+	double copy_bw_Bps;          /* pinned host <-> device, one direction */
+	bool serial_comm;            /* communication and compute cannot overlap (CPU cores) */
+	double price_per_h, power_W; /* $, W; NaN = not known */
+};
+
+/* Communication software over one class of link ("nvlink", "pcie", "ib", "roce", "eth", "host"). */
+struct mq_link_calib {
+	const char *name;
+	const char *source;
+	double bw_share;             /* of nominal bandwidth that a large transfer gets */
+	double latency_scale;        /* factor on the library's own step latencies (1 = InfiniBand, NVLink) */
+	double launch_s;             /* host offset per collective call */
+	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
+	double fill;                 /* medium-size pipeline fill: see collective.h */
+};
+
+struct mq_calib {
+	struct mq_arena *arena;      /* borrowed */
+	uint32_t n_devices, n_links;
+	struct mq_device_calib *device; /* [n_devices] */
+	struct mq_link_calib *link;     /* [n_links] */
+	uint32_t device_room, link_room;
+};
+
+/* Field tables: name, unit, offset, default, meaning. Used by reader, writer, docs and the fit. */
+struct mq_calib_field {
+	const char *name, *unit;
+	size_t offset;
+	double initial;   /* default; NaN = must be given */
+	double min, max;
+	const char *help;
+};
+MQ_API const struct mq_calib_field *mq_calib_device_fields(void); /* ended by name NULL */
+MQ_API const struct mq_calib_field *mq_calib_link_fields(void);
+
+/* An empty set; defaults of a device type without file need at least peak and bandwidth. */
+MQ_API struct mq_calib *mq_calib_new(struct mq_arena *arena);
+/* Add or replace the entries of one JSON file (one object, or {"entries": [...]}). */
+MQ_API enum mq_status mq_calib_load(struct mq_calib *calib, const char *path,
+				    struct mq_err *err) MQ_MUST_CHECK;
+/* Every *.json of a folder, in name order. */
+MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir,
+					struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
+					   struct mq_err *err) MQ_MUST_CHECK;
+MQ_API const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type);
+MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name);
+/* A device entry with neutral values (efficiency 1, no overhead) and the given speeds: for tests and
+ * for abstract devices. */
+MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
+						  double peak_flops, double mem_bw_Bps, double memory_B);
+/* Point every device of the cluster at its calibration and fill absent memory, price, power.
+ * MQ_EINPUT: a type without calibration (message lists the known ones). */
+MQ_API enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cluster,
+				    struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * cost.h - how long one kernel takes on one device type (roofline with shape effects).
+ *
+ * Cost of a kernel: launch + max(flop / (peak * efficiency(shape)), bytes / (bandwidth * share)), with
+ * the formulas of calib.h. Each formula is derived next to its code. No contention, no queueing: those
+ * belong to the executors.
+ */
+#ifndef MQ_CORE_COST_H
+#define MQ_CORE_COST_H
+
+#include "core/calib.h"
+#include "core/model.h"
+#include "core/schedule.h"
+
+/* Device time of one kernel, seconds, >= 0; kernels of kind TIMED last their time_s. +inf where the
+ * device cannot run it (dtype without peak). */
+MQ_API double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kernel *kernel);
+
+/* One GEMM count x [m x k][k x n], seconds. */
+MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m,
+			   double n, double k, double count);
+
+/* All kernels of a compute task queued back to back: max(sum of device times, sum of host launches),
+ * the host running ahead of the device (a small model is bound by the host). */
+MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work);
+
+/* Host <-> device copy of `bytes`, seconds. */
+MQ_API double mq_cost_copy(const struct mq_device_calib *device, double bytes);
+
+#endif

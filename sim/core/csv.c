@@ -1,0 +1,200 @@
+/* csv.c - see csv.h. */
+#include "core/csv.h"
+
+#include <csv.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/opt.h"
+
+struct reader {
+	struct mq_arena *arena;
+	struct mq_csv *csv;
+	uint32_t header_room, cell_room, line_room;
+	uint32_t n_cells, column, line, row_line;
+	uint32_t long_line; /* the first row that has more cells than the header, or 0 */
+	bool in_header;
+};
+
+static void take_cell(void *text, size_t size, void *data)
+{
+	struct reader *r = data;
+	char *copy = mq_arena_alloc(r->arena, size + 1);
+
+	if (size)
+		memcpy(copy, text, size);
+	if (r->in_header) {
+		MQ_PUSH(r->arena, r->csv->header, r->csv->n_columns, r->header_room, copy);
+	} else if (r->column < r->csv->n_columns) {
+		MQ_PUSH(r->arena, r->csv->cell, r->n_cells, r->cell_room, copy);
+	} else if (!r->long_line) {
+		r->long_line = r->line;
+	}
+	r->column++;
+}
+
+static void take_row(int end, void *data)
+{
+	struct reader *r = data;
+
+	(void)end;
+	if (!r->in_header) {
+		while (r->column++ < r->csv->n_columns)
+			MQ_PUSH(r->arena, r->csv->cell, r->n_cells, r->cell_room, "");
+		MQ_PUSH(r->arena, r->csv->line, r->csv->n_rows, r->line_room, r->row_line);
+	}
+	r->in_header = false;
+	r->column = 0;
+}
+
+static enum mq_status read_all(struct csv_parser *parser, FILE *file, struct reader *r,
+			       struct mq_err *err)
+{
+	char text[65536];
+	size_t n;
+
+	/* libcsv does not count lines: feed it one line at a time. */
+	while (fgets(text, sizeof(text), file)) {
+		n = strlen(text);
+		if (!r->column)
+			r->row_line = r->line + 1;
+		if (n && text[n - 1] == '\n')
+			r->line++;
+		if (csv_parse(parser, text, n, take_cell, take_row, r) != n)
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s", r->csv->path, r->line,
+				       csv_strerror(csv_error(parser)));
+	}
+	if (ferror(file))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %s", r->csv->path, strerror(errno));
+	if (csv_fini(parser, take_cell, take_row, r))
+		return mq_fail(err, MQ_EINPUT, "%s: a quoted cell is not closed", r->csv->path);
+	return MQ_OK;
+}
+
+enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
+			   struct mq_err *err)
+{
+	struct csv_parser parser;
+	struct reader r = { .arena = arena, .csv = csv, .in_header = true };
+
+	memset(csv, 0, sizeof(*csv));
+	csv->path = mq_arena_strdup(arena, path);
+	FILE *file = fopen(path, "r");
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the table: %s", path,
+			       strerror(errno));
+	if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL)) {
+		fclose(file);
+		return mq_fail(err, MQ_EBUG, "%s: cannot start the CSV reader", path);
+	}
+	enum mq_status status = read_all(&parser, file, &r, err);
+	csv_free(&parser);
+	fclose(file);
+	MQ_TRY(status);
+	if (!csv->n_columns)
+		return mq_fail(err, MQ_EINPUT, "%s: the table is empty; a header line is needed",
+			       path);
+	if (r.long_line)
+		return mq_fail(err, MQ_EINPUT, "%s:%u: more cells than the %u of the header", path,
+			       r.long_line, csv->n_columns);
+	return MQ_OK;
+}
+
+uint32_t mq_csv_column(const struct mq_csv *csv, const char *name)
+{
+	for (uint32_t i = 0; i < csv->n_columns; i++)
+		if (!strcmp(csv->header[i], name))
+			return i;
+	return UINT32_MAX;
+}
+
+const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column)
+{
+	if (column >= csv->n_columns || row >= csv->n_rows)
+		return "";
+	return csv->cell[(size_t)row * csv->n_columns + column];
+}
+
+bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,
+		double *value)
+{
+	const char *text = mq_csv_text(csv, row, column);
+
+	*value = missing;
+	return !*text || mq_parse_f64(text, value);
+}
+
+enum mq_status mq_csv_open(struct mq_csv_writer *w, const char *path, const char *mode,
+			   struct mq_err *err)
+{
+	w->path = path;
+	w->column = 0;
+	w->file = fopen(path, mode);
+	if (!w->file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	return MQ_OK;
+}
+
+static void separate(struct mq_csv_writer *w)
+{
+	if (w->column++)
+		fputc(',', w->file);
+}
+
+void mq_csv_put_text(struct mq_csv_writer *w, const char *text)
+{
+	separate(w);
+	if (!strpbrk(text, ",\"\n\r"))
+		fputs(text, w->file);
+	else
+		csv_fwrite(w->file, text, strlen(text));
+}
+
+void mq_csv_put_f64(struct mq_csv_writer *w, double value)
+{
+	separate(w);
+	if (!isnan(value))
+		fprintf(w->file, "%.9g", value);
+}
+
+void mq_csv_put_u64(struct mq_csv_writer *w, uint64_t value)
+{
+	separate(w);
+	fprintf(w->file, "%llu", (unsigned long long)value);
+}
+
+void mq_csv_put_empty(struct mq_csv_writer *w)
+{
+	separate(w);
+}
+
+enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err)
+{
+	fputc('\n', w->file);
+	w->column = 0;
+	if (fflush(w->file) || ferror(w->file))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
+			       w->path, strerror(errno));
+	return MQ_OK;
+}
+
+enum mq_status mq_csv_put_header(struct mq_csv_writer *w, const char *header, struct mq_err *err)
+{
+	fputs(header, w->file);
+	return mq_csv_end_row(w, err);
+}
+
+enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err)
+{
+	FILE *file = w->file;
+
+	w->file = NULL;
+	if (!file)
+		return MQ_OK;
+	bool bad = ferror(file) != 0;
+	if (fclose(file) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
+			       w->path, strerror(errno));
+	return MQ_OK;
+}

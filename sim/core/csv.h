@@ -1,0 +1,57 @@
+/*
+ * csv.h - tables: read with libcsv, written with numbers and headers unquoted and text quoted where
+ * CSV needs it. Columns are found by name, so files may have more columns than a reader uses.
+ */
+#ifndef MQ_CORE_CSV_H
+#define MQ_CORE_CSV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/arena.h"
+#include "core/err.h"
+
+struct mq_csv {
+	uint32_t n_rows, n_columns;  /* without the header */
+	const char **header;         /* [n_columns] */
+	const char **cell;           /* [n_rows * n_columns]; short rows are filled with "" */
+	uint32_t *line;              /* [n_rows] line number in the file, for messages */
+	const char *path;
+};
+
+/* Read a whole file. MQ_EINPUT: cannot be opened, broken quoting, no header, a row with more cells
+ * than the header. Everything lives in the arena. */
+MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
+				  struct mq_err *err) MQ_MUST_CHECK;
+/* Index of a column, or UINT32_MAX. */
+MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
+/* Cell text; "" where the column is absent (UINT32_MAX). */
+MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column);
+/* A number; `missing` where the cell is empty or absent; false where it is not a number. */
+MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,
+		       double *value);
+
+/* Writing one cell after another: mq_csv_put_* then mq_csv_end_row. Numbers are "%.9g"; NaN is an
+ * empty cell. Errors show at fclose, which belongs to writing: see mq_csv_close. */
+struct mq_csv_writer {
+	FILE *file;
+	const char *path; /* borrowed until close */
+	uint32_t column;
+};
+
+/* mode: "w" or "a". */
+MQ_API enum mq_status mq_csv_open(struct mq_csv_writer *w, const char *path, const char *mode,
+				  struct mq_err *err) MQ_MUST_CHECK;
+MQ_API void mq_csv_put_text(struct mq_csv_writer *w, const char *text);
+MQ_API void mq_csv_put_f64(struct mq_csv_writer *w, double value);
+MQ_API void mq_csv_put_u64(struct mq_csv_writer *w, uint64_t value);
+MQ_API void mq_csv_put_empty(struct mq_csv_writer *w);
+/* Ends the row and flushes it to the file, so that a killed run keeps it. */
+MQ_API enum mq_status mq_csv_end_row(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
+/* Writes a header given as "a,b,c". */
+MQ_API enum mq_status mq_csv_put_header(struct mq_csv_writer *w, const char *header,
+					struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_csv_close(struct mq_csv_writer *w, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

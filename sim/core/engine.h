@@ -1,0 +1,110 @@
+/*
+ * engine.h - what a search engine is: a plug-in that proposes plans and is told their scores.
+ *
+ * An engine is one file, strategies/NAME.c, that exports one const struct through MQ_ENGINE(NAME). The
+ * core owns the loop, the budget, the seeded RNG, the pool of simulations, the cache of duplicate
+ * plans, the CSV and the best-so-far; the engine owns only its state, which the core allocates, zeroes
+ * and fills from the option table. See strategies/README.md.
+ *
+ * Order of calls: start, then rounds of { propose x up to `batch`, observe for each in index order },
+ * stop. Nothing an engine sees depends on -j or on the clock.
+ */
+#ifndef MQ_CORE_ENGINE_H
+#define MQ_CORE_ENGINE_H
+
+#include "core/arena.h"
+#include "core/calib.h"
+#include "core/cluster.h"
+#include "core/collective.h"
+#include "core/cost.h"
+#include "core/model.h"
+#include "core/opt.h"
+#include "core/plan.h"
+#include "core/result.h"
+#include "core/rng.h"
+
+enum { MQ_ENGINE_ABI = 1 };
+
+/* Constraints a user gives with --fix and --max; 0 = free. */
+struct mq_limits {
+	uint32_t fix_dp, fix_tp, fix_pp, fix_cp, fix_ep, fix_mbs, fix_virtual;
+	uint32_t max_dp, max_tp, max_pp, max_devices;
+	int fix_pipeline, fix_recompute, fix_sync; /* enum values, -1 = free */
+};
+
+/* Questions an engine may ask about costs; filled by lower/ (or by `solve` from tables). All times in
+ * seconds, all without contention. Functions return false where the answer does not exist. */
+struct mq_costs {
+	void *context;
+	/* Forward (or backward) time of an op on a device under degrees, for `samples` samples. */
+	double (*op_time)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+			  const uint32_t split[MQ_N_DIMS], double samples);
+	/* Bytes one device must hold for the op: parameters, gradients, optimizer state
+	 * (static_B) and saved activations of one micro-batch share (activation_B). */
+	void (*op_memory)(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
+			  enum mq_sync sync, uint32_t dp, enum mq_recompute recompute,
+			  double *static_B, double *activation_B);
+	/* Time to move an edge's tensor between the layouts that two configs imply, forward pass;
+	 * the backward pass costs `backward_s`. */
+	bool (*reshard)(void *context, uint32_t edge, const struct mq_config *from,
+			const struct mq_config *to, double samples, double *forward_s,
+			double *backward_s);
+	bool (*collective)(void *context, const struct mq_coll_request *request, double *seconds);
+	bool (*transfer)(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds);
+	/* The analytic executor on a whole plan: step time and verdict. Counted and reported. */
+	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
+};
+
+/* The question put to an engine. Everything is borrowed for the run. */
+struct mq_problem {
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;
+	const struct mq_calib *calib;
+	const struct mq_train *train;
+	const struct mq_costs *costs;
+	const struct mq_limits *limits;
+	const struct mq_plan *start;  /* --start, or NULL */
+	const char *objective;        /* --objective ("step-time", "max-load", "latency", ...) */
+	struct mq_rng *rng;           /* this engine's own */
+	struct mq_arena *arena;       /* lifetime: the run */
+	uint64_t evals;               /* budget in evaluations; UINT64_MAX = none */
+	double seconds;               /* budget in seconds; +inf = none */
+	/* Poll in long loops: false = stop now. `done` in 0..1 feeds the progress bar (NaN = unknown). */
+	bool (*tick)(void *context, double done, const char *what);
+	void *tick_context;
+	/* Engine-level lines for the user ("max-load 17.79"); goes to standard output at the end. */
+	void (*say)(void *context, const char *line);
+};
+
+struct mq_engine {
+	uint32_t abi;                /* MQ_ENGINE_ABI */
+	uint32_t size;               /* sizeof(struct mq_engine) */
+	const char *name;            /* file name with '-' for '_' */
+	const char *summary;         /* one line */
+	const char *paper;           /* citation, or NULL */
+	const struct mq_opt *opts;   /* may be NULL */
+	size_t state_size;
+	uint32_t batch;              /* proposals before observing; 0 counts as 1 */
+	bool heuristic;              /* does not promise the optimum on tiny cases */
+	/* Optional: refuse (MQ_EINPUT, MQ_ENODEV) what it cannot do, allocate from problem->arena. */
+	enum mq_status (*start)(void *state, const struct mq_problem *problem, struct mq_err *err);
+	/* Required: fill `plan` (arena: one evaluation) or return MQ_DONE. */
+	enum mq_status (*propose)(void *state, const struct mq_problem *problem,
+				  struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err);
+	/* Optional: the score of a plan proposed earlier. */
+	void (*observe)(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+			const struct mq_result *result);
+	/* Optional: release what is not in an arena. */
+	void (*stop)(void *state, const struct mq_problem *problem);
+	/* Optional: `maquette solve FILE` - an own problem from explicit tables; prints through say.
+	 * `accepts` looks at the parsed file's top level. */
+	enum mq_status (*solve)(void *state, const char *path, const struct mq_problem *problem,
+				struct mq_err *err);
+	bool (*accepts)(const char *path);
+};
+
+/* Symbol law: strategies/my_engine.c exports mq_engine_my_engine, named "my-engine". */
+#define MQ_ENGINE(id) MQ_API const struct mq_engine mq_engine_##id
+#define MQ_ENGINE_HEAD(text) .abi = MQ_ENGINE_ABI, .size = sizeof(struct mq_engine), .name = text
+
+#endif

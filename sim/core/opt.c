@@ -1,0 +1,285 @@
+/* opt.c - see opt.h. */
+#include "core/opt.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_NAMES = 256, MAX_WORD = 63 };
+
+bool mq_parse_f64(const char *text, double *value)
+{
+	char *end;
+
+	if (!*text || *text == ' ')
+		return false;
+	errno = 0;
+	double v = strtod(text, &end);
+	if (*end || end == text || !isfinite(v) || (errno == ERANGE && fabs(v) > 1))
+		return false;
+	*value = v;
+	return true;
+}
+
+bool mq_parse_u64(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (*end || errno)
+		return false;
+	*value = v;
+	return true;
+}
+
+static uint32_t edit_distance(const char *a, const char *b)
+{
+	uint32_t row[MAX_WORD + 1];
+	size_t na = strlen(a), nb = strlen(b);
+
+	if (na > MAX_WORD || nb > MAX_WORD)
+		return UINT32_MAX;
+	for (size_t j = 0; j <= nb; j++)
+		row[j] = (uint32_t)j;
+	for (size_t i = 1; i <= na; i++) {
+		uint32_t diagonal = row[0];
+
+		row[0] = (uint32_t)i;
+		for (size_t j = 1; j <= nb; j++) {
+			uint32_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[nb];
+}
+
+const char *mq_nearest(const char *word, const char *const *names)
+{
+	const char *best = NULL;
+	uint32_t least = (uint32_t)strlen(word) / 2 + 1;
+
+	for (; *names; names++) {
+		uint32_t d = edit_distance(word, *names);
+
+		if (d < least) {
+			least = d;
+			best = *names;
+		}
+	}
+	return best;
+}
+
+static void *field(const struct mq_opt *o, void *target)
+{
+	return (char *)target + o->offset;
+}
+
+static const void *const_field(const struct mq_opt *o, const void *target)
+{
+	return (const char *)target + o->offset;
+}
+
+void mq_opt_defaults(const struct mq_opt *opts, void *target)
+{
+	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++)
+		switch (o->type) {
+		case MQ_OPT_U32:
+		case MQ_OPT_CHOICE:
+			*(uint32_t *)field(o, target) = (uint32_t)o->initial;
+			break;
+		case MQ_OPT_F64:
+			*(double *)field(o, target) = o->initial;
+			break;
+		case MQ_OPT_BOOL:
+			*(bool *)field(o, target) = o->initial != 0;
+			break;
+		case MQ_OPT_STR:
+			*(const char **)field(o, target) = o->text;
+			break;
+		case MQ_OPT_END:
+			break;
+		}
+}
+
+static const struct mq_opt *find(const struct mq_opt *opts, const char *key)
+{
+	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++)
+		if (!strcmp(o->name, key))
+			return o;
+	return NULL;
+}
+
+static enum mq_status unknown(const struct mq_opt *opts, const char *what, const char *key,
+			      struct mq_err *err)
+{
+	const char *names[MAX_NAMES];
+	char list[320] = "";
+	size_t n = 0, used = 0;
+
+	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END && n + 1 < MAX_NAMES; o++) {
+		names[n++] = o->name;
+		if (used + strlen(o->name) + 2 < sizeof(list))
+			used += (size_t)sprintf(list + used, "%s%s", used ? " " : "", o->name);
+	}
+	names[n] = NULL;
+	if (!n)
+		return mq_fail(err, MQ_EINPUT, "%s takes no options, '%s' was given", what, key);
+	const char *near = mq_nearest(key, names);
+	if (near)
+		return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; did you mean '%s'?", what,
+			       key, near);
+	return mq_fail(err, MQ_EINPUT, "%s has no option '%s'; it has: %s", what, key, list);
+}
+
+static enum mq_status set_number(const struct mq_opt *o, void *target, const char *what,
+				 const char *value, struct mq_err *err)
+{
+	double v;
+
+	if (!mq_parse_f64(value, &v))
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not a number; give one from %g to %g",
+			       what, o->name, value, o->min, o->max);
+	if (v < o->min || v > o->max)
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is out of range; give %g to %g", what,
+			       o->name, value, o->min, o->max);
+	if (o->type == MQ_OPT_F64) {
+		*(double *)field(o, target) = v;
+		return MQ_OK;
+	}
+	if (v != floor(v))
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s must be a whole number from %g to %g",
+			       what, o->name, value, o->min, o->max);
+	*(uint32_t *)field(o, target) = (uint32_t)v;
+	return MQ_OK;
+}
+
+static enum mq_status set_bool(const struct mq_opt *o, void *target, const char *what,
+			       const char *value, struct mq_err *err)
+{
+	static const char *const yes[] = { "1", "true", "yes", "on" };
+	static const char *const no[] = { "0", "false", "no", "off" };
+
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(value, yes[i]) || !strcmp(value, no[i])) {
+			*(bool *)field(o, target) = !strcmp(value, yes[i]);
+			return MQ_OK;
+		}
+	return mq_fail(err, MQ_EINPUT, "%s: %s=%s is neither true nor false", what, o->name, value);
+}
+
+static enum mq_status set_choice(const struct mq_opt *o, void *target, const char *what,
+				 const char *value, struct mq_err *err)
+{
+	size_t length = strlen(value);
+	uint32_t index = 0;
+
+	for (const char *c = o->text; c; index++) {
+		const char *bar = strchr(c, '|');
+		size_t n = bar ? (size_t)(bar - c) : strlen(c);
+
+		if (n == length && !memcmp(c, value, n)) {
+			*(uint32_t *)field(o, target) = index;
+			return MQ_OK;
+		}
+		c = bar ? bar + 1 : NULL;
+	}
+	return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not one of %s", what, o->name, value, o->text);
+}
+
+enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *what,
+			  const char *key, const char *value, struct mq_arena *arena,
+			  struct mq_err *err)
+{
+	const struct mq_opt *o = find(opts, key);
+
+	if (!o)
+		return unknown(opts, what, key, err);
+	switch (o->type) {
+	case MQ_OPT_U32:
+	case MQ_OPT_F64:
+		return set_number(o, target, what, value, err);
+	case MQ_OPT_BOOL:
+		return set_bool(o, target, what, value, err);
+	case MQ_OPT_CHOICE:
+		return set_choice(o, target, what, value, err);
+	case MQ_OPT_STR:
+		*(const char **)field(o, target) = mq_arena_strdup(arena, value);
+		return MQ_OK;
+	case MQ_OPT_END:
+		break;
+	}
+	mq_assert(!"option type");
+	return MQ_EBUG;
+}
+
+enum mq_status mq_opt_parse(const struct mq_opt *opts, void *target, const char *what,
+			    const char *text, struct mq_arena *arena, struct mq_err *err)
+{
+	if (!text || !*text)
+		return MQ_OK;
+	char *copy = mq_arena_strdup(arena, text);
+	for (char *item = copy; item;) {
+		char *comma = strchr(item, ',');
+
+		if (comma)
+			*comma++ = '\0';
+		char *value = strchr(item, '=');
+		if (value)
+			*value++ = '\0';
+		if (!*item)
+			return mq_fail(err, MQ_EINPUT, "%s: empty option in '%s'; write key=value",
+				       what, text);
+		MQ_TRY(mq_opt_set(opts, target, what, item, value ? value : "true", arena, err));
+		item = comma;
+	}
+	return MQ_OK;
+}
+
+static const char *choice_name(const struct mq_opt *o, uint32_t index, struct mq_arena *arena)
+{
+	const char *c = o->text;
+
+	while (index--)
+		c = strchr(c, '|') + 1;
+	const char *bar = strchr(c, '|');
+	return mq_arena_printf(arena, "%.*s", (int)(bar ? (size_t)(bar - c) : strlen(c)), c);
+}
+
+const char *mq_opt_print(const struct mq_opt *opts, const void *target, struct mq_arena *arena)
+{
+	const char *list = "";
+
+	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++) {
+		const void *f = const_field(o, target);
+		const char *v = NULL;
+
+		if (o->type == MQ_OPT_F64 && *(const double *)f != o->initial)
+			v = mq_arena_printf(arena, "%.12g", *(const double *)f);
+		if (o->type == MQ_OPT_U32 && *(const uint32_t *)f != (uint32_t)o->initial)
+			v = mq_arena_printf(arena, "%u", *(const uint32_t *)f);
+		if (o->type == MQ_OPT_BOOL && *(const bool *)f != (o->initial != 0))
+			v = *(const bool *)f ? "true" : "false";
+		if (o->type == MQ_OPT_CHOICE && *(const uint32_t *)f != (uint32_t)o->initial)
+			v = choice_name(o, *(const uint32_t *)f, arena);
+		if (o->type == MQ_OPT_STR) {
+			const char *s = *(const char *const *)f;
+
+			if (s && (!o->text || strcmp(s, o->text)))
+				v = s;
+		}
+		if (v)
+			list = mq_arena_printf(arena, "%s%s%s=%s", list, *list ? "," : "", o->name, v);
+	}
+	return list;
+}

@@ -1,0 +1,135 @@
+/*
+ * plan.h - the decision: which devices run each op, how tensors are split, stages, micro-batches,
+ * pipeline schedule, gradient sync, recompute.
+ *
+ * Canonical form: every op has an index into `config[]`; a config is a device list with a degree per
+ * named dimension. Usual shapes (data, tensor, pipeline parallelism, placement) have builders below;
+ * dp, tp and pp are derived, never stored.
+ *
+ * The devices of a config form a mesh in row-major order, outermost first:
+ *     batch, seq, spatial, expert, head, out, in, (replica)
+ * so the product of the degrees divides n_devices and what is left over is plain replication. In
+ * Megatron's terms that is order tp-cp-ep-dp: tensor-parallel ranks are neighbours.
+ *
+ * Pipeline: ops of one stage are consecutive; `stage` counts model chunks from 0. With `virtual` = v
+ * chunks per device (interleaved schedule) stage s runs on the devices of pipeline rank s mod (n/v).
+ */
+#ifndef MQ_CORE_PLAN_H
+#define MQ_CORE_PLAN_H
+
+#include "core/arena.h"
+#include "core/cluster.h"
+#include "core/model.h"
+#include "core/types.h"
+
+enum mq_pipeline { MQ_PIPE_GPIPE, MQ_PIPE_1F1B, MQ_PIPE_INTERLEAVED, MQ_PIPE_ZB_H1, MQ_N_PIPELINES };
+enum mq_sync { MQ_SYNC_ALLREDUCE, MQ_SYNC_PS, MQ_SYNC_DUPLICATE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
+	       MQ_SYNC_ZERO3, MQ_N_SYNCS };
+enum mq_recompute { MQ_RECOMPUTE_NONE, MQ_RECOMPUTE_SELECTIVE, MQ_RECOMPUTE_FULL, MQ_N_RECOMPUTES };
+MQ_API const char *mq_pipeline_name(enum mq_pipeline p);   /* gpipe 1f1b interleaved zb-h1 */
+MQ_API const char *mq_sync_name(enum mq_sync s);           /* allreduce ps duplicate zero1 zero2 zero3 */
+MQ_API const char *mq_recompute_name(enum mq_recompute r); /* none selective full */
+
+struct mq_config {
+	uint32_t n_devices;
+	uint32_t *device;            /* [n_devices] ranks of the cluster, mesh order */
+	uint32_t split[MQ_N_DIMS];   /* degrees, each >= 1 */
+	double *share;               /* [split[MQ_DIM_BATCH]] weights of the batch coordinates, or NULL
+					= equal */
+	uint32_t stage;
+	uint8_t sync;                /* enum mq_sync */
+	uint8_t recompute;           /* enum mq_recompute */
+};
+
+struct mq_plan {
+	uint32_t n_ops, n_configs;
+	uint32_t *config_of;         /* [n_ops] */
+	struct mq_config *config;    /* [n_configs] */
+	uint32_t micro_batches;      /* per step, >= 1 */
+	uint32_t virtual;            /* chunks per device, 1 unless interleaved */
+	uint8_t pipeline;            /* enum mq_pipeline */
+	uint8_t algo, proto;         /* forced collective algorithm and protocol, or AUTO */
+	bool overlap_grads;          /* reduce gradients while the last backward runs */
+	bool scatter_gather;         /* stage boundaries: replicas send a part each, then gather */
+	bool offload_optimizer;      /* optimizer state and step on the host CPU */
+	double bucket_B;             /* gradient bucket; 0 = one per stage and phase */
+	uint32_t zero_group;         /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
+	double engine_objective;     /* the engine's own value of it, NaN = none; not hashed */
+	const char *engine_unit;     /* unit of engine_objective; not hashed */
+};
+
+/* An empty plan for a model: all defaults, config_of zeroed, no configs. */
+MQ_API void mq_plan_init(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_ops);
+MQ_API void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct mq_arena *arena);
+/* Appends a config with room for n devices (all degrees 1, ranks to be filled); returns its index. */
+MQ_API uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_devices);
+
+/* The invariants of a plan for this model on this cluster: indices, ranks that exist, degrees that
+ * divide, splits the op allows (and extents at least the degree), stages in topological order,
+ * schedule and virtual stages consistent, samples that every micro-batch and share can have.
+ * MQ_EINPUT with place, value and remedy. */
+MQ_API enum mq_status mq_plan_check(const struct mq_plan *plan, const struct mq_model *model,
+				    const struct mq_cluster *cluster, const struct mq_train *train,
+				    struct mq_err *err) MQ_MUST_CHECK;
+
+/* Hash of the canonical form: configs in order of first use, duplicates merged. */
+MQ_API uint64_t mq_plan_hash(const struct mq_plan *plan);
+/* One line: "dp 2 tp 4 pp 2, 16 micro-batches, 1f1b, recompute none" or "placement on 3 devices". */
+MQ_API const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster,
+				    struct mq_arena *arena);
+
+/* dp, tp, pp where the plan is of that shape (every stage the same), else zeros. */
+struct mq_degrees {
+	uint32_t dp, tp, pp, cp, ep;
+	uint32_t n_devices; /* distinct devices used, whatever the shape */
+};
+MQ_API struct mq_degrees mq_plan_degrees(const struct mq_plan *plan);
+
+/* Samples of one micro-batch for batch coordinate i of a config (largest remainder, ties to the
+ * lowest coordinate); their sum is batch / micro_batches. */
+MQ_API double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config,
+			      const struct mq_train *train, uint32_t batch_coordinate);
+
+/* JSON, documented in README.md; ops may be named one by one or in runs. `path` is for messages. */
+MQ_API enum mq_status mq_plan_load(const char *path, const struct mq_model *model,
+				   const struct mq_cluster *cluster, struct mq_arena *arena,
+				   struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model,
+				   const struct mq_cluster *cluster, const char *path,
+				   struct mq_err *err) MQ_MUST_CHECK;
+/* Flat bytes of the canonical form, for pipes and caches. */
+MQ_API void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *size);
+MQ_API enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena,
+				     struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+
+/* ---- builders -------------------------------------------------------------------------------- */
+
+/* Data x tensor x pipeline (x context x expert) parallelism of a layered model. */
+struct mq_shape {
+	uint32_t dp, tp, pp, cp, ep;   /* dp includes the expert-parallel ranks; 0 counts as 1 */
+	uint32_t virtual;              /* chunks per device; 0 counts as 1 */
+	uint32_t micro_batches;
+	uint8_t pipeline, sync, recompute;
+	bool sequence_parallel;        /* norms and dropouts split along the sequence over tp */
+	bool vocab_parallel;           /* embedding, head and loss split over tp */
+	const uint32_t *stage_layers;  /* [pp * virtual] layers per stage, or NULL = even: first stages
+					  get the remainder; embedding joins the first, head the last */
+	const uint32_t *device;        /* [dp*cp*tp*pp] ranks: [stage][dp][cp][tp], or NULL = 0, 1, 2.. */
+	const double *share;           /* [dp] batch weights for every stage, or NULL */
+};
+/* MQ_EINPUT where the model cannot be cut so (layers < stages, heads not divisible by tp, ...). */
+MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
+					 const struct mq_cluster *cluster, struct mq_arena *arena,
+					 struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+
+/* One device per op: device_of[n_ops]. Ops of one device share a config; one stage. */
+MQ_API void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model,
+				   struct mq_arena *arena, struct mq_plan *plan);
+
+/* Split of one op under tensor parallelism of degree t, Megatron's rules: column- and row-parallel
+ * GEMMs, heads, vocabulary; norms and element-wise ops whole, or along the sequence when
+ * sequence_parallel. Fills `split` (batch excepted, set to 1). False where the op cannot be. */
+MQ_API bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t,
+			    bool sequence_parallel, bool vocab_parallel, uint32_t split[MQ_N_DIMS]);
+
+#endif

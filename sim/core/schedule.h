@@ -1,0 +1,117 @@
+/*
+ * schedule.h - the plan lowered: for each device and stream an ordered list of tasks.
+ *
+ * The same schedule is simulated and replayed. One task per library call and rank: a collective is one
+ * task per member, never its flows. Rules that mq_schedule_check proves:
+ * - tasks of one (device, stream) run in the order of their ids, one at a time;
+ * - `deps` name earlier-or-later tasks of the SAME device; devices meet only in send/recv pairs
+ *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a) and in
+ *   collectives (the i-th call on a communicator meets the i-th of every other member);
+ * - tasks with the same non-zero `group` on one device start together (ncclGroup);
+ * - no cycle among order, deps and meetings: free of deadlock.
+ *
+ * File format: JSON lines, see mq_schedule_save. Folding is never in a file.
+ */
+#ifndef MQ_CORE_SCHEDULE_H
+#define MQ_CORE_SCHEDULE_H
+
+#include "core/arena.h"
+#include "core/model.h"
+#include "core/types.h"
+
+enum mq_task_kind {
+	MQ_TASK_COMPUTE,    /* kernels of work[task.work], one after another */
+	MQ_TASK_SEND,
+	MQ_TASK_RECV,
+	MQ_TASK_COLLECTIVE,
+	MQ_TASK_COPY,       /* host <-> device, `bytes` over the device's own copy engine */
+	MQ_N_TASK_KINDS
+};
+MQ_API const char *mq_task_kind_name(enum mq_task_kind kind);
+
+enum mq_stream {
+	MQ_STREAM_COMPUTE,  /* kernels */
+	MQ_STREAM_COMM,     /* collectives inside the layers (tensor, context, expert parallelism) */
+	MQ_STREAM_GRAD,     /* gradient reduction, parameter gathering: overlaps with compute */
+	MQ_STREAM_SEND,     /* to other stages and devices */
+	MQ_STREAM_RECV,
+	MQ_STREAM_COPY,
+	MQ_N_STREAMS
+};
+MQ_API const char *mq_stream_name(enum mq_stream stream);
+
+/* What a compute task does; shared by all tasks that repeat it (micro-batches, equal ranks). */
+struct mq_work {
+	uint32_t n_kernels;
+	struct mq_kernel *kernel;
+	double flop, bytes;      /* sums */
+	double model_flop;       /* without recomputed work, for MFU */
+};
+
+struct mq_comm {
+	uint32_t n;
+	uint32_t *rank;          /* [n] indices into the schedule's devices, in ring order */
+	const char *purpose;     /* "tp", "dp", "ep", "cp", "pp", "embedding", ...: for reports */
+};
+
+struct mq_task {
+	uint32_t device;         /* index into mq_schedule.device */
+	uint8_t kind, stream;
+	uint8_t coll, algo, proto, dtype; /* collectives: enum mq_coll_kind, forced algorithm or AUTO */
+	uint32_t work;           /* COMPUTE: index into work[] */
+	uint32_t comm;           /* COLLECTIVE: index into comm[] */
+	uint32_t peer;           /* SEND, RECV: the other device (schedule index) */
+	uint32_t root;           /* BROADCAST, REDUCE: index inside the communicator */
+	uint32_t group;          /* tasks of a device that start together; 0 = none */
+	uint32_t dep_first, n_deps; /* into dep[] */
+	uint32_t op;             /* a model op to show for it, or MQ_NONE */
+	uint32_t micro_batch;    /* MQ_NONE outside the pipeline */
+	uint16_t stage;
+	uint8_t phase;           /* enum mq_phase */
+	double bytes;            /* SEND/RECV/COPY: message; COLLECTIVE: as nccl-tests counts (all_gather:
+				    gathered total, reduce_scatter: input, alltoall: send total per rank) */
+};
+
+struct mq_schedule {
+	struct mq_arena *arena;  /* borrowed */
+	const char *model;       /* name */
+	uint64_t plan_hash, model_hash;
+	uint32_t n_devices;
+	uint32_t *device;        /* [n_devices] cluster ranks */
+	const char **device_name, **device_type; /* [n_devices] */
+	uint32_t n_tasks, n_deps, n_works, n_comms, n_ops;
+	struct mq_task *task;    /* id = index */
+	uint32_t *dep;
+	struct mq_work *work;
+	struct mq_comm *comm;
+	const char **op_name;    /* [n_ops] names of model ops, so that a file stands alone */
+	uint32_t task_room, dep_room, work_room, comm_room;
+	/* Folded view, only inside simulating executors: device i stands for `weight[i]` equal ranks and
+	 * communicators may have members that are not simulated (MQ_NONE in `rank`, see member). NULL in
+	 * every schedule that is saved or replayed. */
+	const struct mq_fold *fold;
+};
+
+/* Structure of a folded schedule, see lower/fold.h. */
+struct mq_fold;
+
+/* MQ_EINPUT: says which rule is broken and by which task. `deadlock` (may be NULL) is set where the
+ * reason is a cycle of waits. O(tasks + deps). */
+MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool *deadlock,
+					struct mq_err *err) MQ_MUST_CHECK;
+
+/* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
+ * comms:[{id,purpose,ranks}], ops:[names]}, then one line per task {id, device, stream, kind, deps,
+ * group, ops/kernels:[{op,phase,kind,dtype,m,n,k,count,flop,bytes}], bytes, flop, peer | comm, coll,
+ * algo, proto, dtype, micro_batch, stage, phase}. */
+MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,
+				       struct mq_err *err) MQ_MUST_CHECK;
+MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
+				       struct mq_schedule **schedule, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Pairs up communication: match[i] = the task at the other end (send <-> recv), MQ_NONE for others;
+ * for collectives call[i] = index of the call on its communicator. Arrays of n_tasks in the arena. */
+MQ_API enum mq_status mq_schedule_match(const struct mq_schedule *schedule, struct mq_arena *arena,
+					uint32_t **match, uint32_t **call, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

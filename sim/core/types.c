@@ -1,0 +1,72 @@
+/* types.c - see types.h. */
+#include "core/types.h"
+
+#include <string.h>
+
+const char *mq_dim_name(enum mq_dim dim)
+{
+	static const char *const names[] = { "batch", "seq", "spatial", "expert", "head", "out", "in" };
+
+	return (unsigned)dim < MQ_N_DIMS ? names[dim] : "?";
+}
+
+const char *mq_dtype_name(enum mq_dtype dtype)
+{
+	static const char *const names[] = { "fp32", "tf32", "fp16", "bf16", "fp8", "fp64" };
+
+	return (unsigned)dtype < MQ_N_DTYPES ? names[dtype] : "?";
+}
+
+const char *mq_verdict_name(enum mq_verdict v)
+{
+	static const char *const names[] = { "ok",    "oom",     "deadlock", "timeout",
+					     "crash", "invalid", "refused" };
+
+	return (unsigned)v < MQ_N_VERDICTS ? names[v] : "?";
+}
+
+const char *mq_coll_name(enum mq_coll_kind kind)
+{
+	static const char *const names[] = { "all_reduce", "all_gather", "reduce_scatter",
+					     "broadcast",  "reduce",     "alltoall" };
+
+	return (unsigned)kind < MQ_N_COLL_KINDS ? names[kind] : "?";
+}
+
+const char *mq_algo_name(enum mq_algo algo)
+{
+	static const char *const names[] = { "auto",     "ring",           "tree",          "nvls",
+					     "nvlstree", "collnet-direct", "collnet-chain", "pat" };
+
+	return (unsigned)algo < MQ_N_ALGOS ? names[algo] : "?";
+}
+
+const char *mq_proto_name(enum mq_proto proto)
+{
+	static const char *const names[] = { "auto", "ll", "ll128", "simple" };
+
+	return (unsigned)proto < MQ_N_PROTOS ? names[proto] : "?";
+}
+
+const char *mq_phase_name(enum mq_phase phase)
+{
+	static const char *const names[] = { "forward", "backward", "update" };
+
+	return (unsigned)phase < MQ_N_PHASES ? names[phase] : "?";
+}
+
+uint32_t mq_dtype_size(enum mq_dtype dtype)
+{
+	static const uint32_t sizes[] = { 4, 4, 2, 2, 1, 8 };
+
+	mq_assert((unsigned)dtype < MQ_N_DTYPES);
+	return sizes[dtype];
+}
+
+int mq_enum_find(const char *(*name_of)(int), int n, const char *text)
+{
+	for (int i = 0; i < n; i++)
+		if (!strcmp(name_of(i), text))
+			return i;
+	return n;
+}
