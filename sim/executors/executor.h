@@ -1,0 +1,49 @@
+/*
+ * executor.h - something that runs a schedule and fills a timeline (the simulating ones; those on real
+ * hardware are plug-ins of maquette-replay, see validator/).
+ */
+#ifndef MQ_EXECUTORS_EXECUTOR_H
+#define MQ_EXECUTORS_EXECUTOR_H
+
+#include "core/calib.h"
+#include "core/cluster.h"
+#include "core/result.h"
+#include "core/schedule.h"
+#include "core/timeline.h"
+
+struct mq_exec_request {
+	const struct mq_schedule *schedule; /* checked */
+	const struct mq_cluster *cluster;   /* bound to calib */
+	const struct mq_calib *calib;
+	double timeout_s;                   /* simulated seconds after which the verdict is TIMEOUT */
+	bool interference;                  /* communication and compute slow each other */
+};
+
+/* Sets *verdict to OK, DEADLOCK or TIMEOUT; the timeline lives in the arena. Errors: no route, ... */
+typedef enum mq_status mq_execute_fn(const struct mq_exec_request *request, struct mq_arena *arena,
+				     struct mq_timeline *timeline, enum mq_verdict *verdict,
+				     struct mq_err *err);
+
+/* One pass over the tasks, no contention: a lower bound of the simulation. */
+mq_execute_fn mq_execute_analytic;
+/* Discrete-event simulation; only callable from inside an actor of a loaded SimGrid platform (the
+ * worker's conductor, see pool.h). */
+mq_execute_fn mq_execute_simgrid;
+
+/* check -> lower -> memory verdict -> execute -> breakdown, bottleneck, bound: the whole judgement of
+ * one plan. `schedule` and `timeline` (each may be NULL) receive what was run. */
+struct mq_judge {
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;
+	const struct mq_calib *calib;
+	const struct mq_train *train;
+	mq_execute_fn *execute;
+	bool fold, interference;
+	double timeout_s;
+};
+enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan,
+			     struct mq_arena *arena, struct mq_result *result,
+			     struct mq_schedule **schedule, struct mq_timeline *timeline,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * fold.h - the folded view of a schedule: one representative for a set of identical ranks.
+ *
+ * Exact where it applies, refused (lowering then returns the whole schedule) where ranks differ. In a
+ * folded schedule only representatives have tasks; communicators list the cluster ranks of all members,
+ * so that a collective has its true cost and its flows go to the real neighbours.
+ */
+#ifndef MQ_LOWER_FOLD_H
+#define MQ_LOWER_FOLD_H
+
+#include <stdint.h>
+
+struct mq_fold {
+	double *weight;         /* [n_devices] ranks that the schedule's device stands for */
+	uint32_t n_comms;
+	uint32_t *comm_n;       /* [n_comms] true number of members */
+	uint32_t **comm_rank;   /* [n_comms][comm_n] cluster ranks of all members, ring order; the members
+				   that are simulated are those listed in mq_comm.rank */
+	double *work_fixed_s;   /* [n_works] > 0: duration of a work that has fixed-length collectives
+				   inside it, NaN: ask the cost model */
+	double *work_comm_s;    /* [n_works] the part of it that is exposed communication */
+};
+
+#endif

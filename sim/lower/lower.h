@@ -1,0 +1,52 @@
+/*
+ * lower.h - plan + model + cluster -> schedule, and the memory that it needs.
+ *
+ * Lowering decides everything that is not hardware: which kernels run where, in which order, with which
+ * communication between them. It asks no cost and no clock, so the same schedule is simulated and
+ * replayed. Only the folded view (below) needs costs.
+ */
+#ifndef MQ_LOWER_LOWER_H
+#define MQ_LOWER_LOWER_H
+
+#include "core/calib.h"
+#include "core/plan.h"
+#include "core/result.h"
+#include "core/schedule.h"
+
+struct mq_lower_request {
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;
+	const struct mq_calib *calib; /* for memory reserves and for folding */
+	const struct mq_train *train;
+	const struct mq_plan *plan;   /* checked by mq_lower with mq_plan_check */
+	bool fold;                    /* allow a folded view where it is exact */
+	bool memory_only;             /* stop after the memory verdict: no schedule */
+};
+
+struct mq_lowered {
+	enum mq_verdict verdict;      /* OK, OOM, INVALID or REFUSED: only OK has a schedule */
+	char message[256];
+	struct mq_schedule *schedule;
+	uint32_t n_devices;           /* devices of the plan, folded or not */
+	uint32_t *device;             /* [n_devices] cluster ranks */
+	struct mq_memory *memory;     /* [n_devices] */
+	uint32_t worst;               /* index of the device nearest its limit */
+	bool folded;
+	double model_flop;            /* of one step, without recomputation, all devices */
+};
+
+/* Errors are only for broken input; a plan that does not fit is a verdict. */
+enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena,
+			struct mq_lowered *lowered, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Valid for every plan of this model on this cluster: total model FLOPs over the sum of all peaks, and
+ * the longest chain no plan can cut (an op that may not be split). Seconds per step. */
+double mq_lower_bound(const struct mq_model *model, const struct mq_cluster *cluster,
+		      const struct mq_calib *calib, const struct mq_train *train);
+
+/* The cost queries of engine.h. Lives in the arena. */
+struct mq_costs *mq_costs_new(const struct mq_model *model, const struct mq_cluster *cluster,
+			      const struct mq_calib *calib, const struct mq_train *train,
+			      struct mq_arena *arena);
+
+#endif
