@@ -83,8 +83,11 @@ struct mq_cluster {
 	enum mq_status (*resolve)(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
 				  struct mq_err *err);
 	void *context;
-	struct mq_route_cache *cache; /* owned */
+	struct mq_route_cache *cache; /* owned; made by mq_cluster_new */
 };
+
+/* An empty cluster with a route cache; the caller fills devices, links, counts and resolve. */
+MQ_API struct mq_cluster *mq_cluster_new(struct mq_arena *arena);
 
 /* The route between two devices (src != dst), cached. MQ_EINPUT: no route. */
 MQ_API enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_t src, uint32_t dst,
@@ -99,7 +102,8 @@ MQ_API uint32_t mq_cluster_find(const struct mq_cluster *cluster, const char *de
 
 /* A cluster without SimGrid, for tests and for models that bring their own devices: `n` devices in
  * one node, joined through private full-duplex links of bandwidth bw and latency lat to one ideal
- * switch (a route has two links: src up, dst down). */
+ * switch (a route has two links, 2i = up of device i and 2j + 1 = down of device j: its latency is
+ * 2 lat). */
 MQ_API struct mq_cluster *mq_cluster_flat(struct mq_arena *arena, uint32_t n, const char *type,
 					  double speed_flops, double memory_B, double bw_Bps,
 					  double lat_s);
