@@ -116,6 +116,7 @@ enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, 
 struct mq_train {
 	double batch;             /* global batch in samples, >= 1 */
 	enum mq_dtype dtype;      /* of activations and GEMMs */
+	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
 	enum mq_optimizer optimizer;
 	bool infer;               /* forward only, no gradients, no optimizer state */
 };

@@ -7,9 +7,10 @@
  * dp, tp and pp are derived, never stored.
  *
  * The devices of a config form a mesh in row-major order, outermost first:
- *     batch, seq, spatial, expert, head, out, in, (replica)
+ *     batch, expert, seq, spatial, head, out, in, (replica)
  * so the product of the degrees divides n_devices and what is left over is plain replication. In
- * Megatron's terms that is order tp-cp-ep-dp: tensor-parallel ranks are neighbours.
+ * Megatron's terms that is order tp-cp-ep-dp: tensor-parallel ranks are neighbours. mq_mesh_dims lists
+ * the order.
  *
  * Pipeline: ops of one stage are consecutive; `stage` counts model chunks from 0. With `virtual` = v
  * chunks per device (interleaved schedule) stage s runs on the devices of pipeline rank s mod (n/v).
@@ -57,6 +58,9 @@ struct mq_plan {
 	double engine_objective;     /* the engine's own value of it, NaN = none; not hashed */
 	const char *engine_unit;     /* unit of engine_objective; not hashed */
 };
+
+/* The mesh order of the dimensions, outermost first. */
+MQ_API extern const enum mq_dim mq_mesh_dims[MQ_N_DIMS];
 
 /* An empty plan for a model: all defaults, config_of zeroed, no configs. */
 MQ_API void mq_plan_init(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_ops);

@@ -5,7 +5,7 @@
  * task per member, never its flows. Rules that mq_schedule_check proves:
  * - tasks of one (device, stream) run in the order of their ids, one at a time;
  * - `deps` name earlier-or-later tasks of the SAME device; devices meet only in send/recv pairs
- *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a) and in
+ *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a on it) and in
  *   collectives (the i-th call on a communicator meets the i-th of every other member);
  * - tasks with the same non-zero `group` on one device start together (ncclGroup);
  * - no cycle among order, deps and meetings: free of deadlock.
@@ -61,6 +61,7 @@ struct mq_task {
 	uint32_t work;           /* COMPUTE: index into work[] */
 	uint32_t comm;           /* COLLECTIVE: index into comm[] */
 	uint32_t peer;           /* SEND, RECV: the other device (schedule index) */
+	uint8_t channel;         /* SEND, RECV: 0 forward, 1 backward; a communicator of its own each */
 	uint32_t root;           /* BROADCAST, REDUCE: index inside the communicator */
 	uint32_t group;          /* tasks of a device that start together; 0 = none */
 	uint32_t dep_first, n_deps; /* into dep[] */
