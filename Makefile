@@ -3,6 +3,7 @@
 
 -include config.mk
 PREFIX ?= /usr/local
+VERSION := 0.1
 CUDA   ?= auto
 SAN    ?=
 V      ?= 0
@@ -22,7 +23,7 @@ sources = $(sort $(wildcard $(1)))
 WARN := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wcast-qual -Wvla -Wformat=2 -Wundef \
 	-Wwrite-strings -Wdouble-promotion
 CWARN := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
-FLAGS := -O2 -g -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE -Isim -Istrategies \
+FLAGS := -O2 -g -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE -DMQ_VERSION=\"$(VERSION)\" -Isim -Istrategies \
 	-Ivalidator -I$(BUILD)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 ALL_CFLAGS := -std=gnu11 $(CWARN) $(FLAGS) $(CFLAGS)
 ALL_CXXFLAGS := -std=gnu++17 $(WARN) $(FLAGS) $(CXXFLAGS)

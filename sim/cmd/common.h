@@ -1,0 +1,112 @@
+/*
+ * common.h - what the commands share: option tables (argp), the question they ask (model, platform,
+ * training options, constraints), its loading, and where installed files are.
+ *
+ * A command includes mq_question_argp as an argp child, gives it a struct mq_question as child input,
+ * parses with mq_args_parse and loads with mq_session_open:
+ *
+ *	static struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+ *	case ARGP_KEY_INIT: state->child_inputs[0] = &o->question; return 0;
+ */
+#ifndef MQ_CMD_COMMON_H
+#define MQ_CMD_COMMON_H
+
+#include <argp.h>
+#include <stdio.h>
+
+#include "core/engine.h"
+#include "core/model.h"
+
+enum { MQ_MAX_LIST = 64 };
+
+/* A repeatable option, in the order given. */
+struct mq_list {
+	const char *item[MQ_MAX_LIST];
+	uint32_t n;
+};
+
+/* The options as given; strings are borrowed from argv. */
+struct mq_question {
+	const char *model;      /* -m */
+	const char *platform;   /* -p: a file, the name of a shipped platform, or "model" */
+	const char *start;      /* --start: plan file, or NULL */
+	struct mq_list calib;   /* --calib, on top of the shipped calibrations */
+	struct mq_list fix, max;/* --fix / --max KEY=VALUE, as text */
+	struct mq_limits limits;/* the same, read */
+	struct mq_train train;
+	uint32_t seq;           /* 0 = the model's own */
+	uint64_t seed;          /* default 1 */
+	uint32_t jobs;          /* -j: worker processes, default: the machine's processors */
+	double timeout_s;       /* simulated seconds after which a plan is given up */
+	bool no_interference;   /* compute and communication do not slow each other */
+	bool no_fold;           /* simulate every rank */
+	bool debug_check;       /* walk all invariants after each load */
+	bool seed_given, batch_given;
+	struct mq_err *err;     /* set before parsing: where a bad value is reported */
+};
+
+extern const struct argp mq_question_argp;
+void mq_question_init(struct mq_question *question, struct mq_err *err);
+/* "key = value" lines of a job file for every option that differs from its default. */
+void mq_question_print(const struct mq_question *question, FILE *file);
+
+/* argp_parse with errors as one line: an unknown long option (with the nearest known one), and what
+ * option parsers left in `err` when they returned EINVAL. --help prints and exits with 0. */
+enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
+			     struct mq_err *err) MQ_MUST_CHECK;
+/* Helpers for option parsers: store a bad value's message and return EINVAL (0 when fine). */
+int mq_arg_f64(const char *option, const char *text, double min, double max, double *value,
+	       struct mq_err *err);
+int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
+	       struct mq_err *err);
+int mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err);
+
+/* A loaded question. Everything lives in `arena`. */
+struct mq_session {
+	struct mq_arena arena;
+	const struct mq_question *question; /* borrowed */
+	struct mq_model *model;
+	struct mq_cluster *cluster;   /* bound to calib */
+	struct mq_calib *calib;
+	const char *platform_path;    /* the XML file that SimGrid loads */
+	struct mq_plan *start;        /* --start, or NULL */
+	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
+	bool own_platform;            /* platform_path is a temporary file: removed on close */
+};
+
+/* Model, platform (through a worker process), calibrations, start plan; checks each. */
+enum mq_status mq_session_open(struct mq_session *session, const struct mq_question *question,
+			       struct mq_err *err) MQ_MUST_CHECK;
+void mq_session_close(struct mq_session *session);
+
+/* Shipped calibrations (platforms/calib) and then --calib files. */
+enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena,
+			     struct mq_calib **calib, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Where things are, in the source tree and when installed: found from the executable's place. Kinds:
+ * "engines" and "executors" (plug-ins), "platforms", "plots". MQ_EINPUT: says where it looked. */
+enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
+			   struct mq_err *err) MQ_MUST_CHECK;
+/* The path of this executable, or of one beside it ("maquette-replay"). */
+const char *mq_find_program(const char *name, struct mq_arena *arena);
+/* A platform file: a path as given, or the name of a shipped one with or without ".xml". */
+enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
+				struct mq_err *err) MQ_MUST_CHECK;
+
+/* Makes the output folder (and its parents). */
+enum mq_status mq_make_dir(const char *path, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Starts DIR/run.ini: "command = NAME" first; the caller adds "key = value" lines, then
+ * mq_job_about adds the [about] section (date, host, versions), which `run` ignores. */
+enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file,
+			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s,
+			  struct mq_err *err) MQ_MUST_CHECK;
+
+/* Seconds of a monotonic clock, for budgets and reports only. */
+double mq_now_s(void);
+/* Text for people: "1.23 ms", "4.5 GB", "312 GFLOP/s"-like engineering numbers. */
+const char *mq_text_s(double seconds, char text[32]);
+const char *mq_text_B(double bytes, char text[32]);
+
+#endif

@@ -1,0 +1,362 @@
+/*
+ * common_args.c - the option table that every simulating command shares, and argp with errors of one
+ * line. argp's own "Try `... --help'" text is kept for what only getopt can see (a missing value).
+ */
+#include "cmd/common.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/opt.h"
+
+enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB, KEY_FIX, KEY_MAX,
+       KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK };
+
+static const struct argp_option options[] = {
+	{ NULL, 0, NULL, 0, "The question:", 1 },
+	{ "model", 'm', "MODEL", 0, "NAME[:key=value,...] of a built-in model, or a file", 1 },
+	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, or 'model'", 1 },
+	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },
+	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
+	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default fp16)", 1 },
+	{ "optimizer", KEY_OPTIMIZER, "NAME", 0, "adam sgd momentum (default adam)", 1 },
+	{ "mode", KEY_MODE, "MODE", 0, "train or infer (default train)", 1 },
+	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
+	{ NULL, 0, NULL, 0, "Constraints on plans:", 2 },
+	{ "fix", KEY_FIX, "KEY=VALUE", 0,
+	  "dp tp pp cp ep mbs virtual schedule recompute sync; repeatable", 2 },
+	{ "max", KEY_MAX, "KEY=VALUE", 0, "dp tp pp devices; repeatable", 2 },
+	{ "start", KEY_START, "PLAN", 0, "plan file from which engines start", 2 },
+	{ NULL, 0, NULL, 0, "Simulation:", 3 },
+	{ "seed", KEY_SEED, "N", 0, "of all randomness (default 1)", 3 },
+	{ "jobs", 'j', "N", 0, "worker processes (default: the processors); never changes a result",
+	  3 },
+	{ "timeout", KEY_TIMEOUT, "S", 0, "simulated seconds after which a plan is given up", 3 },
+	{ "no-interference", KEY_NO_INTERFERENCE, NULL, 0,
+	  "compute and communication do not slow each other", 3 },
+	{ "no-fold", KEY_NO_FOLD, NULL, 0, "simulate every rank, even identical ones", 3 },
+	{ "debug-check", KEY_DEBUG_CHECK, NULL, 0, "check all invariants after each load", 3 },
+	{ 0 },
+};
+
+void mq_question_init(struct mq_question *question, struct mq_err *err)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	memset(question, 0, sizeof(*question));
+	question->train = (struct mq_train){ .batch = 1, .dtype = MQ_FP16 };
+	question->limits.fix_pipeline = question->limits.fix_recompute = -1;
+	question->limits.fix_sync = -1;
+	question->seed = 1;
+	question->jobs = cpus > 0 ? (uint32_t)cpus : 1;
+	question->timeout_s = 1e6;
+	question->err = err;
+}
+
+int mq_arg_f64(const char *option, const char *text, double min, double max, double *value,
+	       struct mq_err *err)
+{
+	double v;
+
+	if (mq_parse_f64(text, &v) && v >= min && v <= max) {
+		*value = v;
+		return 0;
+	}
+	mq_fail(err, MQ_EINPUT, "%s %s: give a number from %g to %g", option, text, min, max);
+	return EINVAL;
+}
+
+int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
+	       struct mq_err *err)
+{
+	uint64_t v;
+
+	if (mq_parse_u64(text, &v) && v >= min && v <= max) {
+		*value = v;
+		return 0;
+	}
+	mq_fail(err, MQ_EINPUT, "%s %s: give a whole number from %llu to %llu", option, text,
+		(unsigned long long)min, (unsigned long long)max);
+	return EINVAL;
+}
+
+int mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err)
+{
+	if (list->n == MQ_MAX_LIST) {
+		mq_fail(err, MQ_EINPUT, "%s was given more than %d times", option, MQ_MAX_LIST);
+		return EINVAL;
+	}
+	list->item[list->n++] = text;
+	return 0;
+}
+
+static const char *optimizer_name(enum mq_optimizer o)
+{
+	static const char *const names[] = { "adam", "sgd", "momentum" };
+
+	return names[o];
+}
+
+static const char *mode_name(int infer)
+{
+	return infer ? "infer" : "train";
+}
+
+/* Sets *value to the index of `text` among n names, else reports them all. */
+static int choose(const char *option, const char *text, const char *(*name_of)(int), int n,
+		  int *value, struct mq_err *err)
+{
+	char list[256] = "";
+	size_t used = 0;
+
+	*value = mq_enum_find(name_of, n, text);
+	if (*value < n)
+		return 0;
+	for (int i = 0; i < n; i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", name_of(i));
+	mq_fail(err, MQ_EINPUT, "%s %s: give one of%s", option, text, list);
+	return EINVAL;
+}
+#define CHOOSE(option, text, name_of, n, value, err) \
+	choose(option, text, (const char *(*)(int))(name_of), n, value, err)
+
+static int read_enum_limit(const char *key, const char *value, struct mq_limits *limits,
+			   struct mq_err *err)
+{
+	if (!strcmp(key, "schedule"))
+		return CHOOSE("--fix schedule", value, mq_pipeline_name, MQ_N_PIPELINES,
+			      &limits->fix_pipeline, err);
+	if (!strcmp(key, "recompute"))
+		return CHOOSE("--fix recompute", value, mq_recompute_name, MQ_N_RECOMPUTES,
+			      &limits->fix_recompute, err);
+	return CHOOSE("--fix sync", value, mq_sync_name, MQ_N_SYNCS, &limits->fix_sync, err);
+}
+
+/* One --fix or --max item. */
+static int read_limit(const char *option, const char *text, struct mq_limits *limits,
+		      struct mq_err *err)
+{
+	bool fix = !strcmp(option, "--fix");
+	const struct {
+		const char *name;
+		uint32_t *fix, *max;
+	} rows[] = {
+		{ "dp", &limits->fix_dp, &limits->max_dp },
+		{ "tp", &limits->fix_tp, &limits->max_tp },
+		{ "pp", &limits->fix_pp, &limits->max_pp },
+		{ "cp", &limits->fix_cp, NULL },
+		{ "ep", &limits->fix_ep, NULL },
+		{ "mbs", &limits->fix_mbs, NULL },
+		{ "virtual", &limits->fix_virtual, NULL },
+		{ "devices", NULL, &limits->max_devices },
+	};
+	const char *equals = strchr(text, '=');
+	char key[16] = "", label[32];
+	uint64_t number;
+
+	if (equals && (size_t)(equals - text) < sizeof(key))
+		memcpy(key, text, (size_t)(equals - text));
+	if (fix && (!strcmp(key, "schedule") || !strcmp(key, "recompute") || !strcmp(key, "sync")))
+		return read_enum_limit(key, equals + 1, limits, err);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint32_t *field = fix ? rows[i].fix : rows[i].max;
+
+		if (!field || strcmp(key, rows[i].name))
+			continue;
+		snprintf(label, sizeof(label), "%s %s", option, key);
+		int bad = mq_arg_u64(label, equals + 1, 1, UINT32_MAX - 1, &number, err);
+		if (!bad)
+			*field = (uint32_t)number;
+		return bad;
+	}
+	mq_fail(err, MQ_EINPUT, "%s %s: give KEY=VALUE with KEY one of %s", option, text,
+		fix ? "dp tp pp cp ep mbs virtual schedule recompute sync" : "dp tp pp devices");
+	return EINVAL;
+}
+
+static int parse_training(int key, const char *arg, struct mq_question *q)
+{
+	uint64_t number = 0;
+	int index = 0, bad;
+
+	switch (key) {
+	case KEY_BATCH:
+		bad = mq_arg_u64("--batch", arg, 1, 1u << 30, &number, q->err);
+		q->train.batch = (double)number;
+		q->batch_given = true;
+		return bad;
+	case KEY_SEQ:
+		bad = mq_arg_u64("--seq", arg, 1, 1u << 30, &number, q->err);
+		q->seq = (uint32_t)number;
+		return bad;
+	case KEY_DTYPE:
+		bad = CHOOSE("--dtype", arg, mq_dtype_name, MQ_N_DTYPES, &index, q->err);
+		q->train.dtype = (enum mq_dtype)index;
+		return bad;
+	case KEY_OPTIMIZER:
+		bad = CHOOSE("--optimizer", arg, optimizer_name, MQ_N_OPTIMIZERS, &index, q->err);
+		q->train.optimizer = (enum mq_optimizer)index;
+		return bad;
+	case KEY_MODE:
+		bad = choose("--mode", arg, mode_name, 2, &index, q->err);
+		q->train.infer = index == 1;
+		return bad;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static int parse_simulation(int key, const char *arg, struct mq_question *q)
+{
+	uint64_t number = 0;
+	int bad;
+
+	switch (key) {
+	case KEY_SEED:
+		q->seed_given = true;
+		return mq_arg_u64("--seed", arg, 0, UINT64_MAX, &q->seed, q->err);
+	case 'j':
+		bad = mq_arg_u64("--jobs", arg, 1, 4096, &number, q->err);
+		q->jobs = (uint32_t)number;
+		return bad;
+	case KEY_TIMEOUT:
+		return mq_arg_f64("--timeout", arg, 1e-9, 1e12, &q->timeout_s, q->err);
+	case KEY_NO_INTERFERENCE:
+		q->no_interference = true;
+		return 0;
+	case KEY_NO_FOLD:
+		q->no_fold = true;
+		return 0;
+	case KEY_DEBUG_CHECK:
+		q->debug_check = true;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct mq_question *q = state->input;
+	int bad;
+
+	switch (key) {
+	case 'm':
+		q->model = arg;
+		return 0;
+	case 'p':
+		q->platform = arg;
+		return 0;
+	case KEY_CALIB:
+		return mq_arg_push("--calib", &q->calib, arg, q->err);
+	case KEY_FIX:
+		bad = read_limit("--fix", arg, &q->limits, q->err);
+		return bad ? bad : mq_arg_push("--fix", &q->fix, arg, q->err);
+	case KEY_MAX:
+		bad = read_limit("--max", arg, &q->limits, q->err);
+		return bad ? bad : mq_arg_push("--max", &q->max, arg, q->err);
+	case KEY_START:
+		q->start = arg;
+		return 0;
+	}
+	bad = parse_training(key, arg, q);
+	return bad == ARGP_ERR_UNKNOWN ? parse_simulation(key, arg, q) : bad;
+}
+
+const struct argp mq_question_argp = { .options = options, .parser = parse };
+
+void mq_question_print(const struct mq_question *q, FILE *file)
+{
+	if (q->model)
+		fprintf(file, "model = %s\n", q->model);
+	if (q->platform)
+		fprintf(file, "platform = %s\n", q->platform);
+	fprintf(file, "batch = %.0f\n", q->train.batch);
+	if (q->seq)
+		fprintf(file, "seq = %u\n", q->seq);
+	fprintf(file, "dtype = %s\noptimizer = %s\nmode = %s\n", mq_dtype_name(q->train.dtype),
+		optimizer_name(q->train.optimizer), mode_name(q->train.infer));
+	for (uint32_t i = 0; i < q->calib.n; i++)
+		fprintf(file, "calib = %s\n", q->calib.item[i]);
+	for (uint32_t i = 0; i < q->fix.n; i++)
+		fprintf(file, "fix = %s\n", q->fix.item[i]);
+	for (uint32_t i = 0; i < q->max.n; i++)
+		fprintf(file, "max = %s\n", q->max.item[i]);
+	if (q->start)
+		fprintf(file, "start = %s\n", q->start);
+	fprintf(file, "seed = %llu\ntimeout = %.12g\n", (unsigned long long)q->seed, q->timeout_s);
+	if (q->no_interference)
+		fputs("no-interference = true\n", file);
+	if (q->no_fold)
+		fputs("no-fold = true\n", file);
+	if (q->debug_check)
+		fputs("debug-check = true\n", file);
+}
+
+/* ---- one-line errors -------------------------------------------------------------------------- */
+
+enum { MAX_LONG = 128 };
+
+static uint32_t long_names(const struct argp *argp, const char **names, uint32_t n)
+{
+	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++)
+		if (o->name && n < MAX_LONG)
+			names[n++] = o->name;
+	for (const struct argp_child *c = argp->children; c && c->argp; c++)
+		n = long_names(c->argp, names, n);
+	return n;
+}
+
+static bool is_prefix_of_one(const char *word, const char *const *names)
+{
+	for (; *names; names++)
+		if (!strncmp(word, *names, strlen(word)))
+			return true;
+	return false;
+}
+
+static enum mq_status check_long(const char *command, const char *arg, const char *const *names,
+				 struct mq_err *err)
+{
+	char word[64] = "";
+	size_t length = strcspn(arg, "=");
+
+	if (length >= sizeof(word))
+		return mq_fail(err, MQ_EINPUT, "%s: unknown option --%.60s...; see %s --help",
+			       command, arg, command);
+	memcpy(word, arg, length);
+	if (is_prefix_of_one(word, names))
+		return MQ_OK;
+	const char *near = mq_nearest(word, names);
+	if (near)
+		return mq_fail(err, MQ_EINPUT, "%s: unknown option --%s; did you mean --%s?",
+			       command, word, near);
+	return mq_fail(err, MQ_EINPUT, "%s: unknown option --%s; see maquette %s --help", command,
+		       word, command);
+}
+
+enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
+			     struct mq_err *err)
+{
+	const char *names[MAX_LONG + 5] = { "help", "usage", "version", "program-name" };
+
+	names[long_names(argp, names, 4)] = NULL;
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strncmp(argv[i], "--", 2))
+			MQ_TRY(check_long(argv[0], argv[i] + 2, names, err));
+	char full_name[64];
+	char *command = argv[0];
+	snprintf(full_name, sizeof(full_name), "maquette %s", command);
+	argv[0] = full_name; /* the name that --help shows */
+	argp_err_exit_status = MQ_EINPUT;
+	err->status = MQ_OK;
+	error_t bad = argp_parse(argp, argc, argv, 0, NULL, input);
+	argv[0] = command;
+	if (err->status != MQ_OK)
+		return err->status;
+	if (bad)
+		return mq_fail(err, MQ_EINPUT, "%s: bad usage; see maquette %s --help", argv[0],
+			       argv[0]);
+	return MQ_OK;
+}

@@ -1,0 +1,187 @@
+/*
+ * common_paths.c - where the shipped files are: found from the executable's own place, so that the
+ * source tree and an installed tree work from any folder, without configuration.
+ */
+#include "cmd/common.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/loader.h"
+#include "core/opt.h"
+
+static const char *own_dir(struct mq_arena *arena)
+{
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n <= 0)
+		return ".";
+	path[n] = '\0';
+	char *slash = strrchr(path, '/');
+	if (slash && slash != path)
+		*slash = '\0';
+	return mq_arena_strdup(arena, path);
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
+			   struct mq_err *err)
+{
+	/* Beside the executable (build/engines), one or two folders up (build/, build/san-X/: the
+	 * source tree), or in an installed tree. */
+	static const char *const places[] = { "", "/..", "/../..", "/../lib/maquette",
+					      "/../share/maquette" };
+	const char *base = own_dir(arena);
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		const char *path = mq_arena_printf(arena, "%s%s/%s", base, places[i], kind);
+		char *real;
+
+		if (is_dir(path) && (real = realpath(path, NULL))) {
+			*dir = mq_arena_strdup(arena, real);
+			free(real);
+			return MQ_OK;
+		}
+	}
+	return mq_fail(err, MQ_EINPUT,
+		       "no folder '%s' beside %s or in ../lib/maquette, ../share/maquette; install "
+		       "again or run from the build folder",
+		       kind, base);
+}
+
+const char *mq_find_program(const char *name, struct mq_arena *arena)
+{
+	return mq_arena_printf(arena, "%s/%s", own_dir(arena), name);
+}
+
+enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
+				struct mq_err *err)
+{
+	const char *dir, **names, *near;
+
+	*path = name;
+	if (!access(name, F_OK))
+		return MQ_OK;
+	if (strchr(name, '/') || (strstr(name, ".xml") && !strstr(name, ".xml")[4]))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: cannot open the platform: %s; see `maquette list platforms`", name,
+			       strerror(errno));
+	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
+	*path = mq_arena_printf(arena, "%s/%s.xml", dir, name);
+	if (!access(*path, F_OK))
+		return MQ_OK;
+	MQ_TRY(mq_plugin_names(dir, ".xml", arena, &names, err));
+	for (uint32_t i = 0; names[i]; i++) /* a '-' for a '_' is no mistake */
+		if (!strcmp(names[i], name)) {
+			char *file = mq_arena_strdup(arena, name);
+
+			for (char *c = file; *c; c++)
+				*c = *c == '-' ? '_' : *c;
+			*path = mq_arena_printf(arena, "%s/%s.xml", dir, file);
+			return MQ_OK;
+		}
+	near = mq_nearest(name, names);
+	return mq_fail(err, MQ_EINPUT,
+		       "no platform '%s'%s%s%s; give an XML file or a name of `maquette list "
+		       "platforms`",
+		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+enum mq_status mq_make_dir(const char *path, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char *copy = mq_arena_strdup(&arena, path);
+	int failed = 0;
+
+	for (char *c = copy + 1; *c && !failed; c++)
+		if (*c == '/') {
+			*c = '\0';
+			failed = mkdir(copy, 0777) && errno != EEXIST;
+			*c = '/';
+		}
+	if (!failed)
+		failed = mkdir(copy, 0777) && errno != EEXIST;
+	int reason = errno;
+	if (!failed && !is_dir(path)) {
+		failed = 1;
+		reason = ENOTDIR;
+	}
+	mq_arena_fini(&arena);
+	if (failed)
+		return mq_fail(err, MQ_EINPUT, "-o %s: cannot make the folder: %s", path,
+			       strerror(reason));
+	return MQ_OK;
+}
+
+enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/run.ini", dir);
+	*file = fopen(path, "w");
+	if (!*file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	fprintf(*file, "; `maquette run %s` runs this again\ncommand = %s\n", path, command);
+	return MQ_OK;
+}
+
+enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err)
+{
+	char date[64];
+	struct utsname host = { .sysname = "?" };
+	time_t now = time(NULL);
+
+	uname(&host);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	fprintf(file, "\n[about]\ndate = %s\nhost = %s\nsystem = %s %s %s\nversion = %s\n", date,
+		host.nodename, host.sysname, host.release, host.machine, MQ_VERSION);
+	if (wall_s > 0)
+		fprintf(file, "wall_s = %.3f\n", wall_s);
+	bool bad = ferror(file) != 0;
+	if (fclose(file) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s/run.ini: cannot write: %s; free some space", dir,
+			       strerror(errno));
+	return MQ_OK;
+}
+
+double mq_now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const char *mq_text_s(double s, char text[32])
+{
+	if (s < 1e-3)
+		snprintf(text, 32, "%.4g us", s * 1e6);
+	else if (s < 1)
+		snprintf(text, 32, "%.4g ms", s * 1e3);
+	else
+		snprintf(text, 32, "%.4g s", s);
+	return text;
+}
+
+const char *mq_text_B(double bytes, char text[32])
+{
+	if (bytes < 1e6)
+		snprintf(text, 32, "%.4g kB", bytes / 1e3);
+	else if (bytes < 1e9)
+		snprintf(text, 32, "%.4g MB", bytes / 1e6);
+	else
+		snprintf(text, 32, "%.4g GB", bytes / 1e9);
+	return text;
+}

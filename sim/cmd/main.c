@@ -1,0 +1,87 @@
+/*
+ * main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code.
+ * The table of commands is generated from the files of this folder.
+ */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <gsl/gsl_errno.h>
+
+#include "cmd/cmd.h"
+#include "core/opt.h"
+
+#define MQ_COMMAND(name) extern const struct mq_command mq_command_##name;
+#include "commands.inc"
+#undef MQ_COMMAND
+#define MQ_COMMAND(name) &mq_command_##name,
+const struct mq_command *const mq_commands[] = {
+#include "commands.inc"
+	NULL
+};
+
+enum { MAX_COMMANDS = 63 };
+
+static int usage(FILE *file)
+{
+	fprintf(file, "Usage: maquette COMMAND [options]\n\n"
+		      "Tries training plans on a model of a cluster before anyone pays for it.\n\n");
+	for (const struct mq_command *const *c = mq_commands; *c; c++)
+		fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->summary);
+	fprintf(file, "\n`maquette COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 no "
+		      "feasible plan,\n2 bad usage or input, 3 missing device or library, 4 time-out, "
+		      "5 error above the threshold, 70 bug.\n");
+	return ferror(file) ? MQ_EINPUT : MQ_OK;
+}
+
+static int unknown(const char *word)
+{
+	const char *names[MAX_COMMANDS + 1];
+	size_t n = 0;
+
+	for (; mq_commands[n] && n < MAX_COMMANDS; n++)
+		names[n] = mq_commands[n]->name;
+	names[n] = NULL;
+	const char *near = mq_nearest(word, names);
+	if (near)
+		fprintf(stderr, "maquette: unknown command '%s'; did you mean '%s'?\n", word, near);
+	else
+		fprintf(stderr, "maquette: unknown command '%s'; see maquette --help\n", word);
+	return MQ_EINPUT;
+}
+
+static int run(const struct mq_command *command, int argc, char **argv)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	enum mq_status status = command->run(argc, argv, &err);
+
+	/* Standard output belongs to the result: a full disk behind it is an error too. */
+	if ((fflush(stdout) || ferror(stdout)) && status == MQ_OK)
+		status = mq_fail(&err, MQ_EINPUT, "cannot write to standard output");
+	if (status != MQ_OK && err.text[0])
+		fprintf(stderr, "maquette %s: %s\n", command->name, err.text);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_ALL, "C");
+	gsl_set_error_handler_off();
+	signal(SIGPIPE, SIG_IGN);
+	if (argc < 2) {
+		usage(stderr);
+		return MQ_EINPUT;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return usage(stdout);
+	if (!strcmp(argv[1], "--version")) {
+		printf("maquette %s\n", MQ_VERSION);
+		return MQ_OK;
+	}
+	for (const struct mq_command *const *c = mq_commands; *c; c++)
+		if (!strcmp((*c)->name, argv[1]))
+			return run(*c, argc - 1, argv + 1);
+	return unknown(argv[1]);
+}

@@ -1,0 +1,138 @@
+/* loader.c - see loader.h. Loaded objects stay loaded: their code may be on a stack at exit. */
+#include "core/loader.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/opt.h"
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void swap_char(char *text, char from, char to)
+{
+	for (; *text; text++)
+		if (*text == from)
+			*text = to;
+}
+
+enum mq_status mq_plugin_names(const char *dir, const char *suffix, struct mq_arena *arena,
+			       const char ***names, struct mq_err *err)
+{
+	const char **list = NULL;
+	uint32_t n = 0, room = 0;
+	size_t tail = strlen(suffix);
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	if (!d)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the folder: %s", dir,
+			       strerror(errno));
+	while ((entry = readdir(d))) {
+		size_t length = strlen(entry->d_name);
+
+		if (length <= tail || strcmp(entry->d_name + length - tail, suffix))
+			continue;
+		char *name = mq_arena_strdup(arena, entry->d_name);
+		name[length - tail] = '\0';
+		swap_char(name, '_', '-');
+		MQ_PUSH(arena, list, n, room, name);
+	}
+	closedir(d);
+	if (n)
+		qsort(list, n, sizeof(*list), by_name);
+	MQ_PUSH(arena, list, n, room, NULL);
+	*names = list;
+	return MQ_OK;
+}
+
+static enum mq_status no_such(const char *dir, const char *name, struct mq_arena *arena,
+			      struct mq_err *err)
+{
+	const char **names, *near;
+	char list[360] = "";
+	size_t used = 0;
+
+	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	near = mq_nearest(name, names);
+	for (uint32_t i = 0; names[i] && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", names[i]);
+	if (near)
+		return mq_fail(err, MQ_EINPUT, "no engine '%s'; did you mean '%s'? There are:%s",
+			       name, near, list);
+	return mq_fail(err, MQ_EINPUT, "no engine '%s'; there are:%s", name, list);
+}
+
+enum mq_status mq_engine_check(const struct mq_engine *e, const char *name, struct mq_err *err)
+{
+	if (e->abi != MQ_ENGINE_ABI || e->size != sizeof(struct mq_engine))
+		return mq_fail(err, MQ_EINPUT,
+			       "engine '%s' was built for ABI %u (%u bytes), this program has %u (%zu "
+			       "bytes); rebuild it",
+			       name, e->abi, e->size, MQ_ENGINE_ABI, sizeof(struct mq_engine));
+	if (!e->name || strcmp(e->name, name))
+		return mq_fail(err, MQ_EINPUT, "engine '%s' calls itself '%s'; the names must agree",
+			       name, e->name ? e->name : "");
+	if (!e->summary || (!e->propose && !e->solve))
+		return mq_fail(err, MQ_EINPUT, "engine '%s' lacks a summary, or both propose and solve",
+			       name);
+	return MQ_OK;
+}
+
+static enum mq_status no_start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	return MQ_OK;
+}
+
+static enum mq_status no_propose(void *state, const struct mq_problem *problem,
+				 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+{
+	return MQ_DONE;
+}
+
+static void no_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		       const struct mq_result *result)
+{
+}
+
+static void no_stop(void *state, const struct mq_problem *problem)
+{
+}
+
+enum mq_status mq_engine_open(const char *dir, const char *name, struct mq_arena *arena,
+			      const struct mq_engine **engine, struct mq_err *err)
+{
+	char *file = mq_arena_strdup(arena, name);
+
+	swap_char(file, '-', '_');
+	if (!*name || strchr(name, '/') || strchr(name, '_'))
+		return no_such(dir, name, arena, err);
+	const char *path = mq_arena_printf(arena, "%s/%s.so", dir, file);
+	FILE *there = fopen(path, "r");
+	if (!there)
+		return no_such(dir, name, arena, err);
+	fclose(there);
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		return mq_fail(err, MQ_ENODEV, "engine '%s' cannot be loaded: %s", name, dlerror());
+	const char *symbol = mq_arena_printf(arena, "mq_engine_%s", file);
+	const struct mq_engine *found = dlsym(handle, symbol);
+	if (!found)
+		return mq_fail(err, MQ_EINPUT, "%s: exports no %s; see strategies/README.md", path,
+			       symbol);
+	MQ_TRY(mq_engine_check(found, name, err));
+	struct mq_engine *copy = mq_arena_alloc(arena, sizeof(*copy));
+	*copy = *found;
+	copy->start = copy->start ? copy->start : no_start;
+	copy->propose = copy->propose ? copy->propose : no_propose;
+	copy->observe = copy->observe ? copy->observe : no_observe;
+	copy->stop = copy->stop ? copy->stop : no_stop;
+	copy->batch = copy->batch ? copy->batch : 1;
+	*engine = copy;
+	return MQ_OK;
+}
