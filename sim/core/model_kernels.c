@@ -1,0 +1,406 @@
+/*
+ * model_kernels.c - what one device does for a split op: its kernels, parameters and kept activations.
+ *
+ * With S samples and degrees q (seq), p (spatial), e (expert), h (head), o (out), i (in), the rows of
+ * an op's GEMM view are m S / (q p). What else a split divides:
+ *   GEMM, CONV, ROUTER  o, h: columns n, parameters, write.   i: depth k, weights (not the bias), read.
+ *                       e: the number of expert matrices `count`, and with it everything. In a grouped
+ *                       convolution o divides the groups, and so the read too.
+ *   ATTENTION           h: `count`. q: the queries; the keys stay whole, because in ring attention
+ *                       every block of keys and values passes by.
+ *   EMBEDDING           i: the rows that are found here (the output is a partial sum); o: the width.
+ *   all others          o, h, e: everything.
+ * A split along the experts says how many parts the experts of a group are divided into; `samples` are
+ * then all samples of that group, so each device works on 1/e of the group's tokens: as many as it
+ * had before the all-to-all. Routing is taken to be balanced.
+ *
+ * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. An op whose backward
+ * FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone. Unfused
+ * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched
+ * products for each of the two. Fused attention counts 2x forward FLOPs backwards: the recomputation
+ * of the scores inside the kernel is part of its efficiency, not of the model.
+ *
+ * Not modelled: unbalanced experts, padding of shares that do not divide evenly (they are fractions).
+ */
+#include "core/model.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
+{
+	static const char *const names[] = {
+		"gemm",      "conv",      "attention", "memory", "embedding",
+		"optimizer", "recurrent", "copy",      "timed",
+	};
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_KERNEL_KINDS, "one name per kind");
+	return (unsigned)kind < MQ_N_KERNEL_KINDS ? names[kind] : "?";
+}
+
+static double degree(const double split[MQ_N_DIMS], enum mq_dim dim)
+{
+	return split[dim] > 1 ? split[dim] : 1; /* 0 = not filled in */
+}
+
+static bool is_gemm(const struct mq_op *op)
+{
+	return op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER;
+}
+
+/* What is left to one device of each amount, as factors on the per-sample numbers of the op. */
+struct scale {
+	double rows;     /* m: samples, sequence and space */
+	double cols;     /* n */
+	double depth;    /* k */
+	double count;    /* matrices; for attention and batched products times the samples */
+	double flop, read, write;
+	double kv;       /* attention: keys and values, which a sequence split leaves whole */
+};
+
+static struct scale scale_of(const struct mq_op *op, const struct mq_share *share)
+{
+	double e = degree(share->split, MQ_DIM_EXPERT), h = degree(share->split, MQ_DIM_HEAD);
+	double o = degree(share->split, MQ_DIM_OUT), i = degree(share->split, MQ_DIM_IN);
+	double space = degree(share->split, MQ_DIM_SEQ) * degree(share->split, MQ_DIM_SPATIAL);
+	double rows = share->samples / space;
+	struct scale s = { .rows = rows, .cols = 1, .depth = 1, .count = 1 };
+
+	switch (op->kind) {
+	case MQ_OP_GEMM:
+	case MQ_OP_CONV:
+	case MQ_OP_ROUTER:
+		s.depth = 1 / i;
+		if (op->kind == MQ_OP_CONV && op->count > 1) { /* groups */
+			s.count = 1 / (o * e);
+			s.read = rows / (i * o * e);
+		} else {
+			s.cols = 1 / (o * h);
+			s.count = 1 / e;
+			s.read = rows / (i * e);
+		}
+		s.write = rows / (o * h * e);
+		s.flop = rows / (o * h * e * i);
+		return s;
+	case MQ_OP_ATTENTION:
+		s.rows = 1 / space;
+		s.count = share->samples / h;
+		s.read = s.write = s.flop = rows / h;
+		s.kv = share->samples / h;
+		return s;
+	case MQ_OP_BMM:
+		s.rows = 1 / space;
+		s.count = share->samples / (h * e);
+		s.cols = 1 / o;
+		s.read = s.write = s.flop = rows / (o * h * e);
+		return s;
+	case MQ_OP_EMBEDDING:
+		s.read = rows / (i * o);
+		s.write = rows / o;
+		s.flop = rows / (i * o);
+		return s;
+	case MQ_OP_RECURRENT:
+		s.cols = 1 / o;
+		s.read = rows;
+		s.write = s.flop = rows / o;
+		return s;
+	default:
+		s.read = s.write = s.flop = rows / (o * h * e);
+		return s;
+	}
+}
+
+/* Everything that the kernels of one op share. */
+struct work {
+	const struct mq_op *op;
+	struct scale scale;
+	double size_B;           /* of one element */
+	double weights;          /* parameter elements that the op multiplies with, tied ones too */
+	struct mq_kernel blank;
+	struct mq_kernel *kernel;
+	uint32_t n;
+};
+
+static struct mq_kernel *add(struct work *w, enum mq_kernel_kind kind)
+{
+	mq_assert(w->n < MQ_MAX_KERNELS_PER_OP);
+	w->kernel[w->n] = w->blank;
+	w->kernel[w->n].kind = (uint8_t)kind;
+	return &w->kernel[w->n++];
+}
+
+static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
+{
+	struct mq_kernel *k =
+		add(w, w->op->kind == MQ_OP_CONV ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM);
+
+	k->m = mnk[0];
+	k->n = mnk[1];
+	k->k = mnk[2];
+	k->count = (w->op->count > 0 ? w->op->count : 1) * w->scale.count;
+	k->flop = flop;
+	k->bytes = elems * w->size_B;
+	k->launches = w->op->kernels;
+}
+
+static void gemm_kernels(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double m = op->m * w->scale.rows, n = op->n * w->scale.cols, k = op->k * w->scale.depth;
+	double elems = op->read * w->scale.read + op->write * w->scale.write + w->weights;
+
+	if (!backward) {
+		add_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
+		return;
+	}
+	double flop = op->flop_bwd * w->scale.flop;
+	if (op->flop_bwd > 1.5 * op->flop) {
+		flop /= 2;
+		add_gemm(w, (double[]){ m, k, n }, flop, elems);
+	}
+	add_gemm(w, (double[]){ k, n, m }, flop, elems);
+}
+
+static void bmm_kernels(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double m = op->m * w->scale.rows, n = op->n * w->scale.cols, k = op->k;
+	double elems = op->read * w->scale.read + op->write * w->scale.write;
+
+	if (!backward) {
+		add_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
+		return;
+	}
+	double flop = op->flop_bwd * w->scale.flop / 2;
+	add_gemm(w, (double[]){ m, k, n }, flop, elems);
+	add_gemm(w, (double[]){ k, n, m }, flop, elems);
+}
+
+static void fused_attention(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	struct mq_kernel *k = add(w, MQ_KERNEL_ATTENTION);
+	double queries = op->m * op->k * op->count;
+	double keys = op->read > queries ? op->read - queries : 0;
+
+	k->m = op->m * w->scale.rows;
+	k->n = op->n;
+	k->k = op->k;
+	k->count = op->count * w->scale.count;
+	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
+	k->bytes = (queries + op->write) * w->scale.read + keys * w->scale.kv;
+	if (backward) { /* Q, O, dO in, dQ out; K, V in, dK, dV out */
+		double all = 2 * (queries + op->write) + 2 * keys;
+		double here = 2 * (queries + op->write) * w->scale.read + 2 * keys * w->scale.kv;
+
+		k->bytes = all > 0 ? op->moved_bwd * here / all : 0;
+	}
+	k->bytes *= w->size_B;
+	k->launches = backward ? 2 * op->kernels : op->kernels;
+}
+
+/* Scores are written and read: what the batched products move follows from their shapes, the rest of
+ * the op's traffic is the softmax's. */
+static void unfused_attention(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double m = op->m * w->scale.rows, n = op->n, k = op->k;
+	double count = op->count * w->scale.count;
+	double product = (m * k + n * k + m * n) * count;
+	double flop = (backward ? op->flop_bwd / 4 : op->flop / 2) * w->scale.flop;
+	uint32_t products = backward ? 4 : 2, first = w->n;
+	double whole = (op->m * k + n * k + op->m * n) * op->count;
+	double rest = (backward ? op->moved_bwd : op->read + op->write) - products * whole;
+	const double shape[4][3] = { { m, n, k }, { m, k, n }, { n, k, m }, { n, k, m } };
+
+	for (uint32_t i = 0; i < products; i++)
+		add_gemm(w, shape[i], flop, product);
+	for (uint32_t i = first; i < w->n; i++)
+		w->kernel[i].launches = 1;
+	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
+	softmax->bytes = fmax(rest, 0) * w->scale.read * w->size_B;
+	softmax->launches = fmax(op->kernels - 2, 1);
+}
+
+static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind kind)
+{
+	const struct mq_op *op = w->op;
+	double elems = backward ? op->moved_bwd * fmax(w->scale.read, w->scale.write) :
+				  op->read * w->scale.read + op->write * w->scale.write;
+	double flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
+
+	if (elems <= 0 && flop <= 0)
+		return;
+	struct mq_kernel *k = add(w, kind);
+	k->bytes = (elems + w->weights) * w->size_B;
+	k->flop = flop;
+	k->launches = op->kernels;
+}
+
+/* Serial steps: m of them, each a product [count x k][k x n] with the samples as rows. The weights are
+ * read in every step unless they stay on chip; the minimum, once per pass, is counted. */
+static void recurrent_kernels(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	struct mq_kernel *k = add(w, MQ_KERNEL_RECURRENT);
+	double elems = backward ? op->moved_bwd * w->scale.write :
+				  op->read * w->scale.read + op->write * w->scale.write;
+
+	k->m = op->m;
+	k->n = op->n * w->scale.cols;
+	k->k = op->k;
+	k->count = w->scale.rows * (op->count > 0 ? op->count : 1);
+	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
+	k->bytes = (elems + (backward ? 2 : 1) * w->weights) * w->size_B;
+	k->launches = op->kernels;
+}
+
+static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t id,
+			    enum mq_phase phase, const char *type)
+{
+	const double *table = p->forward_s;
+	double time_s = INFINITY; /* a type that was never measured cannot run it */
+
+	if (w->op->phase == MQ_BACKWARD) {
+		if (phase != MQ_BACKWARD)
+			return;
+	} else if (phase == MQ_BACKWARD) {
+		table = p->backward_s;
+	}
+	if (!table)
+		return;
+	for (uint32_t t = 0; t < p->n_types; t++)
+		if (!strcmp(p->type[t], "*") || (type && !strcmp(p->type[t], type)))
+			time_s = table[(size_t)id * p->n_types + t];
+	if (time_s == 0)
+		return;
+	struct mq_kernel *k = add(w, MQ_KERNEL_TIMED);
+	k->time_s = time_s * w->scale.rows;
+	k->launches = 0;
+}
+
+/* Bytes that one optimizer step moves per parameter. With 16-bit training: the gradient is read and
+ * the 16-bit parameter written (4), the fp32 master and each fp32 moment read and written (8 each).
+ * In fp32 (or wider) the gradient is read and parameter and moments are read and written. */
+static double update_bytes(const struct mq_train *train)
+{
+	static const double moments[MQ_N_OPTIMIZERS] = {
+		[MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_SGD] = 0, [MQ_OPTIMIZER_MOMENTUM] = 1
+	};
+	double size = mq_dtype_size(train->dtype), n = moments[train->optimizer];
+
+	if (size < 4)
+		return 2 + 2 + 8 + 8 * n;
+	return size + 2 * size + 2 * size * n;
+}
+
+static void forward_or_backward(struct work *w, bool backward)
+{
+	switch (w->op->kind) {
+	case MQ_OP_GEMM:
+	case MQ_OP_CONV:
+	case MQ_OP_ROUTER:
+		gemm_kernels(w, backward);
+		break;
+	case MQ_OP_BMM:
+		bmm_kernels(w, backward);
+		break;
+	case MQ_OP_ATTENTION:
+		(w->op->fused ? fused_attention : unfused_attention)(w, backward);
+		break;
+	case MQ_OP_RECURRENT:
+		recurrent_kernels(w, backward);
+		break;
+	case MQ_OP_EMBEDDING:
+		memory_kernels(w, backward, MQ_KERNEL_EMBEDDING);
+		break;
+	case MQ_OP_RESHAPE:
+	case MQ_OP_DISPATCH:
+	case MQ_OP_COMBINE:
+		memory_kernels(w, backward, MQ_KERNEL_COPY);
+		break;
+	default:
+		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
+		break;
+	}
+}
+
+uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *train, uint32_t id,
+		       enum mq_phase phase, const struct mq_share *share, const char *type,
+		       struct mq_kernel *kernel)
+{
+	const struct mq_op *op = &model->op[id];
+	struct work w = {
+		.op = op,
+		.scale = scale_of(op, share),
+		.size_B = mq_dtype_size(train->dtype),
+		.blank = { .op = id, .phase = (uint8_t)phase, .dtype = (uint8_t)train->dtype,
+			   .causal = op->causal },
+		.kernel = kernel,
+	};
+
+	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))
+		return 0;
+	if (phase == MQ_UPDATE) {
+		double param = mq_op_param_shard(op, share->split);
+
+		if (param > 0) {
+			struct mq_kernel *k = add(&w, MQ_KERNEL_OPTIMIZER);
+
+			k->bytes = param * update_bytes(train);
+			k->launches = 1;
+		}
+		return w.n;
+	}
+	if (share->samples <= 0)
+		return 0;
+	if (op->kind == MQ_OP_PROFILED) {
+		profiled_kernel(&w, &model->profile, id, phase, type);
+		return w.n;
+	}
+	if (is_gemm(op) || op->kind == MQ_OP_RECURRENT) {
+		struct mq_op own = *op; /* a tied op multiplies with weights it does not own */
+
+		own.param = fmax(op->param, op->k * op->n * (op->count > 0 ? op->count : 1));
+		w.weights = mq_op_param_shard(&own, share->split);
+	} else if (op->kind != MQ_OP_EMBEDDING) { /* which reads only the rows it looks up */
+		w.weights = mq_op_param_shard(op, share->split);
+	}
+	forward_or_backward(&w, phase == MQ_BACKWARD);
+	return w.n;
+}
+
+double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])
+{
+	double e = degree(split, MQ_DIM_EXPERT), h = degree(split, MQ_DIM_HEAD);
+	double o = degree(split, MQ_DIM_OUT), i = degree(split, MQ_DIM_IN);
+
+	switch (op->kind) {
+	case MQ_OP_GEMM:
+	case MQ_OP_CONV:
+	case MQ_OP_ROUTER: {
+		double matrices = op->count > 0 ? op->count : 1;
+		double weights = fmin(op->k * op->n * matrices, op->param);
+
+		return weights / (o * h * i * e) + (op->param - weights) / (o * h * e);
+	}
+	case MQ_OP_EMBEDDING:
+		return op->param / (i * o);
+	case MQ_OP_PROFILED:
+		return op->param;
+	default:
+		return op->param / (o * h * e);
+	}
+}
+
+double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, bool selective)
+{
+	double saved = selective ? op->saved - op->saved_selective : op->saved;
+	double parts = 1;
+
+	/* What is kept lies where the op's output lies, and partial sums along IN are whole there. */
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		if (d != MQ_DIM_BATCH && d != MQ_DIM_IN)
+			parts *= degree(share->split, d);
+	return saved * share->samples / parts;
+}
