@@ -60,9 +60,17 @@ struct mq_link {
 	enum mq_link_class class;
 	enum mq_fabric fabric; /* of NIC and FABRIC links */
 	double bw_Bps;         /* nominal, one direction */
+	double share;          /* of bw_Bps that transfers get (the link calibration's bw_share); set by
+				* mq_calib_bind; 0 = not bound, counts as 1 */
 	double lat_s;
 	bool fatpipe;          /* flows do not share it: each may have the whole bandwidth */
 };
+
+/* What the flows on a link share, bytes per second: simulated and analytic times use this alone. */
+static inline double mq_link_usable_Bps(const struct mq_link *link)
+{
+	return link->share > 0 ? link->bw_Bps * link->share : link->bw_Bps;
+}
 
 struct mq_route {
 	uint32_t n_links;

@@ -1,0 +1,41 @@
+/*
+ * collective_group.c - a communicator's ranks grouped by node, in O(n).
+ */
+#include "core/collective_impl.h"
+
+enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n,
+			      struct mq_arena *arena, struct mq_group *group, struct mq_err *err)
+{
+	uint32_t *seen = mq_arena_array(arena, cluster->n_nodes, uint32_t); /* node + 1 */
+	bool *used = mq_arena_array(arena, cluster->n_devices, bool);
+	uint32_t *fill;
+
+	*group = (struct mq_group){ .n = n, .rank = rank };
+	group->order = mq_arena_array(arena, n, uint32_t);
+	group->node_of = mq_arena_array(arena, n, uint32_t);
+	group->first = mq_arena_array(arena, (size_t)n + 1, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t node;
+
+		if (rank[i] >= cluster->n_devices || used[rank[i]])
+			return mq_fail(err, MQ_EINPUT, "communicator: position %u is rank %u, which "
+				       "%s; ranks must be distinct and below %u", i, rank[i],
+				       rank[i] < cluster->n_devices ? "is there twice" :
+				       "the platform does not have", cluster->n_devices);
+		used[rank[i]] = true;
+		node = cluster->device[rank[i]].node;
+		if (!seen[node])
+			seen[node] = ++group->n_nodes;
+		group->node_of[i] = seen[node] - 1;
+		group->first[group->node_of[i] + 1]++;
+	}
+	for (uint32_t k = 0; k < group->n_nodes; k++)
+		group->first[k + 1] += group->first[k];
+	fill = mq_arena_array(arena, group->n_nodes, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t node = group->node_of[i];
+
+		group->order[group->first[node] + fill[node]++] = i;
+	}
+	return MQ_OK;
+}
