@@ -30,6 +30,7 @@ struct mq_device_calib {
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_t0_s;
 	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
 	double bmm_misaligned;       /* the same for batched GEMMs of unfused attention */
+	double sustained;            /* clock under sustained training load / in short benchmarks */
 	double conv_eff;             /* share of peak that convolutions reach at large sizes */
 	double attention_eff;        /* fused attention forward: share of peak */
 	double attention_bwd;        /* backward efficiency relative to forward */

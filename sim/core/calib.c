@@ -1,0 +1,387 @@
+/*
+ * calib.c - see calib.h. One table row per parameter: reader, writer, defaults, ranges and the
+ * documentation of platforms/calib all come from it.
+ *
+ * Not modelled: that parameters depend on clocks, temperature or library versions; a machine that
+ * differs gets a file of its own.
+ */
+#include "core/calib.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEV(field, unit, initial, min, max, help) \
+	{ #field, unit, offsetof(struct mq_device_calib, field), initial, min, max, help }
+#define PEAK(name, dtype) \
+	{ "peak_" name "_flops", "flop/s", offsetof(struct mq_device_calib, peak_flops) + \
+	  (dtype) * sizeof(double), 0, 0, 1e18, "dense peak in " name "; 0 = not supported" }
+#define LINK(field, unit, initial, min, max, help) \
+	{ #field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help }
+#define GIVEN NAN /* no default: the file must say it */
+
+static const struct mq_calib_field device_fields[] = {
+	PEAK("fp32", MQ_FP32), PEAK("tf32", MQ_TF32), PEAK("fp16", MQ_FP16),
+	PEAK("bf16", MQ_BF16), PEAK("fp8", MQ_FP8), PEAK("fp64", MQ_FP64),
+	DEV(mem_bw_Bps, "B/s", GIVEN, 1e6, 1e15, "nominal memory bandwidth"),
+	DEV(memory_B, "B", GIVEN, 1e6, 1e15, "nominal memory capacity"),
+	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),
+	DEV(compute_capability, "1", 80, 0, 1000, "major * 10 + minor; 0 for a CPU"),
+	DEV(gemm_eff, "1", .9, .001, 2, "share of peak that a large GEMM's inner loop reaches"),
+	DEV(gemm_kt, "1", 50, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
+	DEV(gemm_a0, "1", 12, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
+	DEV(gemm_q, "1", .3, 0, 1, "cost of a just begun wave, as a share of a full one"),
+	DEV(gemm_bw_share, "1", .8, .001, 1.5, "share of memory bandwidth of a memory-bound GEMM"),
+	DEV(gemm_t0_s, "s", 5e-6, 0, 1, "fixed time of a GEMM kernel"),
+	DEV(gemm_misaligned, "1", .5, .001, 1, "GEMM efficiency factor, operands not 16 B aligned"),
+	DEV(bmm_misaligned, "1", .06, .001, 1, "the same for batched GEMMs of unfused attention"),
+	DEV(sustained, "1", 1, .1, 1, "clock under sustained training load / in short benchmarks"),
+	DEV(conv_eff, "1", .6, .001, 1.5, "share of peak that large convolutions reach"),
+	DEV(attention_eff, "1", .6, .001, 1, "fused attention, forward: share of peak"),
+	DEV(attention_bwd, "1", .8, .01, 2, "efficiency of its backward relative to forward"),
+	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
+	DEV(elementwise_traffic, "1", 1.3, .1, 20, "bytes moved / fused minimum (software stack)"),
+	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
+	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
+	DEV(overlap_compute, "1", .3, 0, 1, "compute seconds lost per second of overlapped collective"),
+	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
+	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context, libraries and framework"),
+	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
+	DEV(copy_bw_Bps, "B/s", 12e9, 1e3, 1e15, "pinned host <-> device copy, one direction"),
+	DEV(price_per_h, "$/h", NAN, 0, 1e6, "price; absent = not known"),
+	DEV(power_W, "W", NAN, 0, 1e6, "board power limit; absent = not known"),
+	{ .name = NULL }
+};
+
+static const struct mq_calib_field link_fields[] = {
+	LINK(bw_share, "1", .9, .001, 2, "share of nominal bandwidth that a large transfer gets"),
+	LINK(latency_scale, "1", 1, 0, 1e4, "factor on the library's own step latencies"),
+	LINK(launch_s, "s", 5e-6, 0, 1, "host offset per collective call"),
+	LINK(p2p_latency_s, "s", 5e-6, 0, 1, "software latency of one send/recv"),
+	LINK(fill, "1", 0, 0, 1e3, "medium-size pipeline fill"),
+	{ .name = NULL }
+};
+
+const struct mq_calib_field *mq_calib_device_fields(void)
+{
+	return device_fields;
+}
+
+const struct mq_calib_field *mq_calib_link_fields(void)
+{
+	return link_fields;
+}
+
+struct mq_calib *mq_calib_new(struct mq_arena *arena)
+{
+	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
+
+	calib->arena = arena;
+	return calib;
+}
+
+/* Absence has a meaning of its own for these two. */
+static bool may_be_unknown(const struct mq_calib_field *f)
+{
+	return !strcmp(f->name, "price_per_h") || !strcmp(f->name, "power_W");
+}
+
+static double *field_of(const struct mq_calib_field *f, void *entry)
+{
+	return (double *)(void *)((char *)entry + f->offset);
+}
+
+static double field_value(const struct mq_calib_field *f, const void *entry)
+{
+	return *(const double *)(const void *)((const char *)entry + f->offset);
+}
+
+static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value,
+				const char *path, struct mq_err *err)
+{
+	if (json_is_object(value)) {
+		const char *unit = json_string_value(json_object_get(value, "unit"));
+
+		if (unit && strcmp(unit, f->unit))
+			return mq_fail(err, MQ_EINPUT, "%s: %s is in '%s'; give it in '%s'", path,
+				       f->name, unit, f->unit);
+		value = json_object_get(value, "value");
+	}
+	if (!json_is_number(value))
+		return mq_fail(err, MQ_EINPUT, "%s: %s has no number; give {\"value\": x}", path,
+			       f->name);
+
+	double x = json_number_value(value);
+	if (!(x >= f->min && x <= f->max))
+		return mq_fail(err, MQ_EINPUT, "%s: %s = %g is outside %g .. %g %s", path, f->name,
+			       x, f->min, f->max, f->unit);
+	*field_of(f, entry) = x;
+	return MQ_OK;
+}
+
+static const struct mq_calib_field *find_field(const struct mq_calib_field *fields, const char *name)
+{
+	for (; fields->name; fields++)
+		if (!strcmp(fields->name, name))
+			return fields;
+	return NULL;
+}
+
+static enum mq_status set_fields(const struct mq_calib_field *fields, void *entry, json_t *values,
+				 const char *path, struct mq_err *err)
+{
+	const char *key;
+	json_t *value;
+
+	for (const struct mq_calib_field *f = fields; f->name; f++)
+		*field_of(f, entry) = f->initial;
+	json_object_foreach(values, key, value) {
+		const struct mq_calib_field *f = find_field(fields, key);
+
+		if (!f)
+			return mq_fail(err, MQ_EINPUT, "%s: unknown parameter '%s'; see "
+				       "platforms/calib/README.md for the list", path, key);
+		MQ_TRY(set_field(f, entry, value, path, err));
+	}
+	for (const struct mq_calib_field *f = fields; f->name; f++)
+		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
+			return mq_fail(err, MQ_EINPUT, "%s: '%s' (%s) is missing; add it to "
+				       "\"values\"", path, f->name, f->help);
+	return MQ_OK;
+}
+
+static enum mq_status put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, entry->name)) {
+			calib->device[i] = *entry;
+			return MQ_OK;
+		}
+	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, *entry);
+	return MQ_OK;
+}
+
+static enum mq_status put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
+{
+	for (uint32_t i = 0; i < calib->n_links; i++)
+		if (!strcmp(calib->link[i].name, entry->name)) {
+			calib->link[i] = *entry;
+			return MQ_OK;
+		}
+	MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
+	return MQ_OK;
+}
+
+static enum mq_status read_device(struct mq_calib *calib, json_t *object,
+				  struct mq_device_calib *entry, const char *path,
+				  struct mq_err *err)
+{
+	const char *kind = json_string_value(json_object_get(object, "device_kind"));
+	double best = 0;
+
+	MQ_TRY(set_fields(device_fields, entry, json_object_get(object, "values"), path, err));
+	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
+		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", path,
+			       kind);
+	entry->kind = kind && !strcmp(kind, "cpu") ? MQ_CPU : MQ_GPU;
+	entry->serial_comm = json_is_true(json_object_get(object, "serial_comm"));
+	for (int i = 0; i < MQ_N_DTYPES; i++)
+		best = fmax(best, entry->peak_flops[i]);
+	if (best <= 0)
+		return mq_fail(err, MQ_EINPUT, "%s: no peak speed; give peak_fp32_flops, "
+			       "peak_fp16_flops or another", path);
+	return put_device(calib, entry);
+}
+
+static enum mq_status read_entry(struct mq_calib *calib, json_t *object, const char *path,
+				 struct mq_err *err)
+{
+	const char *kind = json_string_value(json_object_get(object, "kind"));
+	const char *name = json_string_value(json_object_get(object, "name"));
+	const char *source = json_string_value(json_object_get(object, "source"));
+
+	if (!name || !*name)
+		return mq_fail(err, MQ_EINPUT, "%s: an entry has no \"name\"", path);
+	if (!json_is_object(json_object_get(object, "values")))
+		return mq_fail(err, MQ_EINPUT, "%s: '%s' has no object \"values\"", path, name);
+	name = mq_arena_strdup(calib->arena, name);
+	source = mq_arena_strdup(calib->arena, source ? source : "");
+	if (kind && !strcmp(kind, "device")) {
+		struct mq_device_calib entry = { .name = name, .source = source };
+
+		return read_device(calib, object, &entry, path, err);
+	}
+	if (kind && !strcmp(kind, "link")) {
+		struct mq_link_calib entry = { .name = name, .source = source };
+
+		MQ_TRY(set_fields(link_fields, &entry, json_object_get(object, "values"), path,
+				  err));
+		return put_link(calib, &entry);
+	}
+	return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path,
+		       name, kind ? kind : "(none)");
+}
+
+enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err)
+{
+	json_error_t where;
+	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+	json_t *entries, *entry;
+	enum mq_status status = MQ_OK;
+	size_t i;
+
+	if (!root)
+		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
+	entries = json_object_get(root, "entries");
+	if (json_is_array(entries)) {
+		json_array_foreach(entries, i, entry)
+			if (status == MQ_OK)
+				status = read_entry(calib, entry, path, err);
+	} else {
+		status = read_entry(calib, root, path, err);
+	}
+	json_decref(root);
+	return status;
+}
+
+static int is_json(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return n > 5 && !strcmp(d->d_name + n - 5, ".json");
+}
+
+/* strcmp, not alphasort: the order must not depend on the locale. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err)
+{
+	struct dirent **found;
+	int n = scandir(dir, &found, is_json, by_name);
+	enum mq_status status = MQ_OK;
+
+	if (n < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of calibrations: %m", dir);
+	for (int i = 0; i < n; i++) {
+		if (status == MQ_OK)
+			status = mq_calib_load(calib, mq_arena_printf(calib->arena, "%s/%s", dir,
+					       found[i]->d_name), err);
+		free(found[i]);
+	}
+	free(found);
+	return status;
+}
+
+enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
+				    struct mq_err *err)
+{
+	json_t *values = json_object();
+	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name",
+				 device->name, "device_kind", device->kind == MQ_CPU ? "cpu" : "gpu",
+				 "source", device->source ? device->source : "", "serial_comm",
+				 (int)device->serial_comm, "values", values);
+	FILE *file;
+	int bad;
+
+	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
+		double x = field_value(f, device);
+
+		if (!isnan(x))
+			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x,
+					    "unit", f->unit));
+	}
+	file = fopen(path, "w");
+	if (!file) {
+		json_decref(root);
+		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
+	}
+	bad = json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+	bad |= fputc('\n', file) == EOF;
+	bad |= fclose(file) != 0;
+	json_decref(root);
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed (is the disk full?)", path) : MQ_OK;
+}
+
+const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type)
+{
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, type))
+			return &calib->device[i];
+	return NULL;
+}
+
+const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name)
+{
+	for (uint32_t i = 0; i < calib->n_links; i++)
+		if (!strcmp(calib->link[i].name, class_name))
+			return &calib->link[i];
+	return NULL;
+}
+
+struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
+					   double peak_flops, double mem_bw_Bps, double memory_B)
+{
+	struct mq_device_calib d = {
+		.name = mq_arena_strdup(calib->arena, type), .source = "ideal device",
+		.kind = MQ_GPU, .mem_bw_Bps = mem_bw_Bps, .memory_B = memory_B, .sm_count = 1,
+		.compute_capability = 80, .gemm_eff = 1, .gemm_bw_share = 1, .gemm_misaligned = 1,
+		.bmm_misaligned = 1, .sustained = 1, .conv_eff = 1, .attention_eff = 1,
+		.attention_bwd = 1, .elementwise_bw_share = 1, .elementwise_traffic = 1,
+		.fragmentation = 1, .copy_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
+	};
+
+	for (int i = 0; i < MQ_N_DTYPES; i++)
+		d.peak_flops[i] = peak_flops;
+	put_device(calib, &d);
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		if (!strcmp(calib->device[i].name, type))
+			return &calib->device[i];
+	mq_assert(!"an entry that was just added is there");
+	return NULL;
+}
+
+static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq_device *device,
+				   struct mq_err *err)
+{
+	char known[384] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < calib->n_devices && used < sizeof(known) - 1; i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 calib->device[i].name);
+	return mq_fail(err, MQ_EINPUT, "device '%s' is of type '%s', which has no calibration; "
+		       "known: %s", device->name, device->type, *known ? known : "none");
+}
+
+enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cluster,
+			     struct mq_err *err)
+{
+	uint32_t last = MQ_NONE;
+
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		struct mq_device *d = &cluster->device[i];
+
+		if (last == MQ_NONE || strcmp(calib->device[last].name, d->type)) {
+			const struct mq_device_calib *entry = mq_calib_device(calib, d->type);
+
+			if (!entry)
+				return unknown_type(calib, d, err);
+			last = (uint32_t)(entry - calib->device);
+		}
+		const struct mq_device_calib *c = &calib->device[last];
+		d->calib = last;
+		if (!(d->memory_B > 0))
+			d->memory_B = c->memory_B;
+		if (isnan(d->price_per_h))
+			d->price_per_h = c->price_per_h;
+		if (isnan(d->power_W))
+			d->power_W = c->power_W;
+	}
+	return MQ_OK;
+}

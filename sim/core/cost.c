@@ -1,0 +1,199 @@
+/*
+ * cost.c - see cost.h. How long one kernel takes: roofline with shape effects.
+ *
+ * GEMM: a grid of tiles tm x tn runs in waves over the SMs; the library is assumed to choose the best
+ * of a few tiles and splits of k (as cuBLAS heuristics try to). One tile of a full wave takes
+ *     2 tm tn (k/sk + kt) SM / (peak eff) * (1 + a0/ai),   ai = tm tn / (tm + tn)
+ * where kt is its prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small
+ * tiles fetch more. A last wave that is only a fraction f full costs q + (1 - q) f of a full one (fewer
+ * tiles share caches and memory, so they run faster, but not for free). Memory bounds the whole from
+ * below. Form and first values: a fit to published GEMM timings, see platforms/calib/README.md.
+ *
+ * Everything here is closed form and allocates nothing: search loops call it for every operator.
+ *
+ * Not modelled: which library version picks which kernel; power capping beyond one factor
+ * (`sustained`); caches, apart from what the fitted shares absorb.
+ */
+#include "core/cost.h"
+
+#include <math.h>
+
+struct tile {
+	double m, n;
+};
+
+/* Thread-block tiles of the tensor-core kernels of cuBLAS and CUTLASS, large ones first. */
+static const struct tile tiles[] = {
+	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 },
+	{ 128, 64 },  { 64, 128 },  { 64, 64 },   { 32, 128 }, { 32, 64 }, { 16, 128 },
+};
+
+struct gemm {
+	double m, n, k, count;
+	double peak;     /* flop/s, sustained, alignment applied */
+	double eff;
+	double bytes;
+	double size_B;   /* of an element */
+};
+
+/* A plain roofline where the calibration has no tile effects (CPUs, abstract devices). */
+static bool has_tiles(const struct mq_device_calib *d)
+{
+	return d->gemm_kt > 0 || d->gemm_a0 > 0;
+}
+
+/* Least time over tiles and splits of k on the SMs, without memory bound and fixed time. */
+static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
+{
+	double best = INFINITY;
+
+	for (unsigned i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+		double tm = tiles[i].m, tn = tiles[i].n;
+		double grid = g->count * ceil(g->m / tm) * ceil(g->n / tn);
+		double step = 2 * tm * tn * d->sm_count / (g->peak * g->eff) *
+			      (1 + d->gemm_a0 * (tm + tn) / (tm * tn));
+
+		for (double sk = 1; sk <= 32; sk *= 2) {
+			double waves = grid * sk / d->sm_count;
+			double full = floor(waves), part = waves - full;
+
+			if (part > 0)
+				full += d->gemm_q + (1 - d->gemm_q) * part;
+			best = fmin(best, full * step * (g->k / sk + d->gemm_kt));
+			if (waves > 2 || g->k / sk < 128)
+				break;
+		}
+	}
+	return best;
+}
+
+static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
+{
+	double flop = 2 * g->m * g->n * g->k * g->count;
+	double math, memory;
+
+	if (!(flop > 0))
+		return 0;
+	if (!(g->peak > 0))
+		return INFINITY;
+	math = has_tiles(d) ? tile_time(d, g) : flop / (g->peak * g->eff);
+	memory = g->bytes / (d->mem_bw_Bps * d->gemm_bw_share);
+	return fmax(math, memory) + d->gemm_t0_s;
+}
+
+/* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. */
+static bool misaligned(const struct gemm *g)
+{
+	double unit = 16 / g->size_B;
+
+	return fmod(g->n, unit) != 0 || fmod(g->k, unit) != 0;
+}
+
+static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n,
+			   double k)
+{
+	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff };
+
+	g.peak = d->peak_flops[dtype] * d->sustained;
+	g.size_B = mq_dtype_size(dtype);
+	return g;
+}
+
+double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, double m, double n,
+		    double k, double count)
+{
+	struct gemm g = gemm_of(device, dtype, m, n, k);
+
+	g.count = count;
+	g.bytes = (m * k + k * n + m * n) * count * g.size_B;
+	if (misaligned(&g))
+		g.eff *= count > 1 ? device->bmm_misaligned : device->gemm_misaligned;
+	return gemm_time(device, &g);
+}
+
+/* An implicit GEMM; its traffic is that of the tensors, not of the unfolded matrix. */
+static double conv_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	struct gemm g = gemm_of(d, k->dtype, k->m, k->n, k->k);
+
+	g.count = k->count;
+	g.eff = d->conv_eff;
+	g.bytes = k->bytes;
+	return gemm_time(d, &g);
+}
+
+static double memory_time(const struct mq_device_calib *d, double bytes, double launches)
+{
+	return bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + fmax(launches, 1) * d->launch_s;
+}
+
+/* Fused (flash) attention: the matrix products at a share of peak, never below the traffic of its
+ * inputs and outputs. Causal: blocks above the diagonal are skipped, half of the work. */
+static double attention_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double peak = d->peak_flops[k->dtype] * d->sustained;
+	double eff = d->attention_eff * (k->phase == MQ_BACKWARD ? d->attention_bwd : 1);
+	double flop = k->causal ? k->flop / 2 : k->flop;
+
+	if (!(flop > 0))
+		return 0;
+	if (!(peak > 0))
+		return INFINITY;
+	return fmax(flop / (peak * eff), k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share)) +
+	       fmax(k->launches, 1) * d->launch_s;
+}
+
+/* m serial steps, each a GEMM of the samples at hand: rows = flop / (2 m n k). */
+static double recurrent_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double steps = fmax(k->m, 1);
+	double rows = k->n > 0 && k->k > 0 ? k->flop / (2 * steps * k->n * k->k) : 0;
+
+	return steps * mq_cost_gemm(d, k->dtype, rows, k->n, k->k, 1);
+}
+
+double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kernel *kernel)
+{
+	double extra = fmax(kernel->launches - 1, 0) * device->launch_s;
+
+	switch ((enum mq_kernel_kind)kernel->kind) {
+	case MQ_KERNEL_GEMM:
+		return mq_cost_gemm(device, kernel->dtype, kernel->m, kernel->n, kernel->k,
+				    kernel->count) + extra;
+	case MQ_KERNEL_CONV:
+		return conv_time(device, kernel) + extra;
+	case MQ_KERNEL_ATTENTION:
+		return attention_time(device, kernel);
+	case MQ_KERNEL_MEMORY:
+		return memory_time(device, kernel->bytes * device->elementwise_traffic,
+				   kernel->launches);
+	case MQ_KERNEL_EMBEDDING:
+	case MQ_KERNEL_OPTIMIZER:
+	case MQ_KERNEL_COPY:
+		return memory_time(device, kernel->bytes, kernel->launches);
+	case MQ_KERNEL_RECURRENT:
+		return recurrent_time(device, kernel) + extra;
+	case MQ_KERNEL_TIMED:
+		return kernel->time_s;
+	case MQ_N_KERNEL_KINDS:
+		break;
+	}
+	mq_assert(!"a kernel kind that the cost model knows");
+	return INFINITY;
+}
+
+double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work)
+{
+	double busy = 0, host = 0;
+
+	for (uint32_t i = 0; i < work->n_kernels; i++) {
+		busy += mq_cost_kernel(device, &work->kernel[i]);
+		host += work->kernel[i].launches * device->host_launch_s;
+	}
+	return fmax(busy, host);
+}
+
+double mq_cost_copy(const struct mq_device_calib *device, double bytes)
+{
+	return bytes / device->copy_bw_Bps + device->launch_s;
+}

@@ -1,0 +1,146 @@
+/*
+ * test_cost.c - kernel times against values worked out by hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/cost.h"
+
+static struct mq_arena arena = MQ_ARENA_INIT;
+
+/* 1 TFLOP/s, 1 TB/s, nothing lost. */
+static struct mq_device_calib *ideal(void)
+{
+	return mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 1e12, 1e12, 1e9);
+}
+
+static void near(double got, double want)
+{
+	if (!(fabs(got - want) <= 1e-12 * fabs(want)))
+		fail_msg("got %.17g, wanted %.17g", got, want);
+}
+
+static void test_roofline(void **state)
+{
+	struct mq_device_calib *d = ideal();
+
+	near(mq_cost_gemm(d, MQ_FP16, 1000, 1000, 1000, 1), 2e9 / 1e12);
+	near(mq_cost_gemm(d, MQ_FP16, 1000, 1000, 1000, 3), 6e9 / 1e12);
+	/* one row: bound by reading the weights, 2 bytes each */
+	near(mq_cost_gemm(d, MQ_FP16, 1, 1000, 1000, 1), 2.0 * (1000 + 1e6 + 1000) / 1e12);
+	near(mq_cost_gemm(d, MQ_FP32, 1, 1000, 1000, 1), 4.0 * (1000 + 1e6 + 1000) / 1e12);
+	assert_true(mq_cost_gemm(d, MQ_FP16, 0, 1000, 1000, 1) == 0);
+	d->peak_flops[MQ_FP8] = 0;
+	assert_true(isinf(mq_cost_gemm(d, MQ_FP8, 10, 10, 10, 1)));
+}
+
+/* 10 SMs, one tile of 256 x 128 with k = 100: t = 2*256*128*(100 + 20)*10/peak*(1 + a0/ai). */
+static void test_waves(void **state)
+{
+	struct mq_device_calib *d = ideal();
+
+	d->sm_count = 10;
+	d->gemm_kt = 20;
+	d->gemm_a0 = 1e-9; /* ties between tiles go to the largest */
+	d->gemm_q = .25;
+	double full = 2.0 * 256 * 128 * 120 * 10 / 1e12;
+	/* 20 tiles of 256 x 128 fill two waves; smaller tiles do no better */
+	near(mq_cost_gemm(d, MQ_FP16, 2560, 256, 100, 1) / (2 * full *
+	     (1 + 1e-9 * 384 / 32768)), 1);
+	/* more work never takes less time */
+	double last = 0;
+	for (int m = 16; m < 4096; m += 16) {
+		double t = mq_cost_gemm(d, MQ_FP16, m, 512, 512, 1);
+
+		assert_true(t >= last * (1 - 1e-12));
+		last = t;
+	}
+}
+
+static void test_alignment(void **state)
+{
+	struct mq_device_calib *d = ideal();
+
+	d->gemm_misaligned = .5;
+	d->bmm_misaligned = .1;
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 2047, 2048, 1), 2.0 * 2048 * 2047 * 2048 / .5e12);
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 2048, 150, 8), 8 * 2.0 * 2048 * 2048 * 150 / .1e12);
+	near(mq_cost_gemm(d, MQ_FP16, 2047, 2048, 2048, 1), 2.0 * 2048 * 2047 * 2048 / 1e12);
+	/* four bytes: multiples of 4 suffice */
+	near(mq_cost_gemm(d, MQ_TF32, 2048, 2044, 2048, 1), 2.0 * 2048 * 2044 * 2048 / 1e12);
+}
+
+static void test_kinds(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_MEMORY, .bytes = 4e9, .launches = 3 };
+
+	d->elementwise_bw_share = .8;
+	d->elementwise_traffic = 1.5;
+	d->launch_s = 2e-6;
+	near(mq_cost_kernel(d, &k), 4e9 * 1.5 / .8e12 + 6e-6);
+	k.kind = MQ_KERNEL_OPTIMIZER; /* one fused pass: no traffic factor */
+	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
+	k = (struct mq_kernel){ .kind = MQ_KERNEL_TIMED, .time_s = .125 };
+	near(mq_cost_kernel(d, &k), .125);
+
+	d->attention_eff = .5;
+	d->attention_bwd = .8;
+	k = (struct mq_kernel){ .kind = MQ_KERNEL_ATTENTION, .dtype = MQ_FP16, .flop = 1e12,
+				.bytes = 1e6, .launches = 1, .causal = true };
+	near(mq_cost_kernel(d, &k), .5 / .5 + 2e-6);
+	k.phase = MQ_BACKWARD;
+	near(mq_cost_kernel(d, &k), .5 / .5 / .8 + 2e-6);
+	k.causal = false;
+	k.phase = MQ_FORWARD;
+	near(mq_cost_kernel(d, &k), 2 + 2e-6);
+
+	/* 100 steps of 8 rows: each reads its weights once */
+	d->launch_s = 0;
+	k = (struct mq_kernel){ .kind = MQ_KERNEL_RECURRENT, .dtype = MQ_FP16, .m = 100, .n = 4096,
+				.k = 2048, .count = 1, .flop = 2.0 * 100 * 8 * 4096 * 2048,
+				.launches = 1 };
+	near(mq_cost_kernel(d, &k), 100 * fmax(2.0 * 8 * 4096 * 2048 / 1e12,
+	     2.0 * (8 * 2048 + 4096 * 2048 + 8 * 4096) / 1e12));
+}
+
+static void test_host_bound(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k[2] = {
+		{ .kind = MQ_KERNEL_MEMORY, .bytes = 1e6, .launches = 2 },
+		{ .kind = MQ_KERNEL_TIMED, .time_s = 1e-3 },
+	};
+	struct mq_work work = { .n_kernels = 2, .kernel = k };
+
+	d->host_launch_s = 1e-5;
+	near(mq_cost_work(d, &work), 1e-6 + 1e-3);
+	d->host_launch_s = 1e-3;
+	near(mq_cost_work(d, &work), 2e-3);
+	d->copy_bw_Bps = 2e10;
+	d->launch_s = 1e-5;
+	near(mq_cost_copy(d, 4e9), .2 + 1e-5);
+}
+
+static int teardown(void **state)
+{
+	mq_arena_fini(&arena);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_roofline, teardown),
+		cmocka_unit_test_teardown(test_waves, teardown),
+		cmocka_unit_test_teardown(test_alignment, teardown),
+		cmocka_unit_test_teardown(test_kinds, teardown),
+		cmocka_unit_test_teardown(test_host_bound, teardown),
+	};
+
+	return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
+}
