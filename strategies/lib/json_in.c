@@ -1,0 +1,132 @@
+/* json_in.c - see json_in.h. */
+#include "lib/json_in.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/types.h"
+
+enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err)
+{
+	json_error_t error;
+
+	*in = (struct mq_json_in){ .path = path, .err = err };
+	in->root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+	if (!in->root)
+		in->status = mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, error.line, error.text);
+	return in->status;
+}
+
+void mq_json_in_close(struct mq_json_in *in)
+{
+	json_decref(in->root);
+	in->root = NULL;
+}
+
+enum mq_status mq_json_in_fail(struct mq_json_in *in, const char *where, const char *what)
+{
+	if (in->status == MQ_OK)
+		in->status = mq_fail(in->err, MQ_EINPUT, "%s: %s: %s", in->path, where, what);
+	return in->status;
+}
+
+static json_t *member(struct mq_json_in *in, json_t *object, const char *where, const char *key)
+{
+	json_t *value = json_object_get(object, key);
+
+	if (!value) {
+		char what[96];
+
+		snprintf(what, sizeof(what), "needs a member '%s'", key);
+		mq_json_in_fail(in, where, what);
+	}
+	return value;
+}
+
+double mq_json_in_value(struct mq_json_in *in, json_t *value, const char *where)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value) || !isfinite(number)) {
+		mq_json_in_fail(in, where, "expected a finite number");
+		return 0.0;
+	}
+	return number;
+}
+
+double mq_json_in_number(struct mq_json_in *in, json_t *object, const char *where, const char *key)
+{
+	json_t *value = member(in, object, where, key);
+	char place[160];
+
+	if (!value)
+		return 0.0;
+	snprintf(place, sizeof(place), "%s.%s", where, key);
+	return mq_json_in_value(in, value, place);
+}
+
+uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *where, const char *key)
+{
+	double number = mq_json_in_number(in, object, where, key);
+
+	if (in->status != MQ_OK)
+		return MQ_NONE;
+	if (number < 0 || number >= (double)UINT32_MAX || number != floor(number)) {
+		char what[96];
+
+		snprintf(what, sizeof(what), "'%s' is %g: expected a whole number from 0", key,
+			 number);
+		mq_json_in_fail(in, where, what);
+		return MQ_NONE;
+	}
+	return (uint32_t)number;
+}
+
+json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *where, const char *key)
+{
+	json_t *value = member(in, object, where, key);
+
+	if (value && !json_is_array(value)) {
+		char what[96];
+
+		snprintf(what, sizeof(what), "'%s' must be an array", key);
+		mq_json_in_fail(in, where, what);
+		return NULL;
+	}
+	return value;
+}
+
+bool mq_json_in_sniff(const char *path, const char *const *words)
+{
+	enum { WINDOW = 1 << 16 };
+	static const size_t keep = 64; /* a word may lie across two windows */
+	bool seen[8] = { false };
+	size_t n = 0, held = 0;
+	char buffer[WINDOW + 1];
+	FILE *file = fopen(path, "rb");
+
+	if (!file)
+		return false;
+	while (n < 8 && words[n])
+		n++;
+	for (;;) {
+		size_t got = fread(buffer + held, 1, WINDOW - held, file);
+		size_t missing = 0;
+
+		buffer[held + got] = '\0';
+		for (size_t i = 0; i < n; i++) {
+			seen[i] = seen[i] || memmem(buffer, held + got, words[i], strlen(words[i]));
+			missing += !seen[i];
+		}
+		if (!missing || held + got < WINDOW)
+			break;
+		memmove(buffer, buffer + WINDOW - keep, keep);
+		held = keep;
+	}
+	fclose(file);
+	for (size_t i = 0; i < n; i++)
+		if (!seen[i])
+			return false;
+	return true;
+}
