@@ -1,0 +1,434 @@
+/*
+ * plan.c - the canonical form of a plan: copying, hashing, describing, packing. See plan.h.
+ *
+ * The rules that a plan must keep are in plan_check.c, the builders in plan_shape.c, JSON in
+ * plan_json.c.
+ */
+#include "core/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH,   MQ_DIM_EXPERT, MQ_DIM_SEQ,
+					      MQ_DIM_SPATIAL, MQ_DIM_HEAD,   MQ_DIM_OUT,
+					      MQ_DIM_IN };
+
+const char *mq_pipeline_name(enum mq_pipeline p)
+{
+	static const char *const names[] = { "gpipe", "1f1b", "interleaved", "zb-h1" };
+
+	return (unsigned)p < MQ_N_PIPELINES ? names[p] : "?";
+}
+
+const char *mq_sync_name(enum mq_sync s)
+{
+	static const char *const names[] = { "allreduce", "ps",    "duplicate",
+					     "zero1",     "zero2", "zero3" };
+
+	return (unsigned)s < MQ_N_SYNCS ? names[s] : "?";
+}
+
+const char *mq_recompute_name(enum mq_recompute r)
+{
+	static const char *const names[] = { "none", "selective", "full" };
+
+	return (unsigned)r < MQ_N_RECOMPUTES ? names[r] : "?";
+}
+
+void mq_plan_init(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_ops)
+{
+	memset(plan, 0, sizeof(*plan));
+	plan->n_ops = n_ops;
+	plan->config_of = mq_arena_array(arena, n_ops, uint32_t);
+	plan->micro_batches = 1;
+	plan->virtual = 1;
+	plan->pipeline = MQ_PIPE_1F1B;
+	plan->overlap_grads = true;
+	plan->scatter_gather = true;
+	plan->engine_objective = NAN;
+}
+
+static struct mq_config copy_config(const struct mq_config *from, struct mq_arena *arena)
+{
+	struct mq_config to = *from;
+	uint32_t b = from->split[MQ_DIM_BATCH];
+
+	to.device = mq_arena_array(arena, from->n_devices, uint32_t);
+	if (from->n_devices)
+		memcpy(to.device, from->device, from->n_devices * sizeof(*to.device));
+	if (from->share) {
+		to.share = mq_arena_array(arena, b, double);
+		memcpy(to.share, from->share, b * sizeof(*to.share));
+	}
+	return to;
+}
+
+void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct mq_arena *arena)
+{
+	*to = *from;
+	to->config_of = mq_arena_array(arena, from->n_ops, uint32_t);
+	if (from->n_ops)
+		memcpy(to->config_of, from->config_of, from->n_ops * sizeof(*to->config_of));
+	to->config = mq_arena_array(arena, from->n_configs, struct mq_config);
+	for (uint32_t i = 0; i < from->n_configs; i++)
+		to->config[i] = copy_config(&from->config[i], arena);
+}
+
+uint32_t mq_plan_add_config(struct mq_plan *plan, struct mq_arena *arena, uint32_t n_devices)
+{
+	uint32_t n = plan->n_configs;
+
+	if (!(n & (n - 1))) { /* grow at powers of two */
+		struct mq_config *bigger = mq_arena_array(arena, n ? 2 * n : 1, struct mq_config);
+
+		if (n)
+			memcpy(bigger, plan->config, n * sizeof(*bigger));
+		plan->config = bigger;
+	}
+	struct mq_config *c = &plan->config[plan->n_configs++];
+	memset(c, 0, sizeof(*c));
+	c->n_devices = n_devices;
+	c->device = mq_arena_array(arena, n_devices, uint32_t);
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		c->split[d] = 1;
+	return n;
+}
+
+double mq_plan_samples(const struct mq_plan *plan, const struct mq_config *config,
+		       const struct mq_train *train, uint32_t batch_coordinate)
+{
+	uint32_t n = config->split[MQ_DIM_BATCH];
+	double total = train->batch / plan->micro_batches;
+
+	if (n == 1)
+		return total;
+	/* Largest remainder. With equal weights that is the floor, one more for the first ones. */
+	if (!config->share) {
+		double base = floor(total / n);
+
+		return base + (batch_coordinate < total - base * n ? 1 : 0);
+	}
+	double weight = 0, floors = 0;
+	for (uint32_t i = 0; i < n; i++)
+		weight += config->share[i];
+	for (uint32_t i = 0; i < n; i++)
+		floors += floor(total * config->share[i] / weight);
+	double mine = total * config->share[batch_coordinate] / weight;
+	double remainder = mine - floor(mine);
+	uint32_t before = 0; /* coordinates that come first for a left-over sample */
+	for (uint32_t i = 0; i < n; i++) {
+		double v = total * config->share[i] / weight;
+		double r = v - floor(v);
+
+		before += r > remainder || (r == remainder && i < batch_coordinate);
+	}
+	return floor(mine) + (before < total - floors ? 1 : 0);
+}
+
+/* ---- canonical order of the configs: first use first, equal ones merged, unused ones dropped --- */
+
+static bool same_config(const struct mq_config *a, const struct mq_config *b)
+{
+	uint32_t n = a->split[MQ_DIM_BATCH];
+
+	return a->n_devices == b->n_devices && a->stage == b->stage && a->sync == b->sync &&
+	       a->recompute == b->recompute && !memcmp(a->split, b->split, sizeof(a->split)) &&
+	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device)) &&
+	       !a->share == !b->share &&
+	       (!a->share || !memcmp(a->share, b->share, n * sizeof(*a->share)));
+}
+
+static uint64_t hash_config(uint64_t h, const struct mq_config *c)
+{
+	uint32_t fields[] = { c->n_devices, c->stage, c->sync, c->recompute, c->share != NULL };
+
+	h = mq_hash(h, fields, sizeof(fields));
+	h = mq_hash(h, c->split, sizeof(c->split));
+	h = mq_hash(h, c->device, c->n_devices * sizeof(*c->device));
+	if (c->share)
+		h = mq_hash(h, c->share, c->split[MQ_DIM_BATCH] * sizeof(*c->share));
+	return h;
+}
+
+/* Fills canonical[n_configs] with new indices (MQ_NONE = unused); returns how many there are. */
+static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical, uint32_t *first)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		canonical[i] = MQ_NONE;
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		uint32_t c = plan->config_of[op];
+
+		if (canonical[c] != MQ_NONE)
+			continue;
+		for (uint32_t k = 0; k < n && canonical[c] == MQ_NONE; k++)
+			if (same_config(&plan->config[first[k]], &plan->config[c]))
+				canonical[c] = k;
+		if (canonical[c] == MQ_NONE) {
+			first[n] = c;
+			canonical[c] = n++;
+		}
+	}
+	return n;
+}
+
+struct head { /* the scalars of a plan, in a fixed layout without padding */
+	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group;
+	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer, spare;
+	double bucket_B;
+};
+
+static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
+{
+	return (struct head){
+		.n_ops = plan->n_ops,
+		.n_configs = n_configs,
+		.micro_batches = plan->micro_batches,
+		.virtual = plan->virtual,
+		.zero_group = plan->zero_group,
+		.pipeline = plan->pipeline,
+		.algo = plan->algo,
+		.proto = plan->proto,
+		.overlap_grads = plan->overlap_grads,
+		.scatter_gather = plan->scatter_gather,
+		.offload_optimizer = plan->offload_optimizer,
+		.bucket_B = plan->bucket_B,
+	};
+}
+
+uint64_t mq_plan_hash(const struct mq_plan *plan)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t *canonical = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
+	uint32_t *first = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
+	uint32_t n = canonical_order(plan, canonical, first);
+	struct head head = head_of(plan, n);
+	uint64_t h = mq_hash(MQ_HASH_INIT, &head, sizeof(head));
+
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		h = mq_hash(h, &canonical[plan->config_of[op]], sizeof(uint32_t));
+	for (uint32_t k = 0; k < n; k++)
+		h = hash_config(h, &plan->config[first[k]]);
+	mq_arena_fini(&scratch);
+	return h;
+}
+
+/* ---- flat bytes -------------------------------------------------------------------------------- */
+
+enum { CONFIG_WORDS = 5 + MQ_N_DIMS };
+
+static size_t config_size(const struct mq_config *c)
+{
+	return (CONFIG_WORDS + c->n_devices) * sizeof(uint32_t) +
+	       (c->share ? c->split[MQ_DIM_BATCH] * sizeof(double) : 0);
+}
+
+static void put(unsigned char **at, const void *bytes, size_t size)
+{
+	if (size)
+		memcpy(*at, bytes, size);
+	*at += size;
+}
+
+void *mq_plan_pack(const struct mq_plan *plan, struct mq_arena *arena, size_t *size)
+{
+	uint32_t *canonical = mq_arena_array(arena, plan->n_configs + 1, uint32_t);
+	uint32_t *first = mq_arena_array(arena, plan->n_configs + 1, uint32_t);
+	uint32_t n = canonical_order(plan, canonical, first);
+	struct head head = head_of(plan, n);
+
+	*size = sizeof(head) + sizeof(double) + plan->n_ops * sizeof(uint32_t);
+	for (uint32_t k = 0; k < n; k++)
+		*size += config_size(&plan->config[first[k]]);
+	unsigned char *bytes = mq_arena_alloc(arena, *size), *at = bytes;
+	put(&at, &head, sizeof(head));
+	put(&at, &plan->engine_objective, sizeof(double));
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		put(&at, &canonical[plan->config_of[op]], sizeof(uint32_t));
+	for (uint32_t k = 0; k < n; k++) {
+		const struct mq_config *c = &plan->config[first[k]];
+		uint32_t words[CONFIG_WORDS] = { c->n_devices, c->stage, c->sync, c->recompute,
+						 c->share != NULL };
+
+		memcpy(words + 5, c->split, sizeof(c->split));
+		put(&at, words, sizeof(words));
+		put(&at, c->device, c->n_devices * sizeof(uint32_t));
+		if (c->share)
+			put(&at, c->share, c->split[MQ_DIM_BATCH] * sizeof(double));
+	}
+	return bytes;
+}
+
+struct reader {
+	const unsigned char *at;
+	size_t left;
+};
+
+static bool take(struct reader *r, void *to, size_t size)
+{
+	if (r->left < size)
+		return false;
+	if (size)
+		memcpy(to, r->at, size);
+	r->at += size;
+	r->left -= size;
+	return true;
+}
+
+static bool take_config(struct reader *r, struct mq_plan *plan, struct mq_arena *arena)
+{
+	uint32_t words[CONFIG_WORDS];
+
+	if (!take(r, words, sizeof(words)) || words[0] > r->left / sizeof(uint32_t))
+		return false;
+	struct mq_config *c = &plan->config[mq_plan_add_config(plan, arena, words[0])];
+	c->stage = words[1];
+	c->sync = (uint8_t)words[2];
+	c->recompute = (uint8_t)words[3];
+	memcpy(c->split, words + 5, sizeof(c->split));
+	if (!take(r, c->device, words[0] * sizeof(uint32_t)))
+		return false;
+	if (!words[4])
+		return true;
+	if (c->split[MQ_DIM_BATCH] > r->left / sizeof(double))
+		return false;
+	c->share = mq_arena_array(arena, c->split[MQ_DIM_BATCH], double);
+	return take(r, c->share, c->split[MQ_DIM_BATCH] * sizeof(double));
+}
+
+enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct reader r = { bytes, size };
+	struct head head;
+	double objective;
+
+	if (!take(&r, &head, sizeof(head)) || !take(&r, &objective, sizeof(objective)) ||
+	    head.n_ops > r.left / sizeof(uint32_t))
+		goto cut;
+	mq_plan_init(plan, arena, head.n_ops);
+	if (!take(&r, plan->config_of, head.n_ops * sizeof(uint32_t)))
+		goto cut;
+	plan->micro_batches = head.micro_batches;
+	plan->virtual = head.virtual;
+	plan->zero_group = head.zero_group;
+	plan->pipeline = (uint8_t)head.pipeline;
+	plan->algo = (uint8_t)head.algo;
+	plan->proto = (uint8_t)head.proto;
+	plan->overlap_grads = head.overlap_grads != 0;
+	plan->scatter_gather = head.scatter_gather != 0;
+	plan->offload_optimizer = head.offload_optimizer != 0;
+	plan->bucket_B = head.bucket_B;
+	plan->engine_objective = objective;
+	for (uint32_t k = 0; k < head.n_configs; k++)
+		if (!take_config(&r, plan, arena))
+			goto cut;
+	return MQ_OK;
+cut:
+	return mq_fail(err, MQ_EINPUT, "packed plan is cut short at %zu of %zu bytes",
+		       size - r.left, size);
+}
+
+/* ---- shape and description ----------------------------------------------------------------------- */
+
+static uint32_t count_devices(const struct mq_plan *plan)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t max = 0, n = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		for (uint32_t d = 0; d < plan->config[i].n_devices; d++)
+			if (plan->config[i].device[d] >= max)
+				max = plan->config[i].device[d] + 1;
+	bool *seen = mq_arena_array(&scratch, max, bool);
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+
+		for (uint32_t d = 0; d < c->n_devices; d++) {
+			n += !seen[c->device[d]];
+			seen[c->device[d]] = true;
+		}
+	}
+	mq_arena_fini(&scratch);
+	return n;
+}
+
+/* Degrees that the configs in use agree on: batch x expert = dp, the largest feature split = tp, the
+ * sequence split beyond tp = cp. Zero where stages differ. */
+struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
+{
+	struct mq_degrees g = { 0 };
+	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1;
+	bool regular = true;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+		uint32_t t = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
+		uint32_t d = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_EXPERT];
+
+		if (c->stage + 1 > stages)
+			stages = c->stage + 1;
+		regular = regular && (!n || n == c->n_devices) && (!dp || dp == d) &&
+			  c->split[MQ_DIM_SPATIAL] == 1;
+		n = c->n_devices;
+		dp = d;
+		tp = t > tp ? t : tp;
+		ep = c->split[MQ_DIM_EXPERT] > ep ? c->split[MQ_DIM_EXPERT] : ep;
+	}
+	g.n_devices = count_devices(plan);
+	uint32_t ranks = plan->virtual ? stages / plan->virtual : stages;
+	if (dp && n && n % (dp * tp) == 0)
+		cp = n / (dp * tp);
+	if (!regular || !dp || dp * tp * cp != n || n * ranks != g.n_devices)
+		return g;
+	g.dp = dp;
+	g.tp = tp;
+	g.pp = ranks;
+	g.cp = cp;
+	g.ep = ep;
+	return g;
+}
+
+static const struct mq_config *first_config(const struct mq_plan *plan)
+{
+	return plan->n_ops ? &plan->config[plan->config_of[0]] : NULL;
+}
+
+const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster,
+			     struct mq_arena *arena)
+{
+	struct mq_degrees g = mq_plan_degrees(plan);
+	const struct mq_config *c = first_config(plan);
+	const char *text;
+
+	(void)cluster;
+	if (!c)
+		return "empty plan";
+	if (g.dp == 1 && g.tp == 1 && g.pp == 1 && g.cp == 1)
+		text = "one device";
+	else if (g.dp)
+		text = mq_arena_printf(arena, "dp %u tp %u pp %u", g.dp, g.tp, g.pp);
+	else
+		text = mq_arena_printf(arena, "placement on %u devices", g.n_devices);
+	if (g.cp > 1)
+		text = mq_arena_printf(arena, "%s cp %u", text, g.cp);
+	if (g.ep > 1)
+		text = mq_arena_printf(arena, "%s ep %u", text, g.ep);
+	bool even = true;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		even = even && !plan->config[i].share;
+	text = mq_arena_printf(arena, "%s, %u micro-batches, %s", text, plan->micro_batches,
+			       mq_pipeline_name(plan->pipeline));
+	if (plan->virtual > 1)
+		text = mq_arena_printf(arena, "%s x%u", text, plan->virtual);
+	if (c->sync != MQ_SYNC_ALLREDUCE)
+		text = mq_arena_printf(arena, "%s, %s", text, mq_sync_name(c->sync));
+	if (c->recompute != MQ_RECOMPUTE_NONE)
+		text = mq_arena_printf(arena, "%s, recompute %s", text,
+				       mq_recompute_name(c->recompute));
+	return even ? text : mq_arena_printf(arena, "%s, uneven batch", text);
+}

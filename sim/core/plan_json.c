@@ -1,0 +1,368 @@
+/*
+ * plan_json.c - plans as JSON files. See plan.h; the format is documented in README.md:
+ *
+ *   {"maquette_plan": 1, "model": "gpt", "micro_batches": 8, "schedule": "1f1b", "virtual": 1,
+ *    "algo": "auto", "proto": "auto", "overlap_grads": true, "scatter_gather": true,
+ *    "offload_optimizer": false, "bucket_B": 0, "zero_group": 0,
+ *    "configs": [{"devices": [0, 1], "split": {"batch": 2}, "shares": [2, 1], "stage": 0,
+ *                 "sync": "allreduce", "recompute": "none"}],
+ *    "ops": [{"from": "embedding", "to": "loss", "config": 0}]}
+ *
+ * A device is a rank or a name. "ops" runs from one op to another in model order ("to" may be left out
+ * for one op); later entries override earlier ones, and every op must be named. Everything but
+ * "configs" and "ops" may be left out. An unknown key is an error, so that a typing slip is not lost.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/opt.h"
+#include "core/plan.h"
+
+struct reading {
+	const char *path;
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;
+	struct mq_arena *arena;
+	struct mq_plan *plan;
+	struct mq_err *err;
+};
+
+static enum mq_status read_u32(const struct reading *r, const json_t *value, const char *what,
+			       uint32_t *out)
+{
+	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+	    json_integer_value(value) >= MQ_NONE)
+		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be a whole number >= 0", r->path, what);
+	*out = (uint32_t)json_integer_value(value);
+	return MQ_OK;
+}
+
+static enum mq_status read_bool(const struct reading *r, const json_t *value, const char *what,
+				bool *out)
+{
+	if (!json_is_boolean(value))
+		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be true or false", r->path, what);
+	*out = json_is_true(value);
+	return MQ_OK;
+}
+
+/* A name out of an enumeration; the message lists what there is. */
+static enum mq_status read_name(const struct reading *r, const json_t *value, const char *what,
+				const char *(*name_of)(int), int n, uint8_t *out)
+{
+	const char *text = json_string_value(value);
+	int i = text ? mq_enum_find(name_of, n, text) : n;
+
+	if (i < n) {
+		*out = (uint8_t)i;
+		return MQ_OK;
+	}
+	const char *list = name_of(0);
+	for (int k = 1; k < n; k++)
+		list = mq_arena_printf(r->arena, "%s, %s", list, name_of(k));
+	return mq_fail(r->err, MQ_EINPUT, "%s: %s is '%s', not one of %s", r->path, what,
+		       text ? text : "(not a string)", list);
+}
+
+#define READ_NAME(r, value, what, name_of, n, out) \
+	read_name(r, value, what, (const char *(*)(int))(name_of), n, out)
+
+static enum mq_status read_device(const struct reading *r, const json_t *value, uint32_t *rank)
+{
+	if (json_is_string(value)) {
+		*rank = mq_cluster_find(r->cluster, json_string_value(value));
+		if (*rank == MQ_NONE)
+			return mq_fail(r->err, MQ_EINPUT,
+				       "%s: the platform has no device '%s'; see 'maquette platform show'",
+				       r->path, json_string_value(value));
+		return MQ_OK;
+	}
+	MQ_TRY(read_u32(r, value, "a device", rank));
+	if (*rank >= r->cluster->n_devices)
+		return mq_fail(r->err, MQ_EINPUT, "%s: device %u, but the platform has %u (0 to %u)",
+			       r->path, *rank, r->cluster->n_devices, r->cluster->n_devices - 1);
+	return MQ_OK;
+}
+
+static enum mq_status read_split(const struct reading *r, const json_t *object, struct mq_config *c)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(object))
+		return mq_fail(r->err, MQ_EINPUT, "%s: split must be an object", r->path);
+	json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+		int d = MQ_ENUM_FIND(mq_dim_name, MQ_N_DIMS, key);
+
+		if (d == MQ_N_DIMS)
+			return mq_fail(r->err, MQ_EINPUT,
+				       "%s: split has no dimension '%s'; it has batch, expert, seq, "
+				       "spatial, head, out, in",
+				       r->path, key);
+		MQ_TRY(read_u32(r, value, key, &c->split[d]));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status read_shares(const struct reading *r, const json_t *list, struct mq_config *c)
+{
+	uint32_t n = c->split[MQ_DIM_BATCH];
+
+	if (json_is_null(list))
+		return MQ_OK;
+	if (json_array_size(list) != n)
+		return mq_fail(r->err, MQ_EINPUT, "%s: %zu shares for a batch split of %u", r->path,
+			       json_array_size(list), n);
+	c->share = mq_arena_array(r->arena, n, double);
+	for (uint32_t i = 0; i < n; i++) {
+		c->share[i] = json_number_value(json_array_get(list, i));
+		if (!json_is_number(json_array_get(list, i)) || !(c->share[i] > 0))
+			return mq_fail(r->err, MQ_EINPUT, "%s: share %u must be a positive number",
+				       r->path, i);
+	}
+	return MQ_OK;
+}
+
+static enum mq_status read_config(const struct reading *r, json_t *object, uint32_t index)
+{
+	json_t *devices = json_object_get(object, "devices");
+	uint32_t n = (uint32_t)json_array_size(devices);
+	const char *key;
+	json_t *value;
+
+	if (!n || json_array_size(devices) > r->cluster->n_devices)
+		return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] needs a list of 1 to %u devices",
+			       r->path, index, r->cluster->n_devices);
+	struct mq_config *c = &r->plan->config[mq_plan_add_config(r->plan, r->arena, n)];
+	for (uint32_t d = 0; d < n; d++)
+		MQ_TRY(read_device(r, json_array_get(devices, d), &c->device[d]));
+	json_t *split = json_object_get(object, "split");
+	if (split)
+		MQ_TRY(read_split(r, split, c));
+	json_object_foreach(object, key, value) {
+		if (!strcmp(key, "stage"))
+			MQ_TRY(read_u32(r, value, key, &c->stage));
+		else if (!strcmp(key, "sync"))
+			MQ_TRY(READ_NAME(r, value, key, mq_sync_name, MQ_N_SYNCS, &c->sync));
+		else if (!strcmp(key, "recompute"))
+			MQ_TRY(READ_NAME(r, value, key, mq_recompute_name, MQ_N_RECOMPUTES,
+					 &c->recompute));
+		else if (!strcmp(key, "shares"))
+			MQ_TRY(read_shares(r, value, c));
+		else if (strcmp(key, "devices") && strcmp(key, "split"))
+			return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] has an unknown key '%s'",
+				       r->path, index, key);
+	}
+	return MQ_OK;
+}
+
+static uint32_t find_op(const struct mq_model *model, const json_t *name)
+{
+	const char *text = json_string_value(name);
+
+	for (uint32_t op = 0; text && op < model->n_ops; op++)
+		if (!strcmp(model->op[op].name, text))
+			return op;
+	return MQ_NONE;
+}
+
+static enum mq_status read_run(const struct reading *r, const json_t *run, size_t index)
+{
+	const json_t *from = json_object_get(run, "from"), *to = json_object_get(run, "to");
+	uint32_t first = find_op(r->model, from), last = to ? find_op(r->model, to) : first;
+	uint32_t config;
+
+	if (first == MQ_NONE || last == MQ_NONE || last < first) {
+		const json_t *bad = first == MQ_NONE ? from : to;
+
+		return mq_fail(r->err, MQ_EINPUT,
+			       "%s: ops[%zu]: '%s' is not an op of '%s' (or comes before 'from'); "
+			       "'maquette model' lists them",
+			       r->path, index, json_is_string(bad) ? json_string_value(bad) : "(none)",
+			       r->model->name);
+	}
+	MQ_TRY(read_u32(r, json_object_get(run, "config"), "ops[].config", &config));
+	if (config >= r->plan->n_configs)
+		return mq_fail(r->err, MQ_EINPUT, "%s: ops[%zu] has config %u, but there are %u",
+			       r->path, index, config, r->plan->n_configs);
+	for (uint32_t op = first; op <= last; op++)
+		r->plan->config_of[op] = config;
+	return MQ_OK;
+}
+
+static enum mq_status read_ops(const struct reading *r, const json_t *ops)
+{
+	if (!json_is_array(ops))
+		return mq_fail(r->err, MQ_EINPUT, "%s: \"ops\" is missing or not a list", r->path);
+	for (uint32_t op = 0; op < r->model->n_ops; op++)
+		r->plan->config_of[op] = MQ_NONE;
+	for (size_t i = 0; i < json_array_size(ops); i++)
+		MQ_TRY(read_run(r, json_array_get(ops, i), i));
+	for (uint32_t op = 0; op < r->model->n_ops; op++)
+		if (r->plan->config_of[op] == MQ_NONE)
+			return mq_fail(r->err, MQ_EINPUT, "%s: no entry of \"ops\" covers op '%s'",
+				       r->path, r->model->op[op].name);
+	return MQ_OK;
+}
+
+static enum mq_status read_number(const struct reading *r, const json_t *value, const char *key,
+				  double *out)
+{
+	*out = json_number_value(value);
+	if (!json_is_number(value) || !(*out >= 0))
+		return mq_fail(r->err, MQ_EINPUT, "%s: %s must be a number >= 0", r->path, key);
+	return MQ_OK;
+}
+
+static enum mq_status read_global(const struct reading *r, const char *key, const json_t *value)
+{
+	struct mq_plan *p = r->plan;
+
+	if (!strcmp(key, "micro_batches"))
+		return read_u32(r, value, key, &p->micro_batches);
+	if (!strcmp(key, "virtual"))
+		return read_u32(r, value, key, &p->virtual);
+	if (!strcmp(key, "zero_group"))
+		return read_u32(r, value, key, &p->zero_group);
+	if (!strcmp(key, "schedule"))
+		return READ_NAME(r, value, key, mq_pipeline_name, MQ_N_PIPELINES, &p->pipeline);
+	if (!strcmp(key, "algo"))
+		return READ_NAME(r, value, key, mq_algo_name, MQ_N_ALGOS, &p->algo);
+	if (!strcmp(key, "proto"))
+		return READ_NAME(r, value, key, mq_proto_name, MQ_N_PROTOS, &p->proto);
+	if (!strcmp(key, "overlap_grads"))
+		return read_bool(r, value, key, &p->overlap_grads);
+	if (!strcmp(key, "scatter_gather"))
+		return read_bool(r, value, key, &p->scatter_gather);
+	if (!strcmp(key, "offload_optimizer"))
+		return read_bool(r, value, key, &p->offload_optimizer);
+	if (!strcmp(key, "bucket_B"))
+		return read_number(r, value, key, &p->bucket_B);
+	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops",
+					     "comment" };
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(key, known[i]))
+			return MQ_OK;
+	return mq_fail(r->err, MQ_EINPUT, "%s: unknown key '%s'", r->path, key);
+}
+
+static enum mq_status read_plan(const struct reading *r, json_t *root)
+{
+	const char *key;
+	json_t *value;
+	json_t *configs = json_object_get(root, "configs");
+
+	if (!json_is_object(root) || !json_is_array(configs) || !json_array_size(configs))
+		return mq_fail(r->err, MQ_EINPUT,
+			       "%s: a plan is an object with a list \"configs\" and a list \"ops\"",
+			       r->path);
+	json_object_foreach(root, key, value)
+		MQ_TRY(read_global(r, key, value));
+	for (uint32_t i = 0; i < json_array_size(configs); i++)
+		MQ_TRY(read_config(r, json_array_get(configs, i), i));
+	return read_ops(r, json_object_get(root, "ops"));
+}
+
+enum mq_status mq_plan_load(const char *path, const struct mq_model *model,
+			    const struct mq_cluster *cluster, struct mq_arena *arena,
+			    struct mq_plan *plan, struct mq_err *err)
+{
+	struct reading r = { path, model, cluster, arena, plan, err };
+	json_error_t e;
+	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+
+	if (!root)
+		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, e.line > 0 ? e.line : 0, e.text);
+	mq_plan_init(plan, arena, model->n_ops);
+	enum mq_status status = read_plan(&r, root);
+	json_decref(root);
+	return status;
+}
+
+/* ---- writing: by hand, so that the order of keys and the look of lists are ours ------------------ */
+
+static void write_config(FILE *f, const struct mq_config *c)
+{
+	fprintf(f, "    {\"stage\": %u, \"split\": {", c->stage);
+	bool first = true;
+	for (int i = 0; i < MQ_N_DIMS; i++) {
+		enum mq_dim d = mq_mesh_dims[i];
+
+		if (c->split[d] > 1) {
+			fprintf(f, "%s\"%s\": %u", first ? "" : ", ", mq_dim_name(d), c->split[d]);
+			first = false;
+		}
+	}
+	fprintf(f, "}, \"sync\": \"%s\", \"recompute\": \"%s\",\n     \"devices\": [",
+		mq_sync_name(c->sync), mq_recompute_name(c->recompute));
+	for (uint32_t d = 0; d < c->n_devices; d++)
+		fprintf(f, "%s%u", d ? ", " : "", c->device[d]);
+	fprintf(f, "]");
+	if (c->share) {
+		fprintf(f, ", \"shares\": [");
+		for (uint32_t i = 0; i < c->split[MQ_DIM_BATCH]; i++)
+			fprintf(f, "%s%.17g", i ? ", " : "", c->share[i]);
+		fprintf(f, "]");
+	}
+	fprintf(f, "}");
+}
+
+static void write_quoted(FILE *f, const char *text)
+{
+	json_t *s = json_string_nocheck(text);
+
+	json_dumpf(s, f, JSON_ENCODE_ANY);
+	json_decref(s);
+}
+
+static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model,
+		       const struct mq_cluster *cluster)
+{
+	fprintf(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ");
+	write_quoted(f, model->name);
+	fprintf(f, ",\n  \"platform\": ");
+	write_quoted(f, cluster->name ? cluster->name : "");
+	fprintf(f,
+		",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n"
+		"  \"algo\": \"%s\",\n  \"proto\": \"%s\",\n  \"overlap_grads\": %s,\n"
+		"  \"scatter_gather\": %s,\n  \"offload_optimizer\": %s,\n  \"bucket_B\": %.17g,\n"
+		"  \"zero_group\": %u,\n  \"configs\": [\n",
+		p->micro_batches, mq_pipeline_name(p->pipeline), p->virtual, mq_algo_name(p->algo),
+		mq_proto_name(p->proto), p->overlap_grads ? "true" : "false",
+		p->scatter_gather ? "true" : "false", p->offload_optimizer ? "true" : "false",
+		p->bucket_B, p->zero_group);
+	for (uint32_t i = 0; i < p->n_configs; i++) {
+		write_config(f, &p->config[i]);
+		fprintf(f, i + 1 < p->n_configs ? ",\n" : "\n");
+	}
+	fprintf(f, "  ],\n  \"ops\": [\n");
+	for (uint32_t op = 0, last; op < p->n_ops; op = last + 1) {
+		for (last = op; last + 1 < p->n_ops && p->config_of[last + 1] == p->config_of[op];)
+			last++;
+		fprintf(f, "    {\"from\": ");
+		write_quoted(f, model->op[op].name);
+		if (last > op) {
+			fprintf(f, ", \"to\": ");
+			write_quoted(f, model->op[last].name);
+		}
+		fprintf(f, ", \"config\": %u}%s\n", p->config_of[op], last + 1 < p->n_ops ? "," : "");
+	}
+	fprintf(f, "  ]\n}\n");
+}
+
+enum mq_status mq_plan_save(const struct mq_plan *plan, const struct mq_model *model,
+			    const struct mq_cluster *cluster, const char *path, struct mq_err *err)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	write_plan(f, plan, model, cluster);
+	bool bad = ferror(f) != 0;
+	if (fclose(f) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
+			       path, strerror(errno));
+	return MQ_OK;
+}

@@ -1,0 +1,310 @@
+/*
+ * plan_shape.c - plans of the usual shapes: data x tensor x pipeline x context x expert parallelism,
+ * and one device per op. See plan.h.
+ *
+ * Tensor parallelism follows Megatron-LM (Shoeybi et al. 2019, Korthikanti et al. 2022): a GEMM whose
+ * input is whole is split by columns (OUT), one whose input is split by features is split by rows (IN)
+ * and leaves partial sums; attention follows the heads; the rest works on whole features, or on a part
+ * of the sequence under sequence parallelism.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/plan.h"
+
+static bool may(const struct mq_op *op, enum mq_dim dim, uint32_t parts)
+{
+	return (op->splits & 1u << dim) && op->extent[dim] >= parts;
+}
+
+static bool is_gemm(const struct mq_op *op)
+{
+	return op->kind == MQ_OP_GEMM || op->kind == MQ_OP_RECURRENT;
+}
+
+static bool feeds_loss(const struct mq_model *model, uint32_t op)
+{
+	for (uint32_t e = model->out_first[op]; e < model->out_first[op + 1]; e++)
+		if (model->op[model->edge[e].dst].kind == MQ_OP_LOSS)
+			return true;
+	return false;
+}
+
+static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab);
+
+/* Are all inputs that carry activations split by features? */
+static bool inputs_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
+{
+	bool any = false;
+
+	for (uint32_t i = model->in_first[op]; i < model->in_first[op + 1]; i++) {
+		uint32_t src = model->edge[model->in_edge[i]].src;
+
+		if (model->op[src].kind == MQ_OP_INPUT)
+			continue;
+		if (!features_split(model, src, t, vocab))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static bool column_parallel(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
+{
+	const struct mq_op *o = &model->op[op];
+
+	return is_gemm(o) && may(o, MQ_DIM_OUT, t) && (vocab || !feeds_loss(model, op)) &&
+	       !inputs_split(model, op, t, vocab);
+}
+
+/* Does the op's output come split by features? The recursion ends at GEMMs, norms and inputs, so it is
+ * as deep as a chain of element-wise ops. */
+static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
+{
+	const struct mq_op *o = &model->op[op];
+
+	switch (o->kind) {
+	case MQ_OP_GEMM:
+	case MQ_OP_RECURRENT:
+		return column_parallel(model, op, t, vocab);
+	case MQ_OP_ATTENTION:
+	case MQ_OP_BMM:
+		return may(o, MQ_DIM_HEAD, t) && inputs_split(model, op, t, vocab);
+	case MQ_OP_SOFTMAX:
+	case MQ_OP_ELEMENTWISE:
+	case MQ_OP_RESHAPE:
+		return (may(o, MQ_DIM_OUT, t) || may(o, MQ_DIM_HEAD, t)) &&
+		       inputs_split(model, op, t, vocab);
+	default:
+		return false;
+	}
+}
+
+static bool divides(const struct mq_op *op, enum mq_dim dim, uint32_t t)
+{
+	return fmod(op->extent[dim], t) == 0;
+}
+
+bool mq_tensor_split(const struct mq_model *model, uint32_t op, uint32_t t, bool sequence_parallel,
+		     bool vocab_parallel, uint32_t split[MQ_N_DIMS])
+{
+	const struct mq_op *o = &model->op[op];
+	enum mq_dim dim = MQ_N_DIMS;
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	if (t <= 1)
+		return true;
+	if (is_gemm(o)) {
+		if (inputs_split(model, op, t, vocab_parallel))
+			dim = MQ_DIM_IN;
+		else if (column_parallel(model, op, t, vocab_parallel))
+			dim = MQ_DIM_OUT;
+	} else if (o->kind == MQ_OP_EMBEDDING) {
+		if (vocab_parallel && may(o, MQ_DIM_IN, t))
+			dim = MQ_DIM_IN;
+	} else if (o->kind == MQ_OP_LOSS) {
+		if (inputs_split(model, op, t, vocab_parallel) && may(o, MQ_DIM_OUT, t))
+			dim = MQ_DIM_OUT;
+	} else if (features_split(model, op, t, vocab_parallel)) {
+		dim = may(o, MQ_DIM_HEAD, t) ? MQ_DIM_HEAD : MQ_DIM_OUT;
+	} else if (sequence_parallel && may(o, MQ_DIM_SEQ, t) && o->kind != MQ_OP_ATTENTION &&
+		   o->kind != MQ_OP_BMM) {
+		dim = MQ_DIM_SEQ;
+	}
+	if (dim == MQ_N_DIMS)
+		return true; /* whole on every rank: always sound */
+	split[dim] = t;
+	/* Heads are units; the vocabulary and feature dimensions are padded to a multiple of t. */
+	return dim != MQ_DIM_HEAD || divides(o, MQ_DIM_HEAD, t);
+}
+
+/* ---- stages -------------------------------------------------------------------------------------- */
+
+static enum mq_status layer_stages(const struct mq_shape *shape, const struct mq_model *model,
+				   uint32_t stages, uint32_t *stage_of_layer, struct mq_err *err)
+{
+	uint32_t layer = 0, layers = model->n_layers;
+
+	if (layers < stages)
+		return mq_fail(err, MQ_EINPUT, "%u layers cannot fill %u stages; use at most %u",
+			       layers, stages, layers);
+	for (uint32_t s = 0; s < stages; s++) {
+		uint32_t n = shape->stage_layers ? shape->stage_layers[s] :
+						   layers / stages + (s < layers % stages);
+
+		if (n > layers - layer)
+			return mq_fail(err, MQ_EINPUT, "stage_layers add up to more than %u layers",
+				       layers);
+		while (n--)
+			stage_of_layer[layer++] = s;
+	}
+	if (layer < layers)
+		return mq_fail(err, MQ_EINPUT, "stage_layers add up to %u of %u layers", layer, layers);
+	return MQ_OK;
+}
+
+/* Models without repeated layers are cut where the FLOPs balance, in topological order. */
+static void flop_stages(const struct mq_model *model, uint32_t stages, uint32_t *stage)
+{
+	double total = 0, sum = 0;
+
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		total += model->op[op].flop + model->op[op].read + model->op[op].write;
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		double s = total > 0 ? floor(sum / total * stages) : 0;
+
+		stage[op] = s < stages ? (uint32_t)s : stages - 1;
+		sum += model->op[op].flop + model->op[op].read + model->op[op].write;
+	}
+}
+
+static enum mq_status assign_stages(const struct mq_shape *shape, const struct mq_model *model,
+				    uint32_t stages, struct mq_arena *arena, uint32_t *stage,
+				    struct mq_err *err)
+{
+	if (!model->n_layers && stages > 1) {
+		flop_stages(model, stages, stage);
+		return MQ_OK;
+	}
+	uint32_t *of_layer = mq_arena_array(arena, model->n_layers + 1, uint32_t);
+	if (model->n_layers)
+		MQ_TRY(layer_stages(shape, model, stages, of_layer, err));
+	/* What belongs to no layer goes with its first consumer; what has none, with the last stage. */
+	for (uint32_t op = model->n_ops; op-- > 0;) {
+		stage[op] = stages - 1;
+		for (uint32_t e = model->out_first[op]; e < model->out_first[op + 1]; e++)
+			if (stage[model->edge[e].dst] < stage[op])
+				stage[op] = stage[model->edge[e].dst];
+		if (model->op[op].layer != MQ_NONE)
+			stage[op] = of_layer[model->op[op].layer];
+	}
+	return MQ_OK;
+}
+
+/* ---- shapes -------------------------------------------------------------------------------------- */
+
+static uint32_t at_least_1(uint32_t v)
+{
+	return v ? v : 1;
+}
+
+static uint32_t find_or_add(struct mq_plan *plan, struct mq_arena *arena, uint32_t stage,
+			    const uint32_t split[MQ_N_DIMS], uint32_t n_devices, bool *added)
+{
+	*added = false;
+	for (uint32_t i = plan->n_configs; i-- > 0;)
+		if (plan->config[i].stage == stage &&
+		    !memcmp(plan->config[i].split, split, MQ_N_DIMS * sizeof(*split)))
+			return i;
+	uint32_t i = mq_plan_add_config(plan, arena, n_devices);
+	memcpy(plan->config[i].split, split, MQ_N_DIMS * sizeof(*split));
+	plan->config[i].stage = stage;
+	*added = true;
+	return i;
+}
+
+struct degrees {
+	uint32_t dp, tp, pp, cp, ep, virtual, per_stage;
+};
+
+static enum mq_status op_split(const struct mq_shape *shape, const struct degrees *g,
+			       const struct mq_model *model, uint32_t op, uint32_t split[MQ_N_DIMS],
+			       struct mq_err *err)
+{
+	const struct mq_op *o = &model->op[op];
+
+	if (!mq_tensor_split(model, op, g->tp, shape->sequence_parallel, shape->vocab_parallel, split))
+		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide",
+			       o->name, o->extent[MQ_DIM_HEAD], g->tp);
+	split[MQ_DIM_BATCH] = g->dp;
+	if (g->cp > 1 && may(o, MQ_DIM_SEQ, g->cp * split[MQ_DIM_SEQ]))
+		split[MQ_DIM_SEQ] *= g->cp;
+	if (g->ep > 1 && may(o, MQ_DIM_EXPERT, g->ep)) {
+		split[MQ_DIM_EXPERT] = g->ep;
+		split[MQ_DIM_BATCH] = g->dp / g->ep;
+	}
+	return MQ_OK;
+}
+
+static void fill_config(const struct mq_shape *shape, const struct degrees *g, uint32_t stage,
+			struct mq_config *c, struct mq_arena *arena)
+{
+	uint32_t base = stage % g->pp * g->per_stage;
+
+	for (uint32_t d = 0; d < g->per_stage; d++)
+		c->device[d] = shape->device ? shape->device[base + d] : base + d;
+	c->sync = shape->sync;
+	c->recompute = shape->recompute;
+	if (!shape->share)
+		return;
+	uint32_t n = c->split[MQ_DIM_BATCH], per = g->dp / n;
+	c->share = mq_arena_array(arena, n, double);
+	for (uint32_t i = 0; i < g->dp; i++)
+		c->share[i / per] += shape->share[i];
+}
+
+static enum mq_status check_shape(const struct degrees *g, const struct mq_cluster *cluster,
+				  const struct mq_shape *shape, struct mq_err *err)
+{
+	double need = (double)g->dp * g->tp * g->pp * g->cp;
+
+	if (need > cluster->n_devices)
+		return mq_fail(err, MQ_EINPUT,
+			       "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
+			       g->dp, g->tp, g->pp, g->cp, need, cluster->n_devices);
+	if (g->dp % g->ep)
+		return mq_fail(err, MQ_EINPUT, "ep=%u does not divide dp=%u", g->ep, g->dp);
+	if (g->virtual > 1 && shape->pipeline != MQ_PIPE_INTERLEAVED)
+		return mq_fail(err, MQ_EINPUT, "virtual=%u needs the interleaved schedule", g->virtual);
+	return MQ_OK;
+}
+
+enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
+				  const struct mq_cluster *cluster, struct mq_arena *arena,
+				  struct mq_plan *plan, struct mq_err *err)
+{
+	struct degrees g = { .dp = at_least_1(shape->dp),
+			     .tp = at_least_1(shape->tp),
+			     .pp = at_least_1(shape->pp),
+			     .cp = at_least_1(shape->cp),
+			     .ep = at_least_1(shape->ep),
+			     .virtual = at_least_1(shape->virtual) };
+
+	g.per_stage = g.dp * g.tp * g.cp;
+	MQ_TRY(check_shape(&g, cluster, shape, err));
+	mq_plan_init(plan, arena, model->n_ops);
+	plan->micro_batches = at_least_1(shape->micro_batches);
+	plan->virtual = g.virtual;
+	plan->pipeline = shape->pipeline;
+	uint32_t *stage = mq_arena_array(arena, model->n_ops, uint32_t);
+	MQ_TRY(assign_stages(shape, model, g.pp * g.virtual, arena, stage, err));
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		uint32_t split[MQ_N_DIMS];
+		bool added;
+
+		MQ_TRY(op_split(shape, &g, model, op, split, err));
+		uint32_t c = find_or_add(plan, arena, stage[op], split, g.per_stage, &added);
+		if (added)
+			fill_config(shape, &g, stage[op], &plan->config[c], arena);
+		plan->config_of[op] = c;
+	}
+	return MQ_OK;
+}
+
+void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model,
+			    struct mq_arena *arena, struct mq_plan *plan)
+{
+	mq_plan_init(plan, arena, model->n_ops);
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		uint32_t c = 0;
+
+		while (c < plan->n_configs && plan->config[c].device[0] != device_of[op])
+			c++;
+		if (c == plan->n_configs) {
+			c = mq_plan_add_config(plan, arena, 1);
+			plan->config[c].device[0] = device_of[op];
+		}
+		plan->config_of[op] = c;
+	}
+}
