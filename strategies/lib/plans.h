@@ -1,0 +1,30 @@
+/*
+ * plans.h - what several engines need to turn their answer into a plan: the devices they may use, and
+ * data-parallel plans.
+ */
+#ifndef MQ_STRATEGIES_LIB_PLANS_H
+#define MQ_STRATEGIES_LIB_PLANS_H
+
+#include "core/engine.h"
+
+/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank order,
+ * at most max_devices. */
+struct mq_devices {
+	uint32_t n;
+	uint32_t *rank;
+};
+struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena);
+
+/* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on every
+ * one. */
+void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,
+			   uint32_t n, struct mq_arena *arena, struct mq_plan *plan);
+
+/* Most devices that data parallelism can use: no more than samples, and what the limits allow. */
+uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct mq_devices *devices);
+
+/* Prints through problem->say. */
+void mq_say(const struct mq_problem *problem, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif
