@@ -11,11 +11,9 @@
  *
  * link: jansson
  */
-#include <math.h>
-#include <stdio.h>
-
 #include "core/engine.h"
 #include "lib/pase_tables.h"
+#include "lib/plans.h"
 
 struct pase {
 	uint32_t order;
@@ -29,14 +27,6 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-static void say_number(const struct mq_problem *problem, const char *what, double value)
-{
-	char line[96];
-
-	snprintf(line, sizeof(line), "%s %.17g", what, value);
-	problem->say(problem->tick_context, line);
-}
-
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
 			    struct mq_err *err)
 {
@@ -49,15 +39,15 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 	tables.problem.order = s->order;
 	tables.problem.max_rows = s->rows;
 	MQ_TRY(mq_elim_solve(&tables.problem, problem->arena, &result, err));
-	say_number(problem, "optimum", result.optimum);
+	mq_say(problem, "optimum %.17g", result.optimum);
 	for (uint32_t v = 0; v < tables.problem.n_vars; v++)
 		has_data_parallel = has_data_parallel && tables.data_parallel[v] != MQ_NONE;
 	if (has_data_parallel)
-		say_number(problem, "data-parallel",
-			   mq_elim_cost(&tables.problem, tables.data_parallel));
+		mq_say(problem, "data-parallel %.17g",
+		       mq_elim_cost(&tables.problem, tables.data_parallel));
 	else
-		problem->say(problem->tick_context, "data-parallel none: a layer has no configuration "
-						    "that splits the batch alone");
+		mq_say(problem, "data-parallel none: a layer has no configuration that splits the "
+				"batch alone");
 	return MQ_OK;
 }
 
