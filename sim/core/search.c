@@ -1,0 +1,447 @@
+/*
+ * search.c - the loop around the engines; see search.h.
+ */
+#include "core/search.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+/* One engine while the loop runs. */
+struct player {
+	const struct mq_search_engine *spec;
+	struct mq_engine_report *report;
+	struct loop *loop;
+	struct mq_problem problem;
+	struct mq_counted_costs costs;
+	struct mq_rng rng;
+	void *state;
+	uint64_t index;      /* of the next proposal */
+	double best;         /* NaN until one is feasible */
+	double used_s;       /* its share of the clock */
+	double entered_s;    /* when its hook was entered: for tick */
+	bool started, done;
+	uint32_t said_room;
+};
+
+/* One proposal of a round. */
+struct entry {
+	struct player *player;
+	struct mq_candidate candidate;
+	bool judged;         /* result is there */
+};
+
+struct loop {
+	const struct mq_search *search;
+	struct mq_arena *arena;
+	struct mq_arena round;  /* lifetime: one round of proposals */
+	struct mq_search_outcome *outcome;
+	struct player *player;
+	struct entry *entry;
+	uint32_t n_entries, entry_room;
+	struct mq_cache cache;
+	struct mq_rows rows;
+};
+
+static double now(const struct loop *loop)
+{
+	return loop->search->now_s ? loop->search->now_s() : 0;
+}
+
+static double share_s(const struct loop *loop)
+{
+	return loop->search->seconds / loop->search->n_engines;
+}
+
+/* ---- what an engine may call -------------------------------------------------------------------- */
+
+static bool tick(void *context, double done, const char *what)
+{
+	struct player *p = context;
+	const struct mq_search *s = p->loop->search;
+	char text[96];
+
+	if (s->progress) {
+		snprintf(text, sizeof(text), "%s: %s", p->spec->label, what ? what : "searching");
+		s->progress(s->progress_context, done, text);
+	}
+	return p->used_s + now(p->loop) - p->entered_s < share_s(p->loop);
+}
+
+static void say(void *context, const char *line)
+{
+	struct player *p = context;
+
+	MQ_PUSH(p->loop->arena, p->report->said, p->report->n_said, p->said_room,
+		mq_arena_strdup(p->loop->arena, line));
+}
+
+static void enter(struct player *p)
+{
+	p->entered_s = now(p->loop);
+}
+
+static void leave(struct player *p)
+{
+	double spent = now(p->loop) - p->entered_s;
+
+	p->used_s += spent;
+	p->report->propose_s += spent;
+}
+
+/* ---- ranking ------------------------------------------------------------------------------------ */
+
+/* Money or energy of one step over the devices used; NaN where a device has no figure. */
+static double device_sum(struct loop *loop, const struct mq_plan *plan, double step_time_s,
+			 bool energy)
+{
+	const struct mq_cluster *c = loop->search->cluster;
+	unsigned char *seen = mq_arena_alloc(&loop->round, c->n_devices);
+	double sum = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		for (uint32_t j = 0; j < plan->config[i].n_devices; j++) {
+			uint32_t d = plan->config[i].device[j];
+
+			if (!seen[d])
+				sum += energy ? c->device[d].power_W : c->device[d].price_per_h / 3600;
+			seen[d] = 1;
+		}
+	return sum * step_time_s;
+}
+
+/* What a feasible candidate is ranked by: less is better. */
+static double objective_of(struct loop *loop, const struct mq_candidate *c)
+{
+	const char *o = loop->search->objective;
+
+	if (!strcmp(o, "cost") || !strcmp(o, "energy")) {
+		double v = device_sum(loop, c->plan, c->result.step_time_s, !strcmp(o, "energy"));
+		return isnan(v) ? (double)INFINITY : v;
+	}
+	if (strcmp(o, "step-time") && !isnan(c->plan->engine_objective))
+		return c->plan->engine_objective;
+	return c->result.step_time_s;
+}
+
+static void keep(struct loop *loop, struct mq_candidate *to, const struct mq_candidate *from)
+{
+	*to = *from;
+	to->plan = mq_arena_alloc(loop->arena, sizeof(*to->plan));
+	mq_plan_copy(to->plan, from->plan, loop->arena);
+}
+
+/* Inserts into the best-first list of distinct plans; ties keep the one found first. */
+static void rank(struct loop *loop, struct mq_candidate *c)
+{
+	struct mq_search_outcome *out = loop->outcome;
+	uint32_t top = loop->search->top, at = out->n_best;
+
+	c->objective = objective_of(loop, c);
+	for (uint32_t i = 0; i < out->n_best; i++)
+		if (out->best[i].hash == c->hash)
+			return;
+	while (at > 0 && c->objective < out->best[at - 1].objective)
+		at--;
+	if (at >= top)
+		return;
+	if (out->n_best < top)
+		out->n_best++;
+	memmove(&out->best[at + 1], &out->best[at],
+		(out->n_best - 1 - at) * sizeof(*out->best));
+	keep(loop, &out->best[at], c);
+}
+
+/* Of the plans that do not fit, the one that exceeds its device's memory by the least factor. */
+static void note_oom(struct loop *loop, const struct mq_candidate *c)
+{
+	struct mq_search_outcome *out = loop->outcome;
+	const struct mq_result *old = &out->nearest.result, *r = &c->result;
+
+	if (out->n_best || r->verdict != MQ_VERDICT_OOM || !(r->memory_limit_B > 0))
+		return;
+	if (out->have_nearest &&
+	    r->peak_memory_B / r->memory_limit_B >= old->peak_memory_B / old->memory_limit_B)
+		return;
+	keep(loop, &out->nearest, c);
+	out->have_nearest = true;
+}
+
+/* ---- one round ---------------------------------------------------------------------------------- */
+
+static void stop_player(struct player *p, const struct mq_err *why)
+{
+	p->done = true;
+	if (why)
+		snprintf(p->report->stopped, sizeof(p->report->stopped), "%s", why->text);
+}
+
+/* Takes up to a batch of proposals of one engine. */
+static void collect(struct loop *loop, struct player *p)
+{
+	uint32_t batch = p->spec->engine->batch;
+
+	for (uint32_t i = 0; i < batch && !p->done; i++) {
+		struct mq_err err = MQ_ERR_INIT;
+		struct mq_plan *plan = mq_arena_alloc(&loop->round, sizeof(*plan));
+
+		if (p->index >= loop->search->evals || !(p->used_s < share_s(loop))) {
+			p->done = true;
+			return;
+		}
+		mq_plan_init(plan, &loop->round, loop->search->model->n_ops);
+		enter(p);
+		enum mq_status status = p->spec->engine->propose(p->state, &p->problem, &loop->round,
+								 plan, &err);
+		leave(p);
+		if (status != MQ_OK) {
+			p->report->finished = status == MQ_DONE;
+			stop_player(p, status == MQ_DONE ? NULL : &err);
+			return;
+		}
+		struct entry e = { .player = p,
+				   .candidate = { .engine = p->spec->label, .index = p->index++,
+						  .hash = mq_plan_hash(plan), .plan = plan } };
+		MQ_PUSH(&loop->round, loop->entry, loop->n_entries, loop->entry_room, e);
+	}
+}
+
+/* A proposal that needs no judging: outside of --fix and --max, or known. */
+static bool settle(struct loop *loop, struct entry *e)
+{
+	struct mq_candidate *c = &e->candidate;
+	const struct mq_result *known;
+	char message[sizeof(c->result.message)] = "";
+
+	if (e->judged)
+		return true;
+	if (!mq_limits_hold(loop->search->limits, c->plan, loop->search->train, message,
+			    sizeof(message))) {
+		memset(&c->result, 0, sizeof(c->result));
+		c->result.verdict = MQ_VERDICT_INVALID;
+		c->result.step_time_s = c->result.samples_per_s = c->result.mfu = NAN;
+		c->result.peak_memory_B = NAN;
+		memcpy(c->result.message, message, sizeof(message));
+	} else if ((known = mq_cache_find(&loop->cache, c->hash))) {
+		c->result = *known;
+		loop->outcome->cached++;
+	} else {
+		return false;
+	}
+	return e->judged = true;
+}
+
+/* Judges the first unsettled proposal from `first` on, and as many others as fit in a chunk. */
+static enum mq_status judge(struct loop *loop, uint32_t first, struct mq_err *err)
+{
+	const struct mq_evaluator *ev = &loop->search->evaluator;
+	uint32_t chunk = ev->chunk ? ev->chunk : 1, n = 0;
+	const struct mq_plan **plan = mq_arena_array(&loop->round, chunk, const struct mq_plan *);
+	struct entry **of = mq_arena_array(&loop->round, chunk, struct entry *);
+	struct mq_result *result = mq_arena_array(&loop->round, chunk, struct mq_result);
+	double begin = now(loop);
+
+	for (uint32_t i = first; i < loop->n_entries && n < chunk; i++) {
+		struct entry *e = &loop->entry[i];
+		bool repeated = false;
+
+		for (uint32_t j = 0; j < n; j++)
+			repeated |= of[j]->candidate.hash == e->candidate.hash;
+		if (repeated || settle(loop, e))
+			continue;
+		plan[n] = e->candidate.plan;
+		of[n++] = e;
+	}
+	if (!n)
+		return MQ_OK;
+	MQ_TRY(ev->evaluate(ev->context, plan, n, result, err));
+	for (uint32_t i = 0; i < n; i++) {
+		mq_result_round(&result[i]);
+		of[i]->candidate.result = result[i];
+		of[i]->judged = true;
+		of[i]->player->used_s += (now(loop) - begin) / n;
+		loop->outcome->judged++;
+		MQ_TRY(mq_cache_add(&loop->cache, of[i]->candidate.hash, &result[i], err));
+	}
+	return MQ_OK;
+}
+
+/* Row, report, ranking, observe: in order of engine and index. */
+static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq_err *err)
+{
+	struct player *p = e->player;
+	struct mq_candidate *c = &e->candidate;
+
+	loop->outcome->proposals++;
+	p->report->proposals++;
+	if (c->result.verdict == MQ_VERDICT_OK) {
+		loop->outcome->feasible++;
+		p->report->feasible++;
+		if (isnan(p->best) || c->result.step_time_s < p->best)
+			p->best = c->result.step_time_s;
+		rank(loop, c);
+	} else {
+		note_oom(loop, c);
+	}
+	p->report->best_step_time_s = p->best;
+	if (loop->search->dir)
+		MQ_TRY(mq_rows_add(&loop->rows, c, p->best, loop->search->cluster, err));
+	enter(p);
+	p->spec->engine->observe(p->state, &p->problem, c->plan, &c->result);
+	leave(p);
+	return MQ_OK;
+}
+
+static void show(struct loop *loop)
+{
+	const struct mq_search *s = loop->search;
+	double done = 0, best = NAN;
+	char text[96];
+
+	if (!s->progress)
+		return;
+	for (uint32_t i = 0; i < s->n_engines; i++) {
+		const struct player *p = &loop->player[i];
+		double part = p->done ? 1 : 0;
+
+		if (!p->done && s->evals != UINT64_MAX)
+			part = (double)p->index / (double)s->evals;
+		if (!p->done && isfinite(s->seconds))
+			part = fmax(part, p->used_s / share_s(loop));
+		done += part / s->n_engines;
+		best = fmin(best, p->best);
+	}
+	snprintf(text, sizeof(text), "%" PRIu64 " plans, %" PRIu64 " feasible, best %.4g s",
+		 loop->outcome->proposals, loop->outcome->feasible, best);
+	s->progress(s->progress_context, done, text);
+}
+
+static enum mq_status play_round(struct loop *loop, bool *more, struct mq_err *err)
+{
+	loop->entry = NULL;
+	loop->n_entries = loop->entry_room = 0;
+	for (uint32_t i = 0; i < loop->search->n_engines; i++)
+		if (!loop->player[i].done)
+			collect(loop, &loop->player[i]);
+	for (uint32_t i = 0; i < loop->n_entries; i++) {
+		if (!settle(loop, &loop->entry[i]))
+			MQ_TRY(judge(loop, i, err));
+		MQ_TRY(settle_entry(loop, &loop->entry[i], err));
+	}
+	show(loop);
+	*more = loop->n_entries > 0;
+	return MQ_OK;
+}
+
+/* ---- begin and end ------------------------------------------------------------------------------ */
+
+/* The same engine always has the same random numbers, whoever else takes part. */
+static struct mq_rng rng_of(const struct mq_search *s, const char *label)
+{
+	struct mq_rng root;
+
+	mq_rng_seed(&root, s->seed);
+	return mq_rng_split(&root, mq_hash(MQ_HASH_INIT, label, strlen(label)));
+}
+
+static enum mq_status start_player(struct loop *loop, struct player *p, struct mq_err *err)
+{
+	const struct mq_search *s = loop->search;
+	const struct mq_engine *engine = p->spec->engine;
+	char what[64];
+
+	p->state = mq_arena_alloc(loop->arena, engine->state_size);
+	p->best = p->report->best_step_time_s = NAN;
+	p->report->engine = p->spec->label;
+	p->rng = rng_of(s, p->spec->label);
+	mq_costs_count(&p->costs, s->costs);
+	p->problem = (struct mq_problem){
+		.model = s->model, .cluster = s->cluster, .calib = s->calib, .train = s->train,
+		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,
+		.objective = s->objective, .rng = &p->rng, .arena = loop->arena,
+		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick,
+		.tick_context = p, .say = say,
+	};
+	snprintf(what, sizeof(what), "engine '%s'", engine->name);
+	mq_opt_defaults(engine->opts, p->state);
+	MQ_TRY(mq_opt_parse(engine->opts, p->state, what, p->spec->options, loop->arena, err));
+	enter(p);
+	enum mq_status status = engine->start(p->state, &p->problem, err);
+	leave(p);
+	if (status == MQ_OK) {
+		p->started = true;
+		return MQ_OK;
+	}
+	if (status == MQ_DONE) {
+		p->done = true;
+		return MQ_OK;
+	}
+	if (p->spec->may_refuse) {
+		stop_player(p, err);
+		return MQ_OK;
+	}
+	return mq_wrap(err, "engine '%s'", engine->name);
+}
+
+static enum mq_status play(struct loop *loop, struct mq_err *err)
+{
+	const struct mq_search *s = loop->search;
+	bool more = true;
+
+	for (uint32_t i = 0; i < s->n_engines; i++)
+		MQ_TRY(start_player(loop, &loop->player[i], err));
+	while (more) {
+		struct mq_arena_mark mark = mq_arena_mark(&loop->round);
+
+		MQ_TRY(play_round(loop, &more, err));
+		mq_arena_rewind(&loop->round, mark);
+	}
+	return MQ_OK;
+}
+
+static enum mq_status open_files(struct loop *loop, struct mq_err *err)
+{
+	const struct mq_search *s = loop->search;
+
+	MQ_TRY(mq_cache_open(&loop->cache, s->dir, s->context, loop->arena, err));
+	loop->outcome->resumed = loop->cache.n;
+	loop->rows.lenient = isfinite(s->seconds);
+	return s->dir ? mq_rows_open(&loop->rows, s->dir, loop->arena, err) : MQ_OK;
+}
+
+enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,
+			     struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	struct loop loop = { .search = s, .arena = arena, .outcome = outcome };
+	struct mq_err later = MQ_ERR_INIT;
+
+	mq_assert(s->n_engines > 0 && s->top > 0);
+	*outcome = (struct mq_search_outcome){
+		.best = mq_arena_array(arena, s->top + 1, struct mq_candidate),
+		.report = mq_arena_array(arena, s->n_engines, struct mq_engine_report),
+	};
+	loop.player = mq_arena_array(arena, s->n_engines, struct player);
+	for (uint32_t i = 0; i < s->n_engines; i++) {
+		loop.player[i].spec = &s->engine[i];
+		loop.player[i].report = &outcome->report[i];
+		loop.player[i].loop = &loop;
+	}
+	enum mq_status status = open_files(&loop, err);
+	if (status == MQ_OK)
+		status = play(&loop, err);
+	for (uint32_t i = 0; i < s->n_engines; i++) {
+		struct player *p = &loop.player[i];
+
+		if (p->started)
+			p->spec->engine->stop(p->state, &p->problem);
+		p->report->screens = p->costs.screens;
+	}
+	enum mq_status rows = status == MQ_OK ? mq_rows_close(&loop.rows, &later) : MQ_OK;
+	if (loop.rows.file)
+		fclose(loop.rows.file);
+	enum mq_status cache = mq_cache_close(&loop.cache, rows == MQ_OK ? &later : NULL);
+	mq_arena_fini(&loop.round);
+	if (status == MQ_OK && (rows != MQ_OK || cache != MQ_OK))
+		return *err = later, later.status;
+	return status;
+}

@@ -1,0 +1,150 @@
+/*
+ * search.h - the search loop: engines propose, an evaluator judges, rows are written, the best are kept.
+ *
+ * Rounds: every engine that is not done fills its batch; duplicates (same plan hash) are answered from
+ * a cache that all engines share; the rest is judged in chunks; then, in order of engine and index, each
+ * row is appended and its engine observes it. The order never depends on how many workers judge, so
+ * candidates.csv is the same for every -j.
+ *
+ * Resuming: DIR/evaluations.csv keeps every judgement. The loop simply starts again: the engines are
+ * deterministic, known plans are answered from that file, rows already in candidates.csv are compared
+ * and not written twice. A file that some other question wrote is never mixed in: `context` differs.
+ *
+ * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops
+ * when its own proposing plus its part of the judging has used its share.
+ */
+#ifndef MQ_CORE_SEARCH_H
+#define MQ_CORE_SEARCH_H
+
+#include <stdio.h>
+
+#include "core/engine.h"
+
+/* The agreed columns of candidates.csv. */
+#define MQ_CANDIDATES_HEADER                                                                       \
+	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
+	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan"
+
+struct mq_evaluator {
+	void *context;
+	/* Judges n plans; result[i] belongs to plan[i]. Order and number of workers do not matter. */
+	enum mq_status (*evaluate)(void *context, const struct mq_plan *const *plan, uint32_t n,
+				   struct mq_result *result, struct mq_err *err);
+	uint32_t chunk; /* plans per call, >= 1: how many may be lost by a kill */
+};
+
+struct mq_search_engine {
+	const struct mq_engine *engine; /* from mq_engine_open: no NULL hooks */
+	const char *options;            /* "key=value,..." or "" */
+	const char *label;              /* the column `engine`; unique in the run */
+	bool may_refuse;                /* a refusal in start is reported, not an error */
+};
+
+struct mq_search {
+	/* What is asked; all borrowed. */
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;
+	const struct mq_calib *calib;
+	const struct mq_train *train;
+	const struct mq_costs *costs;
+	const struct mq_limits *limits;
+	const struct mq_plan *start;
+	const char *objective;
+	const struct mq_search_engine *engine;
+	uint32_t n_engines;
+	uint64_t seed, evals;          /* evals: per engine; UINT64_MAX = no limit */
+	double seconds;                /* +inf = no limit */
+	uint32_t top;
+	const char *dir;               /* output folder, or NULL = write nothing */
+	uint64_t context;              /* hash of everything that results depend on */
+	struct mq_evaluator evaluator;
+	double (*now_s)(void);         /* monotonic clock, for budgets only */
+	/* Shown while running: share done (NaN = unknown) and a few words. May be NULL. */
+	void (*progress)(void *context, double done, const char *what);
+	void *progress_context;
+};
+
+struct mq_candidate {
+	const char *engine;            /* label */
+	uint64_t index, hash;
+	double objective;              /* what it was ranked by */
+	struct mq_plan *plan;
+	struct mq_result result;
+};
+
+struct mq_engine_report {
+	const char *engine;
+	uint64_t proposals, feasible, screens;
+	double best_step_time_s;       /* NaN = none feasible */
+	double propose_s;              /* clock time inside the engine */
+	bool finished;                 /* it had no more to propose, or promised the optimum */
+	char stopped[512];             /* why it refused or failed, or "" */
+	uint32_t n_said;
+	const char **said;             /* its lines for the user */
+};
+
+struct mq_search_outcome {
+	uint32_t n_best;
+	struct mq_candidate *best;     /* [n_best], best first, distinct plans */
+	uint64_t proposals, feasible, judged, cached, resumed;
+	struct mq_engine_report *report; /* [n_engines] */
+	bool have_nearest;             /* no feasible plan: the one that misses memory by least */
+	struct mq_candidate nearest;
+};
+
+/* Results and plans of the outcome live in `arena`. Errors: broken files, a full disk, an engine that
+ * refuses. No feasible plan is MQ_OK with n_best = 0. */
+MQ_API enum mq_status mq_search_run(const struct mq_search *search, struct mq_arena *arena,
+				    struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Does the plan keep the user's --fix and --max? Else says which is broken. */
+MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan,
+			   const struct mq_train *train, char *message, size_t size);
+
+/* Text of the objectives that a run can be ranked by: NULL-terminated. */
+MQ_API extern const char *const mq_objectives[];
+
+/* ---- inside the loop (search_rows.c, search_cache.c) -------------------------------------------- */
+
+/* candidates.csv, written or compared row by row. */
+struct mq_rows {
+	FILE *file;
+	const char *path;
+	char *old;              /* what the file held, in the arena */
+	size_t old_size, at;
+	bool lenient;           /* a row that differs cuts the file there instead of failing */
+};
+enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena,
+			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *candidate,
+			   double best_step_time_s, const struct mq_cluster *cluster,
+			   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Judgements by plan hash, kept in evaluations.csv. */
+struct mq_cache {
+	struct mq_arena *arena;
+	uint32_t n, room;       /* room: a power of two, or 0 */
+	struct mq_cache_slot *slot;
+	FILE *file;             /* NULL = in memory only */
+	const char *path;
+	uint64_t context;
+};
+enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context,
+			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t hash);
+enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result,
+			    struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err) MQ_MUST_CHECK;
+/* Rounds every number to the 9 digits that files hold. */
+void mq_result_round(struct mq_result *result);
+
+/* Cost queries that count their screens. */
+struct mq_counted_costs {
+	struct mq_costs costs;
+	const struct mq_costs *inner;
+	uint64_t screens;
+};
+void mq_costs_count(struct mq_counted_costs *counted, const struct mq_costs *inner);
+
+#endif

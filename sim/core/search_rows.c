@@ -1,0 +1,330 @@
+/*
+ * search_rows.c - candidates.csv and evaluations.csv: appended row by row, flushed after each, so that
+ * a killed run loses nothing that was judged; see search.h for how a run resumes.
+ */
+#include "core/search.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/csv.h"
+
+static enum mq_status cannot_write(const char *path, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again", path,
+		       strerror(errno));
+}
+
+/* Reads what is there up to the last whole line, cuts off the rest, leaves the file open at its end. */
+static enum mq_status open_lines(const char *path, struct mq_arena *arena, FILE **file, char **text,
+				 size_t *size, struct mq_err *err)
+{
+	char buffer[65536];
+	size_t n, used = 0;
+	char *all;
+
+	*file = fopen(path, "a+");
+	if (!*file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	FILE *stream = open_memstream(&all, &used);
+	mq_assert(stream);
+	rewind(*file);
+	while ((n = fread(buffer, 1, sizeof(buffer), *file)) > 0 && used < (size_t)1 << 40) {
+		fwrite(buffer, 1, n, stream);
+		fflush(stream);
+		if (memchr(buffer, '\0', n)) /* not a text file (a device, a foreign file) */
+			break;
+	}
+	fclose(stream);
+	bool binary = memchr(all, '\0', used) != NULL;
+	if (!binary)
+		while (used && all[used - 1] != '\n')
+			used--;
+	*size = binary ? 0 : used;
+	*text = mq_arena_alloc(arena, *size + 1);
+	memcpy(*text, all, *size);
+	free(all);
+	clearerr(*file);
+	if (!binary && ftruncate(fileno(*file), (off_t)*size) && errno != EINVAL)
+		return cannot_write(path, err);
+	fseek(*file, 0, SEEK_END);
+	return MQ_OK;
+}
+
+/* ---- candidates.csv --------------------------------------------------------------------------- */
+
+static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, struct mq_err *err)
+{
+	if (rows->at < rows->old_size) {
+		size_t left = rows->old_size - rows->at;
+
+		if (size <= left && !memcmp(rows->old + rows->at, text, size)) {
+			rows->at += size;
+			return MQ_OK;
+		}
+		if (!rows->lenient) {
+			uint32_t line = 1;
+			for (size_t i = 0; i < rows->at; i++)
+				line += rows->old[i] == '\n';
+			return mq_fail(err, MQ_EINPUT,
+				       "%s:%u: written by another command or another version; choose "
+				       "another -o, or remove the folder",
+				       rows->path, line);
+		}
+		if (ftruncate(fileno(rows->file), (off_t)rows->at))
+			return cannot_write(rows->path, err);
+		rows->old_size = rows->at;
+	}
+	if (fwrite(text, 1, size, rows->file) != size || fflush(rows->file))
+		return cannot_write(rows->path, err);
+	rows->at = rows->old_size += size;
+	return MQ_OK;
+}
+
+enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena,
+			    struct mq_err *err)
+{
+	rows->path = mq_arena_printf(arena, "%s/candidates.csv", dir);
+	MQ_TRY(open_lines(rows->path, arena, &rows->file, &rows->old, &rows->old_size, err));
+	return emit(rows, MQ_CANDIDATES_HEADER "\n", strlen(MQ_CANDIDATES_HEADER "\n"), err);
+}
+
+static void put_degree(struct mq_csv_writer *w, uint32_t degree)
+{
+	if (degree)
+		mq_csv_put_u64(w, degree);
+	else
+		mq_csv_put_empty(w);
+}
+
+/* Recompute of the whole plan: the configs' common choice, else "mixed". */
+static const char *recompute_text(const struct mq_plan *plan)
+{
+	for (uint32_t i = 1; i < plan->n_configs; i++)
+		if (plan->config[i].recompute != plan->config[0].recompute)
+			return "mixed";
+	return plan->n_configs ? mq_recompute_name(plan->config[0].recompute) : "none";
+}
+
+enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, double best,
+			   const struct mq_cluster *cluster, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_degrees degrees = mq_plan_degrees(c->plan);
+	char hash[24], *text = NULL;
+	size_t size = 0;
+	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = rows->path };
+
+	mq_assert(w.file);
+	snprintf(hash, sizeof(hash), "%016" PRIx64, c->hash);
+	mq_csv_put_text(&w, c->engine);
+	mq_csv_put_u64(&w, c->index);
+	mq_csv_put_text(&w, hash);
+	mq_csv_put_text(&w, mq_verdict_name(c->result.verdict));
+	mq_csv_put_f64(&w, c->result.step_time_s);
+	mq_csv_put_f64(&w, c->result.samples_per_s);
+	mq_csv_put_f64(&w, c->result.mfu);
+	mq_csv_put_f64(&w, c->result.peak_memory_B);
+	mq_csv_put_f64(&w, best);
+	mq_csv_put_u64(&w, degrees.n_devices);
+	put_degree(&w, degrees.dp);
+	put_degree(&w, degrees.tp);
+	put_degree(&w, degrees.pp);
+	mq_csv_put_u64(&w, c->plan->micro_batches);
+	mq_csv_put_text(&w, mq_pipeline_name(c->plan->pipeline));
+	mq_csv_put_text(&w, recompute_text(c->plan));
+	mq_csv_put_f64(&w, c->plan->engine_objective);
+	mq_csv_put_text(&w, mq_plan_describe(c->plan, cluster, &scratch));
+	enum mq_status status = mq_csv_end_row(&w, err);
+	fclose(w.file);
+	if (status == MQ_OK)
+		status = emit(rows, text, size, err);
+	free(text);
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err)
+{
+	if (!rows->file)
+		return MQ_OK;
+	FILE *file = rows->file;
+	bool bad = rows->at < rows->old_size && ftruncate(fileno(file), (off_t)rows->at);
+	bad |= ferror(file) != 0;
+	rows->file = NULL;
+	if (fclose(file) || bad)
+		return cannot_write(rows->path, err);
+	return MQ_OK;
+}
+
+/* ---- evaluations.csv -------------------------------------------------------------------------- */
+
+struct mq_cache_slot {
+	uint64_t hash;
+	const struct mq_result *result; /* NULL = free */
+};
+
+/* The numbers of a result in file order; exposed communication per link class follows. */
+static const struct {
+	const char *name;
+	size_t offset;
+} numbers[] = {
+	{ "step_time_s", offsetof(struct mq_result, step_time_s) },
+	{ "samples_per_s", offsetof(struct mq_result, samples_per_s) },
+	{ "mfu", offsetof(struct mq_result, mfu) },
+	{ "peak_memory_B", offsetof(struct mq_result, peak_memory_B) },
+	{ "memory_limit_B", offsetof(struct mq_result, memory_limit_B) },
+	{ "compute_s", offsetof(struct mq_result, compute_s) },
+	{ "exposed_comm_s", offsetof(struct mq_result, exposed_comm_s) },
+	{ "bubble_s", offsetof(struct mq_result, bubble_s) },
+	{ "lower_bound_s", offsetof(struct mq_result, lower_bound_s) },
+};
+enum { N_NUMBERS = sizeof(numbers) / sizeof(*numbers) };
+
+static double *number(struct mq_result *r, uint32_t i)
+{
+	return (double *)(void *)((char *)r + numbers[i].offset);
+}
+
+void mq_result_round(struct mq_result *r)
+{
+	for (uint32_t i = 0; i < N_NUMBERS; i++)
+		*number(r, i) = mq_round9(*number(r, i));
+	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
+		r->link_s[i] = mq_round9(r->link_s[i]);
+}
+
+static void cache_put(struct mq_cache *cache, uint64_t hash, const struct mq_result *result)
+{
+	if (2 * (cache->n + 1) > cache->room) {
+		struct mq_cache_slot *old = cache->slot;
+		uint32_t old_room = cache->room;
+
+		cache->room = old_room ? 2 * old_room : 256;
+		cache->slot = mq_arena_array(cache->arena, cache->room, struct mq_cache_slot);
+		cache->n = 0;
+		for (uint32_t i = 0; i < old_room; i++)
+			if (old[i].result)
+				cache_put(cache, old[i].hash, old[i].result);
+	}
+	uint32_t i = (uint32_t)hash & (cache->room - 1);
+	while (cache->slot[i].result && cache->slot[i].hash != hash)
+		i = (i + 1) & (cache->room - 1);
+	cache->n += !cache->slot[i].result;
+	cache->slot[i] = (struct mq_cache_slot){ hash, result };
+}
+
+const struct mq_result *mq_cache_find(const struct mq_cache *cache, uint64_t hash)
+{
+	if (!cache->room)
+		return NULL;
+	uint32_t i = (uint32_t)hash & (cache->room - 1);
+	while (cache->slot[i].result && cache->slot[i].hash != hash)
+		i = (i + 1) & (cache->room - 1);
+	return cache->slot[i].result;
+}
+
+static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq_cache *cache,
+			       struct mq_err *err)
+{
+	struct mq_result *r = mq_arena_alloc(cache->arena, sizeof(*r));
+	const char *verdict = mq_csv_text(csv, row, mq_csv_column(csv, "verdict"));
+	uint64_t hash = strtoull(mq_csv_text(csv, row, mq_csv_column(csv, "plan_hash")), NULL, 16);
+	double device;
+	bool good = true;
+
+	r->verdict = (enum mq_verdict)MQ_ENUM_FIND(mq_verdict_name, MQ_N_VERDICTS, verdict);
+	for (uint32_t i = 0; i < N_NUMBERS; i++)
+		good &= mq_csv_f64(csv, row, mq_csv_column(csv, numbers[i].name), NAN,
+				   number(r, i));
+	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++) {
+		char name[48];
+
+		snprintf(name, sizeof(name), "exposed_%s_s", mq_link_class_name(i));
+		good &= mq_csv_f64(csv, row, mq_csv_column(csv, name), 0, &r->link_s[i]);
+	}
+	good &= mq_csv_f64(csv, row, mq_csv_column(csv, "memory_device"), 0, &device);
+	if (!good || r->verdict == MQ_N_VERDICTS)
+		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again",
+			       csv->path, csv->line[row]);
+	r->memory_device = (uint32_t)device;
+	snprintf(r->bottleneck, sizeof(r->bottleneck), "%s",
+		 mq_csv_text(csv, row, mq_csv_column(csv, "bottleneck")));
+	snprintf(r->message, sizeof(r->message), "%s",
+		 mq_csv_text(csv, row, mq_csv_column(csv, "message")));
+	cache_put(cache, hash, r);
+	return MQ_OK;
+}
+
+static enum mq_status put_header(struct mq_cache *cache, struct mq_err *err)
+{
+	fputs("context,plan_hash,verdict", cache->file);
+	for (uint32_t i = 0; i < N_NUMBERS; i++)
+		fprintf(cache->file, ",%s", numbers[i].name);
+	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
+		fprintf(cache->file, ",exposed_%s_s", mq_link_class_name(i));
+	fputs(",memory_device,bottleneck,message\n", cache->file);
+	return fflush(cache->file) ? cannot_write(cache->path, err) : MQ_OK;
+}
+
+enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t context,
+			     struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_csv csv;
+	char *text, wanted[24];
+	size_t size;
+
+	*cache = (struct mq_cache){ .arena = arena, .context = context };
+	if (!dir)
+		return MQ_OK;
+	cache->path = mq_arena_printf(arena, "%s/evaluations.csv", dir);
+	MQ_TRY(open_lines(cache->path, arena, &cache->file, &text, &size, err));
+	if (!size)
+		return put_header(cache, err);
+	MQ_TRY(mq_csv_load(cache->path, arena, &csv, err));
+	snprintf(wanted, sizeof(wanted), "%016" PRIx64, context);
+	for (uint32_t row = 0; row < csv.n_rows; row++)
+		if (!strcmp(mq_csv_text(&csv, row, mq_csv_column(&csv, "context")), wanted))
+			MQ_TRY(read_row(&csv, row, cache, err));
+	return MQ_OK;
+}
+
+enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct mq_result *result,
+			    struct mq_err *err)
+{
+	struct mq_csv_writer w = { .file = cache->file, .path = cache->path };
+	struct mq_result *copy = mq_arena_alloc(cache->arena, sizeof(*copy));
+	char text[24];
+
+	*copy = *result;
+	cache_put(cache, hash, copy);
+	if (!cache->file)
+		return MQ_OK;
+	snprintf(text, sizeof(text), "%016" PRIx64, cache->context);
+	mq_csv_put_text(&w, text);
+	snprintf(text, sizeof(text), "%016" PRIx64, hash);
+	mq_csv_put_text(&w, text);
+	mq_csv_put_text(&w, mq_verdict_name(copy->verdict));
+	for (uint32_t i = 0; i < N_NUMBERS; i++)
+		mq_csv_put_f64(&w, *number(copy, i));
+	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
+		mq_csv_put_f64(&w, copy->link_s[i]);
+	mq_csv_put_u64(&w, copy->memory_device);
+	mq_csv_put_text(&w, copy->bottleneck);
+	mq_csv_put_text(&w, copy->message);
+	return mq_csv_end_row(&w, err);
+}
+
+enum mq_status mq_cache_close(struct mq_cache *cache, struct mq_err *err)
+{
+	FILE *file = cache->file;
+
+	cache->file = NULL;
+	if (!file)
+		return MQ_OK;
+	bool bad = ferror(file) != 0;
+	return fclose(file) || bad ? cannot_write(cache->path, err) : MQ_OK;
+}
