@@ -30,11 +30,12 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(memory_B, "B", GIVEN, 1e6, 1e15, "nominal memory capacity"),
 	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),
 	DEV(compute_capability, "1", 80, 0, 1000, "major * 10 + minor; 0 for a CPU"),
-	DEV(gemm_eff, "1", .9, .001, 2, "share of peak that a large GEMM's inner loop reaches"),
+	DEV(gemm_eff, "1", .78, .001, 2, "share of peak that the inner loop of the largest tile reaches"),
 	DEV(gemm_kt, "1", 50, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
 	DEV(gemm_a0, "1", 12, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
 	DEV(gemm_q, "1", .3, 0, 1, "cost of a just begun wave, as a share of a full one"),
 	DEV(gemm_bw_share, "1", .8, .001, 1.5, "share of memory bandwidth of a memory-bound GEMM"),
+	DEV(gemm_corner, "1", 3, 0, 100, "sharpness p of the roofline's corner; 0 = a plain maximum"),
 	DEV(gemm_t0_s, "s", 5e-6, 0, 1, "fixed time of a GEMM kernel"),
 	DEV(gemm_misaligned, "1", .5, .001, 1, "GEMM efficiency factor, operands not 16 B aligned"),
 	DEV(bmm_misaligned, "1", .06, .001, 1, "the same for batched GEMMs of unfused attention"),
@@ -153,26 +154,24 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 	return MQ_OK;
 }
 
-static enum mq_status put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
+static void put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
 {
 	for (uint32_t i = 0; i < calib->n_devices; i++)
 		if (!strcmp(calib->device[i].name, entry->name)) {
 			calib->device[i] = *entry;
-			return MQ_OK;
+			return;
 		}
 	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, *entry);
-	return MQ_OK;
 }
 
-static enum mq_status put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
+static void put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
 {
 	for (uint32_t i = 0; i < calib->n_links; i++)
 		if (!strcmp(calib->link[i].name, entry->name)) {
 			calib->link[i] = *entry;
-			return MQ_OK;
+			return;
 		}
 	MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
-	return MQ_OK;
 }
 
 static enum mq_status read_device(struct mq_calib *calib, json_t *object,
@@ -193,7 +192,8 @@ static enum mq_status read_device(struct mq_calib *calib, json_t *object,
 	if (best <= 0)
 		return mq_fail(err, MQ_EINPUT, "%s: no peak speed; give peak_fp32_flops, "
 			       "peak_fp16_flops or another", path);
-	return put_device(calib, entry);
+	put_device(calib, entry);
+	return MQ_OK;
 }
 
 static enum mq_status read_entry(struct mq_calib *calib, json_t *object, const char *path,
@@ -219,7 +219,8 @@ static enum mq_status read_entry(struct mq_calib *calib, json_t *object, const c
 
 		MQ_TRY(set_fields(link_fields, &entry, json_object_get(object, "values"), path,
 				  err));
-		return put_link(calib, &entry);
+		put_link(calib, &entry);
+		return MQ_OK;
 	}
 	return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path,
 		       name, kind ? kind : "(none)");

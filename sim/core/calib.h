@@ -26,8 +26,8 @@ struct mq_device_calib {
 	double memory_B;             /* nominal capacity */
 	double sm_count;             /* streaming multiprocessors, or cores */
 	double compute_capability;   /* 70, 80, 90, 100 ...; 0 for a CPU */
-	/* GEMM: t = max(waves * 2 tm tn (k/sk + kt) sm / (peak eff / (1 + a0/ai)), bytes/(bw share)) + t0 */
-	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_t0_s;
+	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
+	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
 	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
 	double bmm_misaligned;       /* the same for batched GEMMs of unfused attention */
 	double sustained;            /* clock under sustained training load / in short benchmarks */

@@ -3,11 +3,14 @@
  *
  * GEMM: a grid of tiles tm x tn runs in waves over the SMs; the library is assumed to choose the best
  * of a few tiles and splits of k (as cuBLAS heuristics try to). One tile of a full wave takes
- *     2 tm tn (k/sk + kt) SM / (peak eff) * (1 + a0/ai),   ai = tm tn / (tm + tn)
+ *     2 tm tn (k/sk + kt) SM / (peak eff) * (1 + a0/ai) / (1 + a0/ai_max),   ai = tm tn / (tm + tn)
  * where kt is its prologue and epilogue in steps of k, and a0/ai the operand traffic per FLOP: small
- * tiles fetch more. A last wave that is only a fraction f full costs q + (1 - q) f of a full one (fewer
- * tiles share caches and memory, so they run faster, but not for free). Memory bounds the whole from
- * below. Form and first values: a fit to published GEMM timings, see platforms/calib/README.md.
+ * tiles fetch more; eff is what the largest tile reaches. A last wave that is only a fraction f full
+ * costs q + (1 - q) f of a full one (fewer tiles share caches and memory, so they run faster, but not
+ * for free). Splitting k in sk parts writes sk partial results of 4 bytes per element, read back from
+ * cache. Memory traffic hides behind the arithmetic, but not near the corner of the roofline, where
+ * neither has slack: t = (math^p + memory^p)^(1/p). Form and values: a fit to published GEMM timings,
+ * held out by shape, see platforms/calib/README.md.
  *
  * Everything here is closed form and allocates nothing: search loops call it for every operator.
  *
@@ -42,29 +45,49 @@ static bool has_tiles(const struct mq_device_calib *d)
 	return d->gemm_kt > 0 || d->gemm_a0 > 0;
 }
 
+/* Time of one tile and split of k, with the traffic of its partial results. */
+static double split_time(const struct mq_device_calib *d, const struct gemm *g, double grid,
+			 double step, double sk)
+{
+	double waves = grid * sk / d->sm_count;
+	double full = floor(waves), part = waves - full;
+	double partial_B = sk > 1 ? 4 * sk * g->m * g->n * g->count : 0;
+
+	if (part > 0)
+		full += d->gemm_q + (1 - d->gemm_q) * part;
+	return full * step * (g->k / sk + d->gemm_kt) +
+	       partial_B / (d->mem_bw_Bps * d->gemm_bw_share);
+}
+
 /* Least time over tiles and splits of k on the SMs, without memory bound and fixed time. */
 static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 {
+	double unit = 2 * d->sm_count / (g->peak * g->eff);
 	double best = INFINITY;
 
+	unit /= 1 + d->gemm_a0 * (tiles[0].m + tiles[0].n) / (tiles[0].m * tiles[0].n);
 	for (unsigned i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
 		double tm = tiles[i].m, tn = tiles[i].n;
 		double grid = g->count * ceil(g->m / tm) * ceil(g->n / tn);
-		double step = 2 * tm * tn * d->sm_count / (g->peak * g->eff) *
-			      (1 + d->gemm_a0 * (tm + tn) / (tm * tn));
+		double step = unit * (tm * tn + d->gemm_a0 * (tm + tn));
 
 		for (double sk = 1; sk <= 32; sk *= 2) {
-			double waves = grid * sk / d->sm_count;
-			double full = floor(waves), part = waves - full;
-
-			if (part > 0)
-				full += d->gemm_q + (1 - d->gemm_q) * part;
-			best = fmin(best, full * step * (g->k / sk + d->gemm_kt));
-			if (waves > 2 || g->k / sk < 128)
+			best = fmin(best, split_time(d, g, grid, step, sk));
+			if (grid * sk > 2 * d->sm_count || g->k / sk < 128)
 				break;
 		}
 	}
 	return best;
+}
+
+/* The corner of the roofline: the plain maximum where the exponent is 0. */
+static double both(double math, double memory, double sharpness)
+{
+	double most = fmax(math, memory), least = fmin(math, memory);
+
+	if (!(sharpness > 0) || !isfinite(most))
+		return most;
+	return most * pow(1 + pow(least / most, sharpness), 1 / sharpness);
 }
 
 static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
@@ -78,7 +101,7 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 		return INFINITY;
 	math = has_tiles(d) ? tile_time(d, g) : flop / (g->peak * g->eff);
 	memory = g->bytes / (d->mem_bw_Bps * d->gemm_bw_share);
-	return fmax(math, memory) + d->gemm_t0_s;
+	return both(math, memory, d->gemm_corner) + d->gemm_t0_s;
 }
 
 /* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. */

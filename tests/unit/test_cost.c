@@ -38,7 +38,7 @@ static void test_roofline(void **state)
 	assert_true(isinf(mq_cost_gemm(d, MQ_FP8, 10, 10, 10, 1)));
 }
 
-/* 10 SMs, one tile of 256 x 128 with k = 100: t = 2*256*128*(100 + 20)*10/peak*(1 + a0/ai). */
+/* 10 SMs, one wave of tiles of 256 x 128 with k = 100: 2*256*128*(100 + 20)*10/peak. */
 static void test_waves(void **state)
 {
 	struct mq_device_calib *d = ideal();
@@ -49,8 +49,17 @@ static void test_waves(void **state)
 	d->gemm_q = .25;
 	double full = 2.0 * 256 * 128 * 120 * 10 / 1e12;
 	/* 20 tiles of 256 x 128 fill two waves; smaller tiles do no better */
-	near(mq_cost_gemm(d, MQ_FP16, 2560, 256, 100, 1) / (2 * full *
-	     (1 + 1e-9 * 384 / 32768)), 1);
+	near(mq_cost_gemm(d, MQ_FP16, 2560, 256, 100, 1), 2 * full);
+	/* 21 tiles: the one left over costs .25 + .75 / 10 of a wave */
+	d->gemm_a0 = 1e9; /* only the largest tile pays */
+	near(mq_cost_gemm(d, MQ_FP16, 256, 21 * 128, 100, 1), (2 + .25 + .75 / 10) * full);
+	/* memory takes as long as the arithmetic: the corner costs 2^(1/p) */
+	d->gemm_corner = 2;
+	d->mem_bw_Bps = 2.0 * (256 * 100 + 100 * 2560 + 256 * 2560) / (2 * full);
+	near(mq_cost_gemm(d, MQ_FP16, 256, 2560, 100, 1), 2 * full * sqrt(2));
+	d->gemm_corner = 0;
+	d->gemm_a0 = 1e-9;
+	d->mem_bw_Bps = 1e12;
 	/* more work never takes less time */
 	double last = 0;
 	for (int m = 16; m < 4096; m += 16) {
