@@ -325,6 +325,32 @@ const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const ch
 	return NULL;
 }
 
+const char *mq_calib_link_class(const struct mq_link *link)
+{
+	static const char *const fabrics[MQ_N_FABRICS] = {
+		[MQ_FABRIC_NONE] = "ib", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",
+		[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa",
+		[MQ_FABRIC_OMNIPATH] = "omnipath",
+	};
+
+	switch (link->class) {
+	case MQ_LINK_NVLINK:
+	case MQ_LINK_NVSWITCH:
+		return "nvlink";
+	case MQ_LINK_PCIE:
+	case MQ_LINK_PCIE_SWITCH:
+	case MQ_LINK_SOCKET:
+		return "pcie";
+	case MQ_LINK_NIC:
+	case MQ_LINK_FABRIC:
+		return fabrics[link->fabric];
+	case MQ_LINK_HOST:
+		return "host";
+	default:
+		return NULL;
+	}
+}
+
 struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
 					   double peak_flops, double mem_bw_Bps, double memory_B)
 {
@@ -360,6 +386,16 @@ static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq
 		       "known: %s", device->name, device->type, *known ? known : "none");
 }
 
+static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
+{
+	for (uint32_t i = 0; i < cluster->n_links; i++) {
+		const char *class = mq_calib_link_class(&cluster->link[i]);
+		const struct mq_link_calib *entry = class ? mq_calib_link(calib, class) : NULL;
+
+		cluster->link[i].share = entry ? entry->bw_share : 1;
+	}
+}
+
 enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cluster,
 			     struct mq_err *err)
 {
@@ -384,5 +420,6 @@ enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cl
 		if (isnan(d->power_W))
 			d->power_W = c->power_W;
 	}
+	bind_links(calib, cluster);
 	return MQ_OK;
 }

@@ -89,11 +89,15 @@ MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device,
 					   struct mq_err *err) MQ_MUST_CHECK;
 MQ_API const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type);
 MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name);
+/* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
+ * "omnipath", "host"), NULL for links that have none (loopback, other). */
+MQ_API const char *mq_calib_link_class(const struct mq_link *link);
 /* A device entry with neutral values (efficiency 1, no overhead) and the given speeds: for tests and
  * for abstract devices. */
 MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
 						  double peak_flops, double mem_bw_Bps, double memory_B);
-/* Point every device of the cluster at its calibration and fill absent memory, price, power.
+/* Point every device of the cluster at its calibration and fill absent memory, price, power; give
+ * every link the share of its class (1 where the class has no calibration).
  * MQ_EINPUT: a type without calibration (message lists the known ones). */
 MQ_API enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cluster,
 				    struct mq_err *err) MQ_MUST_CHECK;
