@@ -1,0 +1,365 @@
+/*
+ * launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
+ *
+ * MPI executors run under one mpirun; the others are spawned here, one process per rank, told who they
+ * are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of their own
+ * and die with this process. Rank 0 sends a "." line every second on its standard output; silence for
+ * longer than the deadline ends the run. Launchers' own chatter (mpirun explains a dead rank in ten
+ * lines) is kept back and reduced to the line that matters.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/opt.h"
+#include "replay/replay.h"
+
+enum { MAX_RANKS_HERE = 64, GRACE_MS = 1500 };
+
+struct child {
+	pid_t pid;
+	bool ended;
+	int status;
+};
+
+struct pipe_reader {
+	int fd;
+	size_t used;
+	char text[1024];
+};
+
+struct launch {
+	const struct replay_job *job;
+	uint32_t n;
+	struct child child[MAX_RANKS_HERE];
+	struct pipe_reader out, report;
+	char said[512];       /* first line of ours that a rank wrote */
+	char chatter[256];    /* first line of anybody else */
+	int dead_rank;        /* as mpirun names it, -1 = none */
+	double last_beat_s;
+	char rendezvous[64];  /* folder of a file rendezvous, or "" */
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool env_u32(const char *name, uint32_t *value)
+{
+	const char *text = getenv(name);
+	uint64_t number;
+
+	if (!text || !mq_parse_u64(text, &number) || number > UINT32_MAX)
+		return false;
+	*value = (uint32_t)number;
+	return true;
+}
+
+bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *local)
+{
+	static const char *const names[][3] = {
+		{ "MAQUETTE_RANK", "MAQUETTE_SIZE", "MAQUETTE_LOCAL_RANK" },
+		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK" },
+		{ "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID" },
+		{ "RANK", "WORLD_SIZE", "LOCAL_RANK" },
+		{ "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!env_u32(names[i][0], rank) || !env_u32(names[i][1], size) || !*size)
+			continue;
+		/* A Slurm allocation without srun sets NTASKS and PROCID 0 for its one shell. */
+		if (!strncmp(names[i][0], "SLURM", 5) && !getenv("SLURM_STEP_ID"))
+			continue;
+		if (!env_u32(names[i][2], local))
+			*local = *rank;
+		return *rank < *size;
+	}
+	return false;
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static void become_child(const struct launch *l, uint32_t rank, char **argv, int out, int report)
+{
+	char text[32];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0);
+	dup2(out, STDOUT_FILENO);
+	dup2(report, STDERR_FILENO);
+	if (l->job->executor->launcher == MQ_LAUNCH_SPAWN) {
+		snprintf(text, sizeof(text), "%u", rank);
+		setenv("MAQUETTE_RANK", text, 1);
+		setenv("MAQUETTE_LOCAL_RANK", text, 1);
+		snprintf(text, sizeof(text), "%u", l->n);
+		setenv("MAQUETTE_SIZE", text, 1);
+	}
+	execvp(argv[0], argv);
+	dprintf(STDERR_FILENO, "maquette-replay: cannot start '%s': %s\n", argv[0], strerror(errno));
+	_exit(MQ_ENODEV);
+}
+
+static char **mpirun_arguments(const struct launch *l, const char *self, char **argv)
+{
+	struct mq_arena *arena = l->job->session.arena;
+	uint32_t argc = 0, n = 0;
+
+	while (argv[argc])
+		argc++;
+	char **line = mq_arena_array(arena, argc + 16, char *);
+	const char *const head[] = { "mpirun", "--bind-to", "none", "--mca", "btl_base_warn_component_unused",
+				     "0", "-x", "OPENBLAS_NUM_THREADS", "-n" };
+
+	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
+		line[n++] = mq_arena_strdup(arena, head[i]);
+	line[n++] = mq_arena_printf(arena, "%u", l->job->session.n_devices);
+	if (!geteuid())
+		line[n++] = mq_arena_strdup(arena, "--allow-run-as-root");
+	if (l->job->set->options.oversubscribe)
+		line[n++] = mq_arena_strdup(arena, "--oversubscribe");
+	line[n++] = mq_arena_strdup(arena, self);
+	for (uint32_t i = 1; i < argc; i++)
+		line[n++] = argv[i];
+	return line;
+}
+
+static enum mq_status make_rendezvous(struct launch *l, struct mq_err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char path[128];
+
+	if (l->job->executor->launcher != MQ_LAUNCH_SPAWN || l->job->set->options.rendezvous[0])
+		return MQ_OK;
+	snprintf(l->rendezvous, sizeof(l->rendezvous), "%.40s/mq-replay-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(l->rendezvous))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder for the ranks to meet: %s",
+			       l->rendezvous, strerror(errno));
+	snprintf(path, sizeof(path), "file:%s/meet", l->rendezvous);
+	setenv("MAQUETTE_RENDEZVOUS", path, 1);
+	return MQ_OK;
+}
+
+static void remove_rendezvous(const struct launch *l)
+{
+	char path[128];
+
+	if (!l->rendezvous[0])
+		return;
+	snprintf(path, sizeof(path), "%s/meet", l->rendezvous);
+	unlink(path);
+	rmdir(l->rendezvous);
+}
+
+static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
+{
+	bool mpi = l->job->executor->launcher == MQ_LAUNCH_MPIRUN;
+	int out[2], report[2];
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0 || pipe2(out, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+		return mq_fail(err, MQ_EBUG, "cannot start the ranks: %s", strerror(errno));
+	self[n] = '\0';
+	MQ_TRY(make_rendezvous(l, err));
+	char **line = mpi ? mpirun_arguments(l, self, argv) : argv;
+	argv[0] = mq_arena_strdup(l->job->session.arena, self);
+	l->n = mpi ? 1 : l->job->session.n_devices;
+	for (uint32_t i = 0; i < l->n; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			become_child(l, i, line, out[1], report[1]);
+		if (pid < 0)
+			return mq_fail(err, MQ_EBUG, "cannot start rank %u: %s", i, strerror(errno));
+		l->child[i].pid = pid;
+	}
+	close(out[1]);
+	close(report[1]);
+	l->out.fd = out[0];
+	l->report.fd = report[0];
+	fcntl(out[0], F_SETFL, O_NONBLOCK);
+	fcntl(report[0], F_SETFL, O_NONBLOCK);
+	return MQ_OK;
+}
+
+/* ---- listening ------------------------------------------------------------------------------- */
+
+static void hear_out(struct launch *l, const char *line)
+{
+	l->last_beat_s = now_s();
+	if (strcmp(line, "."))
+		puts(line);
+}
+
+static void hear_report(struct launch *l, const char *line)
+{
+	static const char mark[] = "maquette-replay: ", death[] = "process rank ";
+	const char *ours = strstr(line, mark), *rank = strstr(line, death);
+
+	if (ours && !l->said[0])
+		snprintf(l->said, sizeof(l->said), "%s", ours + strlen(mark));
+	if (rank && strstr(line, "exited on signal"))
+		l->dead_rank = atoi(rank + strlen(death));
+	if (!ours && !l->chatter[0] && line[0] && !strchr("-=[\n", line[0]))
+		snprintf(l->chatter, sizeof(l->chatter), "%s", line);
+}
+
+static bool read_lines(struct launch *l, struct pipe_reader *r,
+		       void (*hear)(struct launch *, const char *))
+{
+	for (;;) {
+		ssize_t n = read(r->fd, r->text + r->used, sizeof(r->text) - 1 - r->used);
+
+		if (n <= 0)
+			return n < 0 && errno == EAGAIN;
+		r->used += (size_t)n;
+		r->text[r->used] = '\0';
+		char *line = r->text, *end;
+		while ((end = strchr(line, '\n'))) {
+			*end = '\0';
+			hear(l, line);
+			line = end + 1;
+		}
+		r->used -= (size_t)(line - r->text);
+		memmove(r->text, line, r->used);
+		if (r->used == sizeof(r->text) - 1)
+			r->used = 0; /* a line longer than any of ours */
+	}
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+static uint32_t reap(struct launch *l)
+{
+	uint32_t alive = 0;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		struct child *c = &l->child[i];
+
+		if (!c->ended && c->pid > 0 && waitpid(c->pid, &c->status, WNOHANG) == c->pid)
+			c->ended = true;
+		alive += !c->ended;
+	}
+	return alive;
+}
+
+static const struct child *first_failure(const struct launch *l)
+{
+	const struct child *failed = NULL;
+
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct child *c = &l->child[i];
+
+		if (!c->ended || !c->status)
+			continue;
+		if (WIFSIGNALED(c->status))
+			return c;
+		if (!failed)
+			failed = c;
+	}
+	return failed;
+}
+
+static void stop_all(struct launch *l)
+{
+	double until = now_s() + 1e-3 * GRACE_MS;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!l->child[i].ended)
+			kill(l->child[i].pid, SIGTERM);
+	while (reap(l) && now_s() < until)
+		usleep(20000);
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!l->child[i].ended) {
+			kill(-l->child[i].pid, SIGKILL);
+			kill(l->child[i].pid, SIGKILL);
+			waitpid(l->child[i].pid, &l->child[i].status, 0);
+			l->child[i].ended = true;
+		}
+}
+
+static enum mq_status verdict(const struct launch *l, const struct child *failed, struct mq_err *err)
+{
+	if (!failed)
+		return MQ_OK;
+	if (WIFSIGNALED(failed->status))
+		return mq_fail(err, MQ_ETIME, "rank %d died (signal %d, %s); the other ranks were stopped",
+			       (int)(failed - l->child), WTERMSIG(failed->status),
+			       strsignal(WTERMSIG(failed->status)));
+	int code = WEXITSTATUS(failed->status);
+
+	if (l->dead_rank >= 0)
+		return mq_fail(err, MQ_ETIME, "rank %d died; the other ranks were stopped", l->dead_rank);
+	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
+	enum mq_status status = known ? (enum mq_status)code : MQ_ETIME;
+	if (l->said[0])
+		return mq_fail(err, status, "%s", l->said);
+	return mq_fail(err, known && code > 1 ? status : MQ_ETIME,
+		       "the ranks ended with status %d%s%s", code, l->chatter[0] ? ": " : "",
+		       l->chatter);
+}
+
+static enum mq_status watch(struct launch *l, struct mq_err *err)
+{
+	double deadline = l->job->set->options.deadline_s + 2;
+	const struct child *failed = NULL;
+	double failed_at = 0;
+
+	l->last_beat_s = now_s();
+	while (reap(l)) {
+		struct pollfd fds[2] = { { l->out.fd, POLLIN, 0 }, { l->report.fd, POLLIN, 0 } };
+
+		/* Once a rank has closed its end, poll returns at once: do not spin. */
+		if (poll(fds, 2, 100) > 0 && !((fds[0].revents | fds[1].revents) & POLLIN))
+			usleep(20000);
+		read_lines(l, &l->out, hear_out);
+		read_lines(l, &l->report, hear_report);
+		if (!failed && (failed = first_failure(l)))
+			failed_at = now_s();
+		if (failed && now_s() > failed_at + 0.5)
+			break;
+		if (!failed && now_s() > l->last_beat_s + deadline) {
+			stop_all(l);
+			read_lines(l, &l->report, hear_report);
+			return mq_fail(err, MQ_ETIME, "no sign of life for %.3g s: stopped; a longer "
+				       "--deadline may be needed%s%s", deadline, l->said[0] ? ": " : "",
+				       l->said);
+		}
+	}
+	failed = first_failure(l);
+	stop_all(l);
+	read_lines(l, &l->out, hear_out);
+	read_lines(l, &l->report, hear_report);
+	return verdict(l, failed, err);
+}
+
+enum mq_status replay_launch(const struct replay_job *job, char **argv, struct mq_err *err)
+{
+	struct launch *l = mq_arena_alloc(job->session.arena, sizeof(*l));
+
+	if (job->executor->launcher == MQ_LAUNCH_SPAWN && job->session.n_devices > MAX_RANKS_HERE)
+		return mq_fail(err, MQ_ENODEV, "%u devices: more than %d ranks on one machine; start "
+			       "the ranks with mpirun, srun or torchrun", job->session.n_devices,
+			       MAX_RANKS_HERE);
+	l->job = job;
+	l->dead_rank = -1;
+	enum mq_status status = start(l, argv, err);
+	if (status == MQ_OK)
+		status = watch(l, err);
+	else
+		stop_all(l);
+	remove_rendezvous(l);
+	return status;
+}

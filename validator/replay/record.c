@@ -1,0 +1,90 @@
+/*
+ * record.c - the measured timeline: the columns of a simulated one, plus the sample, the involuntary
+ * context switches during the task, and marks that make a sample unfit for fitting.
+ *
+ * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "replay/replay.h"
+
+enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err)
+{
+	record->path = path;
+	record->file = fopen(path, "w");
+	if (!record->file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path,
+			       strerror(errno));
+	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,"
+	      "throttled\n", record->file);
+	return MQ_OK;
+}
+
+static void put_quoted(FILE *file, const char *text)
+{
+	if (!strpbrk(text, ",\"\n")) {
+		fputs(text, file);
+		return;
+	}
+	fputc('"', file);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', file);
+		fputc(*text, file);
+	}
+	fputc('"', file);
+}
+
+static const char *task_label(const struct mq_schedule *schedule, const struct mq_task *task)
+{
+	if (task->op < schedule->n_ops)
+		return schedule->op_name[task->op];
+	return task->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(task->coll) : "";
+}
+
+void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
+			  const char *executor, uint32_t sample,
+			  const struct mq_replay_sample *values)
+{
+	FILE *f = record->file;
+
+	for (uint32_t i = 0; i < schedule->n_tasks; i++) {
+		const struct mq_task *t = &schedule->task[i];
+		double flop = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].flop : 0;
+		double bytes = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
+
+		fprintf(f, "%u,", i);
+		put_quoted(f, schedule->device_name[t->device]);
+		fprintf(f, ",%s,%s,", mq_stream_name(t->stream), mq_task_kind_name(t->kind));
+		put_quoted(f, task_label(schedule, t));
+		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d\n", values->start_s[i],
+			values->finish_s[i], bytes, flop, executor, sample, values->switches[i],
+			values->steal_s, values->throttled);
+	}
+}
+
+enum mq_status replay_record_close(struct replay_record *record, struct mq_err *err)
+{
+	int bad = ferror(record->file) | fflush(record->file);
+
+	bad |= fclose(record->file);
+	record->file = NULL;
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed: %s", record->path, strerror(errno))
+		   : MQ_OK;
+}
+
+const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)
+{
+	const struct replay_settings *set = job->set;
+	const char *path = set->path[index], *base = strrchr(path, '/');
+	struct stat st;
+
+	if (set->n_paths == 1 && (stat(set->out, &st) || !S_ISDIR(st.st_mode)))
+		return set->out;
+	base = base ? base + 1 : path;
+	size_t n = strcspn(base, ".");
+	return mq_arena_printf(arena, "%s/%.*s.timeline.csv", set->out, (int)n, base);
+}
