@@ -1,0 +1,332 @@
+/*
+ * kernels.c - the kernels of a schedule on CPU cores: matrix products by OpenBLAS, the memory-bound
+ * ones as streaming loops over the bytes that the schedule states.
+ *
+ * Attention is run as its two products per head (five in the backward pass) with a softmax sweep
+ * between them; convolutions as the matrix product they imply, without the unfolding. Timed kernels
+ * (profiled models) spin for their time.
+ *
+ * Not done: 16-bit and 8-bit types, for which OpenBLAS has no general routine (refused).
+ */
+#include <cblas.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "core/rng.h"
+#include "host/host.h"
+
+/* The loops are vectorised for what the machine has; -O2 alone would leave them scalar. */
+#define STREAM __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
+
+enum { LINE = 64, SKEW = 320 /* keeps operands of equal size off the same cache sets */ };
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+static void *map_pages(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, size, MADV_HUGEPAGE);
+	return p;
+}
+
+enum mq_status host_pool_init(struct host_pool *pool, size_t size, uint64_t seed, struct mq_err *err)
+{
+	struct mq_rng rng;
+
+	pool->size = size;
+	pool->in = map_pages(size);
+	pool->out = map_pages(size);
+	if (!pool->in || !pool->out)
+		return mq_fail(err, MQ_ENODEV, "2 x %zu B for operands cannot be had: %s", size,
+			       strerror(errno));
+	mq_rng_seed(&rng, seed);
+	float *in = (float *)(void *)pool->in;
+	for (size_t i = 0; i < size / sizeof(float); i += 2) {
+		uint64_t bits = mq_rng_next(&rng);
+
+		/* +-[0.25, 1): as pairs they are normal doubles too */
+		in[i] = (float)(.25 + .75 * (double)(bits >> 40) * 0x1p-24) * (bits & 1 ? 1.f : -1.f);
+		in[i + 1] = (float)(.25 + .75 * (double)(bits >> 16 & 0xffffff) * 0x1p-24) *
+			    (bits & 2 ? 1.f : -1.f);
+	}
+	memset(pool->out, 0, size);
+	return MQ_OK;
+}
+
+void host_pool_fini(struct host_pool *pool)
+{
+	if (pool->in)
+		munmap(pool->in, pool->size);
+	if (pool->out)
+		munmap(pool->out, pool->size);
+	memset(pool, 0, sizeof(*pool));
+}
+
+static void *take(char *base, size_t *at, size_t size, size_t bytes)
+{
+	if (bytes > size - *at)
+		*at = 0;
+	void *p = base + *at;
+	*at += (bytes + SKEW + LINE - 1) / LINE * LINE;
+	if (*at > size)
+		*at = size;
+	return p;
+}
+
+void *host_pool_in(struct host_pool *pool, size_t bytes)
+{
+	return take(pool->in, &pool->in_at, pool->size, bytes);
+}
+
+void *host_pool_out(struct host_pool *pool, size_t bytes)
+{
+	return take(pool->out, &pool->out_at, pool->size, bytes);
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+STREAM static void stream_scale(float *restrict y, const float *restrict x, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		y[i] = x[i] * 1.0009765625f + 0.5f;
+}
+
+/* Adam: reads parameter, gradient and two moments, writes parameter and moments. */
+STREAM static void stream_adam(float *restrict out, const float *restrict in, size_t n)
+{
+	const float *g = in + n, *m = in + 2 * n, *v = in + 3 * n;
+
+	for (size_t i = 0; i < n; i++) {
+		float m1 = .9f * m[i] + .1f * g[i], v1 = .999f * fabsf(v[i]) + .001f * g[i] * g[i];
+
+		out[i] = in[i] - 1e-3f * m1 / (sqrtf(v1) + 1e-8f);
+		out[n + i] = m1;
+		out[2 * n + i] = v1;
+	}
+}
+
+/* One softmax row without the library's exp: the classic (1 + x/256)^256, which vectorises. */
+STREAM static void softmax_row(float *restrict row, size_t n)
+{
+	float sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		float x = row[i] * (1.f / 16);
+
+		x = x > 8 ? 8 : x < -8 ? -8 : x;
+		float e = 1 + x * (1.f / 256);
+		for (int k = 0; k < 8; k++)
+			e *= e;
+		row[i] = e;
+		sum += e;
+	}
+	for (size_t i = 0; i < n; i++)
+		row[i] *= 1 / sum;
+}
+
+static void gather_rows(struct host_pool *pool, size_t bytes, size_t row)
+{
+	size_t rows = bytes / 2 / row, span = pool->size / row, at = 1;
+	char *out = host_pool_out(pool, rows * row);
+
+	for (size_t i = 0; i < rows; i++) {
+		at = (at * 1103515245u + 12345u) % span; /* as random as token ids need to be */
+		memcpy(out + i * row, pool->in + at * row, row);
+	}
+}
+
+static void spin(double seconds)
+{
+	struct timespec t;
+	double end;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	end = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + seconds;
+	do
+		clock_gettime(CLOCK_MONOTONIC, &t);
+	while ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec < end);
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static blasint dim(double x)
+{
+	return x < 1 ? 1 : x > 1e9 ? 1000000000 : (blasint)llround(x);
+}
+
+static size_t stored_size(const struct mq_kernel *k)
+{
+	return k->dtype == MQ_FP64 ? 8 : 4;
+}
+
+static void product(const struct mq_kernel *k, blasint m, blasint n, blasint depth, const void *a,
+		    const void *b, void *c)
+{
+	if (k->dtype == MQ_FP64)
+		cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b, n,
+			    0, c, n);
+	else
+		cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, depth, 1, a, depth, b, n,
+			    0, c, n);
+}
+
+static void run_gemm(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
+		     void *context)
+{
+	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), times = dim(k->count);
+	size_t size = stored_size(k);
+
+	for (blasint i = 0; i < times; i++) {
+		const void *a = host_pool_in(pool, size * (size_t)m * (size_t)depth);
+		const void *b = host_pool_in(pool, size * (size_t)depth * (size_t)n);
+
+		product(k, m, n, depth, a, b, host_pool_out(pool, size * (size_t)m * (size_t)n));
+		if ((i & 15) == 15)
+			poll(context);
+	}
+}
+
+/* Per head: scores = Q K^T, softmax, context = scores V; backward repeats the scores and adds four
+ * products. */
+static void run_attention(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
+			  void *context)
+{
+	blasint m = dim(k->m), n = dim(k->n), depth = dim(k->k), heads = dim(k->count);
+	size_t size = stored_size(k), in = size * (size_t)depth;
+	int pairs = k->phase == MQ_BACKWARD ? 2 : 1;
+
+	for (blasint h = 0; h < heads; h++) {
+		const void *q = host_pool_in(pool, in * (size_t)m), *kv = host_pool_in(pool, in * (size_t)n);
+		float *scores = host_pool_out(pool, size * (size_t)m * (size_t)n);
+		void *out = host_pool_out(pool, in * (size_t)(m > n ? m : n));
+
+		product(k, m, n, depth, q, kv, scores);
+		for (blasint r = 0; r < m; r++)
+			softmax_row(scores + (size_t)r * (size_t)n, (size_t)n);
+		for (int i = 0; i < pairs; i++) {
+			product(k, m, depth, n, scores, kv, out);
+			if (pairs == 2)
+				product(k, n, depth, m, scores, q, out);
+		}
+		poll(context);
+	}
+}
+
+/* m serial steps of [rows x k][k x n], rows from the FLOPs. */
+static void run_recurrent(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
+			  void *context)
+{
+	blasint steps = dim(k->m);
+	struct mq_kernel step = *k;
+
+	step.m = k->n > 0 && k->k > 0 ? k->flop / (2.0 * steps * k->n * k->k) : 1;
+	step.count = 1;
+	for (blasint i = 0; i < steps; i++)
+		run_gemm(pool, &step, poll, context);
+}
+
+/* Bytes are walked in parts of a pool's half, at most. */
+static void run_stream(struct host_pool *pool, double bytes, bool adam, void (*poll)(void *),
+		       void *context)
+{
+	size_t left = (size_t)fmax(bytes, 0), part = pool->size / 2;
+
+	while (left) {
+		size_t now = left < part ? left : part;
+
+		if (adam) { /* seven words moved per element, four of them read */
+			size_t n = now / 28;
+
+			stream_adam(host_pool_out(pool, 12 * n), host_pool_in(pool, 16 * n), n);
+		} else {
+			size_t n = now / 8;
+
+			stream_scale(host_pool_out(pool, 4 * n), host_pool_in(pool, 4 * n), n);
+		}
+		left -= now;
+		if (left)
+			poll(context);
+	}
+}
+
+void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*poll)(void *),
+		     void *context)
+{
+	switch ((enum mq_kernel_kind)k->kind) {
+	case MQ_KERNEL_GEMM:
+	case MQ_KERNEL_CONV:
+		run_gemm(pool, k, poll, context);
+		break;
+	case MQ_KERNEL_ATTENTION:
+		run_attention(pool, k, poll, context);
+		break;
+	case MQ_KERNEL_RECURRENT:
+		run_recurrent(pool, k, poll, context);
+		break;
+	case MQ_KERNEL_MEMORY:
+		run_stream(pool, k->bytes, false, poll, context);
+		break;
+	case MQ_KERNEL_OPTIMIZER:
+		run_stream(pool, k->bytes, true, poll, context);
+		break;
+	case MQ_KERNEL_EMBEDDING:
+		for (double left = k->bytes; left > 0; left -= (double)pool->size / 2)
+			gather_rows(pool, (size_t)fmin(left, (double)pool->size / 2), 2048);
+		break;
+	case MQ_KERNEL_COPY:
+		for (double left = k->bytes / 2; left > 0; left -= (double)pool->size / 2)
+			host_copy_run(pool, fmin(left, (double)pool->size / 2));
+		break;
+	case MQ_KERNEL_TIMED:
+		spin(k->time_s);
+		break;
+	case MQ_N_KERNEL_KINDS:
+		mq_assert(!"a kernel kind that exists");
+	}
+}
+
+void host_copy_run(struct host_pool *pool, double bytes)
+{
+	for (double left = bytes; left > 0; left -= (double)pool->size / 2) {
+		size_t n = (size_t)fmin(left, (double)pool->size / 2);
+
+		memcpy(host_pool_out(pool, n), host_pool_in(pool, n), n);
+	}
+}
+
+size_t host_kernel_need(const struct mq_kernel *k)
+{
+	double m = fmax(k->m, 1), n = fmax(k->n, 1), depth = fmax(k->k, 1);
+
+	switch (k->kind) {
+	case MQ_KERNEL_GEMM:
+	case MQ_KERNEL_CONV:
+	case MQ_KERNEL_ATTENTION:
+	case MQ_KERNEL_RECURRENT:
+		if (k->kind == MQ_KERNEL_RECURRENT)
+			m = fmax(1, k->flop / (2 * m * n * depth));
+		return (size_t)((double)stored_size(k) * (m * depth + depth * n + m * n)) + 4096;
+	default:
+		return 4096; /* streamed in parts */
+	}
+}
+
+enum mq_status host_kernel_check(const struct mq_kernel *k, struct mq_err *err)
+{
+	bool math = k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV ||
+		    k->kind == MQ_KERNEL_ATTENTION || k->kind == MQ_KERNEL_RECURRENT;
+
+	if (math && k->dtype != MQ_FP32 && k->dtype != MQ_TF32 && k->dtype != MQ_FP64)
+		return mq_fail(err, MQ_EINPUT, "executor host computes in fp32 and fp64, the schedule "
+			       "asks for %s: lower it with --dtype fp32", mq_dtype_name(k->dtype));
+	if (k->kind == MQ_KERNEL_ATTENTION && k->dtype == MQ_FP64)
+		return mq_fail(err, MQ_EINPUT, "executor host has attention in fp32 only");
+	return MQ_OK;
+}
