@@ -85,10 +85,12 @@ $(BUILD)/engines/%.so: $(BUILD)/obj/strategies/%.c.o $(BUILD)/englib.a
 $(BUILD)/englib.a: $(call obj,$(ENGLIB))
 	@rm -f $@; mkdir -p $(@D)
 	$(Q)ar rcs $@ $^
-$(BUILD)/executors/%.so: $(BUILD)/obj/validator/%.c.o
+# Parts of an executor live in a folder of its name.
+.SECONDEXPANSION:
+$(BUILD)/executors/%.so: $(BUILD)/obj/validator/%.c.o $$(call obj,$$(sort $$(wildcard validator/$$*/*.c)))
 	$(call say,EXEC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $< $(call link_libs,validator/$*.c) -ldl -lm -lpthread
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(call link_libs,validator/$*.c) -ldl -lm -lpthread
 
 # Generated tables: a file's presence is its registration, so they follow the *list* of files and are
 # rewritten only when it changes.
@@ -117,7 +119,7 @@ $(call obj,sim/formats/onnx.c): $(BUILD)/gen/onnx.pb-c.c
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' >$@
-PKG_CFLAGS := $(call cflags_of,$(SIM_PKGS) hwloc igraph)
+PKG_CFLAGS := $(call cflags_of,$(SIM_PKGS) hwloc igraph ompi-c)
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -39,10 +39,22 @@ struct gemm {
 	double size_B;   /* of an element */
 };
 
-/* A plain roofline where the calibration has no tile effects (CPUs, abstract devices). */
+/* A plain roofline where the calibration has no tile effects (abstract devices). */
 static bool has_tiles(const struct mq_device_calib *d)
 {
-	return d->gemm_kt > 0 || d->gemm_a0 > 0;
+	return d->kind != MQ_CPU && (d->gemm_kt > 0 || d->gemm_a0 > 0);
+}
+
+/* A CPU's product packs blocks of its operands and then runs one inner loop (Goto and van de Geijn,
+ * "Anatomy of high-performance matrix multiplication", 2008), so its time is linear in mnk (arithmetic),
+ * mn (writing C) and mk, nk (packing), as Cornebize and Legrand found for HPL:
+ *     2 (mnk + kt mn + a0 (mk + nk)) / (peak eff)
+ * with kt and a0 the cost of an element of C and of an operand in multiply-adds. */
+static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
+{
+	double terms = g->m * g->n * (g->k + d->gemm_kt) + d->gemm_a0 * g->k * (g->m + g->n);
+
+	return 2 * g->count * terms / (g->peak * g->eff);
 }
 
 /* Time of one tile and split of k, with the traffic of its partial results. */
@@ -80,6 +92,15 @@ static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 	return best;
 }
 
+static double math_time(const struct mq_device_calib *d, const struct gemm *g)
+{
+	if (d->kind == MQ_CPU)
+		return packed_time(d, g);
+	if (has_tiles(d))
+		return tile_time(d, g);
+	return 2 * g->m * g->n * g->k * g->count / (g->peak * g->eff);
+}
+
 /* The corner of the roofline: the plain maximum where the exponent is 0. */
 static double both(double math, double memory, double sharpness)
 {
@@ -99,7 +120,7 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 		return 0;
 	if (!(g->peak > 0))
 		return INFINITY;
-	math = has_tiles(d) ? tile_time(d, g) : flop / (g->peak * g->eff);
+	math = math_time(d, g);
 	memory = g->bytes / (d->mem_bw_Bps * d->gemm_bw_share);
 	return both(math, memory, d->gemm_corner) + d->gemm_t0_s;
 }

@@ -69,7 +69,7 @@ static bool deps_done(const struct host_script *script, const struct mq_task *t)
 	const uint32_t *dep = script->schedule->dep + t->dep_first;
 
 	for (uint32_t i = 0; i < t->n_deps; i++)
-		if (!script->done[dep[i]])
+		if (script->done[dep[i]] != 1)
 			return false;
 	return true;
 }
@@ -177,7 +177,6 @@ static void poll_flights(void *context)
 	if (n_ready == MPI_UNDEFINED || !n_ready)
 		return;
 	for (int i = 0; i < n_ready; i++) {
-		run->script->done[run->flight[ready[i]]] = 0;
 		end(run, run->flight[ready[i]]);
 		run->flight[ready[i]] = MQ_NONE;
 	}
