@@ -279,19 +279,20 @@ static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t
 	k->launches = 0;
 }
 
-/* Bytes that one optimizer step moves per parameter. With 16-bit training: the gradient is read and
- * the 16-bit parameter written (4), the fp32 master and each fp32 moment read and written (8 each).
- * In fp32 (or wider) the gradient is read and parameter and moments are read and written. */
+/* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
+ * in. With 16-bit training the fp32 master and each fp32 moment are read and written (8 each) and the
+ * 16-bit parameter is written; in fp32 (or wider) parameter and moments are read and written. */
 static double update_bytes(const struct mq_train *train)
 {
 	static const double moments[MQ_N_OPTIMIZERS] = {
 		[MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_SGD] = 0, [MQ_OPTIMIZER_MOMENTUM] = 1
 	};
 	double size = mq_dtype_size(train->dtype), n = moments[train->optimizer];
+	double grad = mq_dtype_size(train->grad_dtype);
 
 	if (size < 4)
-		return 2 + 2 + 8 + 8 * n;
-	return size + 2 * size + 2 * size * n;
+		return grad + size + 8 + 8 * n;
+	return grad + 2 * size + 2 * size * n;
 }
 
 static void forward_or_backward(struct work *w, bool backward)

@@ -1,0 +1,167 @@
+/*
+ * model.c - `maquette model MODEL [--csv F]`: what was read, in total and per op.
+ *
+ * FLOPs and activations are those of --batch samples (default 1) in elements of --dtype.
+ */
+#include "cmd/cmd.h"
+
+#include <stdio.h>
+
+#include "cmd/common.h"
+#include "core/csv.h"
+
+enum { KEY_CSV = 2000 };
+
+struct options {
+	struct mq_question question;
+	const char *csv;
+};
+
+static const struct argp_option option_rows[] = {
+	{ "csv", KEY_CSV, "FILE", 0, "one row per op", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->question;
+		return 0;
+	case KEY_CSV:
+		o->csv = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->question.model)
+			return ARGP_ERR_UNKNOWN; /* a second model */
+		o->question.model = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp argp = {
+	.options = option_rows,
+	.parser = parse,
+	.args_doc = "MODEL",
+	.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: ops, "
+	       "parameters, forward_flop, backward_flop, activation_B.",
+	.children = children,
+};
+
+static const char *inputs_of(const struct mq_model *m, uint32_t op, struct mq_arena *arena)
+{
+	const char *list = "";
+
+	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++)
+		list = mq_arena_printf(arena, "%s%s%u", list, *list ? " " : "",
+				       m->edge[m->in_edge[i]].src);
+	return list;
+}
+
+static void put_id(struct mq_csv_writer *w, uint32_t id)
+{
+	if (id == MQ_NONE)
+		mq_csv_put_empty(w);
+	else
+		mq_csv_put_u64(w, id);
+}
+
+static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m, uint32_t id,
+			       const struct mq_train *train, struct mq_err *err)
+{
+	const struct mq_op *op = &m->op[id];
+	double samples = train->batch, elem_B = samples * mq_dtype_size(train->dtype);
+	struct mq_arena scratch = MQ_ARENA_INIT;
+
+	mq_csv_put_u64(w, id);
+	mq_csv_put_text(w, op->name);
+	mq_csv_put_text(w, mq_op_kind_name(op->kind));
+	mq_csv_put_text(w, mq_phase_name(op->phase));
+	put_id(w, op->layer);
+	mq_csv_put_f64(w, op->m);
+	mq_csv_put_f64(w, op->n);
+	mq_csv_put_f64(w, op->k);
+	mq_csv_put_f64(w, op->count);
+	mq_csv_put_f64(w, op->flop * samples);
+	mq_csv_put_f64(w, op->flop_bwd * samples);
+	mq_csv_put_f64(w, op->param);
+	mq_csv_put_f64(w, op->output * elem_B);
+	mq_csv_put_f64(w, op->read * elem_B);
+	mq_csv_put_f64(w, op->write * elem_B);
+	mq_csv_put_f64(w, op->moved_bwd * elem_B);
+	mq_csv_put_f64(w, op->saved * elem_B);
+	for (uint32_t t = 0; t < m->profile.n_types; t++) {
+		size_t at = (size_t)id * m->profile.n_types + t;
+
+		mq_csv_put_f64(w, m->profile.forward_s[at] * samples);
+		mq_csv_put_f64(w, m->profile.backward_s ? m->profile.backward_s[at] * samples : 0);
+	}
+	mq_csv_put_text(w, inputs_of(m, id, &scratch));
+	mq_arena_fini(&scratch);
+	return mq_csv_end_row(w, err);
+}
+
+static enum mq_status write_csv(const char *path, const struct mq_model *m,
+				const struct mq_train *train, struct mq_arena *arena,
+				struct mq_err *err)
+{
+	const char *header = "id,op,kind,phase,layer,m,n,k,count,forward_flop,backward_flop,"
+			     "parameters,output_B,read_B,write_B,backward_moved_B,saved_B";
+	struct mq_csv_writer w;
+	enum mq_status status;
+
+	for (uint32_t t = 0; t < m->profile.n_types; t++)
+		header = mq_arena_printf(arena, "%s,forward_s[%s],backward_s[%s]", header,
+					 m->profile.type[t], m->profile.type[t]);
+	header = mq_arena_printf(arena, "%s,inputs", header);
+	MQ_TRY(mq_csv_open(&w, path, "w", err));
+	status = mq_csv_put_header(&w, header, err);
+	for (uint32_t i = 0; i < m->n_ops && status == MQ_OK; i++)
+		status = write_op(&w, m, i, train, err);
+	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : NULL);
+	return status == MQ_OK ? closed : status;
+}
+
+static void print_totals(const struct mq_model *m, const struct mq_train *train)
+{
+	struct mq_model_totals t = mq_model_totals(m);
+
+	printf("ops %u\n", m->n_ops);
+	printf("parameters %.15g\n", t.parameters);
+	printf("forward_flop %.15g\n", t.forward_flop * train->batch);
+	printf("backward_flop %.15g\n", t.backward_flop * train->batch);
+	printf("activation_B %.15g\n",
+	       t.activation_elems * train->batch * mq_dtype_size(train->dtype));
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { .csv = NULL };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_model *model = NULL;
+
+	mq_question_init(&o.question, err);
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	if (!o.question.model)
+		return mq_fail(err, MQ_EINPUT, "no model given; use maquette model MODEL");
+	const struct mq_model_request request = { .spec = o.question.model,
+						  .train = &o.question.train,
+						  .seq = o.question.seq };
+	enum mq_status status = mq_model_load(&request, &arena, &model, err);
+	if (status == MQ_OK)
+		print_totals(model, &o.question.train);
+	if (status == MQ_OK && o.csv)
+		status = write_csv(o.csv, model, &o.question.train, &arena, err);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+const struct mq_command mq_command_model = {
+	.name = "model",
+	.summary = "what a model is: ops, parameters, FLOPs, bytes, in total and per op",
+	.run = run,
+};

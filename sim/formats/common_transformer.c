@@ -1,0 +1,246 @@
+/*
+ * common_transformer.c - see common_transformer.h. Decoder stacks (GPT, Llama, mixtures of experts)
+ * and BERT's encoder are one: they differ in norms, biases, masks and what stands before and behind.
+ */
+#include "formats/common_transformer.h"
+
+enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err)
+{
+	const struct {
+		const char *name;
+		uint32_t value, max;
+	} dims[] = {
+		{ "layers", t->layers, 100000 }, { "hidden", t->hidden, 10000000 },
+		{ "heads", t->heads, 1000000 },  { "vocab", t->vocab, 100000000 },
+		{ "seq", t->seq, 100000000 },
+	};
+
+	for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
+		if (!dims[i].value || dims[i].value > dims[i].max)
+			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u", what,
+				       dims[i].name, dims[i].value, dims[i].max);
+	if (!t->head_dim && t->hidden % t->heads)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
+			       what, t->hidden, t->heads);
+	if (!t->head_dim)
+		t->head_dim = t->hidden / t->heads;
+	if (!t->kv_heads)
+		t->kv_heads = t->heads;
+	if (t->kv_heads > t->heads || t->heads % t->kv_heads)
+		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u", what,
+			       t->heads, t->kv_heads);
+	if (!t->ffn)
+		t->ffn = 4 * t->hidden;
+	if (t->experts && (!t->top_k || t->top_k > t->experts))
+		return mq_fail(err, MQ_EINPUT, "%s: top_k=%u is out of range; give 1 to experts=%u",
+			       what, t->top_k, t->experts);
+	if (t->positions && t->seq > t->positions)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: a sequence of %u exceeds the %u learned positions; give a shorter --seq",
+			       what, t->seq, t->positions);
+	return MQ_OK;
+}
+
+/* Learned positions and segments are added to the embedding, through dropout. */
+static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
+{
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * t->hidden, mask = net->dropout ? elems / 2 : 0;
+
+	op->param = ((double)t->positions + t->token_types) * t->hidden;
+	op->flop = op->flop_bwd = elems * (t->token_types ? 2 : 1);
+	op->read = elems;
+	op->write = elems + mask;
+	op->output = elems;
+	op->moved_bwd = 2 * elems + mask;
+	op->saved = mask;
+	op->kernels = 1 + (t->token_types ? 2 : 0) + net->dropout;
+	mq_net_join(net, embedding, id, t->hidden);
+	return id;
+}
+
+static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+{
+	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
+	bool biases = net->biases;
+	const struct mq_attention a = {
+		.heads = t->heads, .kv_heads = t->kv_heads, .head_dim = t->head_dim,
+		.keys = net->rows, .causal = t->causal, .fused = t->fused, .rotary = t->rotary,
+	};
+
+	net->biases = biases || t->qkv_bias;
+	uint32_t qkv = mq_net_gemm(net, "qkv", input, t->hidden, q + kv);
+	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
+	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = t->heads;
+	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+	if (t->qk_norm) {
+		mq_net_at(net, attention)->param = 2.0 * t->head_dim;
+		mq_net_at(net, attention)->kernels += 2;
+	}
+	net->biases = biases || t->proj_bias;
+	uint32_t proj = mq_net_gemm(net, "proj", attention, q, t->hidden);
+	net->biases = biases;
+	return proj;
+}
+
+static enum mq_activation activation_of(const struct mq_transformer *t)
+{
+	return t->gated ? MQ_ACT_GATED : t->relu ? MQ_ACT_RELU : MQ_ACT_GELU;
+}
+
+static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
+			    double ffn)
+{
+	uint32_t up = mq_net_gemm(net, "up", input, t->hidden, t->gated ? 2 * ffn : ffn);
+	uint32_t act = mq_net_activation(net, "activation", up, ffn, activation_of(t));
+
+	return mq_net_gemm(net, "down", act, ffn, t->hidden);
+}
+
+static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+{
+	const struct mq_experts e = { .hidden = t->hidden, .ffn = t->ffn, .experts = t->experts,
+				      .top_k = t->top_k, .activation = activation_of(t) };
+	uint32_t routed = mq_net_experts(net, input, &e);
+	const char *prefix = net->prefix;
+	bool dropout = net->dropout;
+
+	if (!t->shared_ffn)
+		return routed;
+	net->prefix = mq_arena_printf(net->arena, "%sshared.", prefix);
+	uint32_t shared = dense_block(net, t, input, t->shared_ffn);
+	net->prefix = prefix;
+	net->dropout = false;
+	uint32_t sum = mq_net_residual(net, "experts.sum", shared, routed, t->hidden);
+	net->dropout = dropout;
+	return sum;
+}
+
+static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	bool experts = t->experts && net->layer >= t->dense_layers;
+	double ffn = net->layer < t->dense_layers && t->dense_ffn ? t->dense_ffn : t->ffn;
+	uint32_t x = stream, y;
+
+	if (!t->post_norm)
+		x = mq_net_norm(net, "norm1", stream, t->hidden);
+	y = attention_block(net, t, x);
+	stream = mq_net_residual(net, "residual1", y, stream, t->hidden);
+	if (t->post_norm)
+		stream = mq_net_norm(net, "norm1", stream, t->hidden);
+	x = stream;
+	if (!t->post_norm)
+		x = mq_net_norm(net, "norm2", stream, t->hidden);
+	y = experts ? expert_block(net, t, x) : dense_block(net, t, x, ffn);
+	stream = mq_net_residual(net, "residual2", y, stream, t->hidden);
+	if (t->post_norm)
+		stream = mq_net_norm(net, "norm2", stream, t->hidden);
+	return stream;
+}
+
+static uint32_t head(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
+		     uint32_t embedding)
+{
+	bool biases = net->biases;
+
+	net->biases = false;
+	uint32_t id = mq_net_gemm(net, "head", input, t->hidden, t->vocab);
+	net->biases = biases;
+	if (t->tied) {
+		mq_net_at(net, id)->param = 0;
+		mq_net_at(net, id)->tied = embedding;
+	}
+	return id;
+}
+
+/* BERT's pooler and next-sentence classifier look at the first token alone. */
+static void sentence_head(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	double rows = net->rows;
+
+	net->rows = 1;
+	uint32_t pooler = mq_net_gemm(net, "pooler", stream, t->hidden, t->hidden);
+	uint32_t next = mq_net_gemm(net, "next_sentence", pooler, t->hidden, 2);
+	mq_net_at(net, pooler)->splits &= ~(1u << MQ_DIM_SEQ);
+	mq_net_at(net, next)->splits &= ~(1u << MQ_DIM_SEQ);
+	net->rows = rows;
+}
+
+static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
+			       uint32_t embedding)
+{
+	sentence_head(net, t, stream);
+	uint32_t x = mq_net_gemm(net, "mlm.transform", stream, t->hidden, t->hidden);
+	x = mq_net_activation(net, "mlm.activation", x, t->hidden, MQ_ACT_GELU);
+	x = mq_net_norm(net, "mlm.norm", x, t->hidden);
+	uint32_t logits = head(net, t, x, embedding);
+	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
+	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE, "mlm.bias");
+	struct mq_op *op = mq_net_at(net, bias);
+	op->param = t->vocab;
+	op->output = net->rows * t->vocab;
+	op->flop = op->flop_bwd = op->output;
+	op->kernels = 0; /* added by the product itself: nothing moves */
+	op->splits |= 1u << MQ_DIM_OUT;
+	op->extent[MQ_DIM_OUT] = t->vocab;
+	mq_net_join(net, logits, bias, t->vocab);
+	return bias;
+}
+
+static void describe(struct mq_model *m, const struct mq_transformer *t)
+{
+	m->n_layers = t->layers;
+	m->tokens_per_sample = t->seq;
+	m->hidden = t->hidden;
+	m->heads = t->heads;
+	m->kv_heads = t->kv_heads;
+	m->head_dim = t->head_dim;
+	m->ffn = t->ffn;
+	m->vocab = t->vocab;
+	m->seq = t->seq;
+	m->experts = t->experts;
+	m->top_k = t->top_k;
+	m->tied_embeddings = t->tied;
+}
+
+enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
+				    const struct mq_model_request *request, struct mq_arena *arena,
+				    struct mq_model **model, struct mq_err *err)
+{
+	bool infer = request->train && request->train->infer;
+	struct mq_net net;
+
+	if (request->seq)
+		t->seq = request->seq;
+	MQ_TRY(mq_transformer_check(t, what, err));
+	mq_net_begin(&net, arena, t->name);
+	net.rows = t->seq;
+	net.dropout = t->dropout && !infer;
+	net.biases = t->biases;
+	net.rms = t->rms;
+	uint32_t embedding = mq_net_embedding(&net, mq_net_tokens(&net, "tokens"), t->vocab, t->hidden);
+	uint32_t x = embedding;
+	if (t->positions || t->token_types)
+		x = add_positions(&net, t, x);
+	if (t->post_norm)
+		x = mq_net_norm(&net, "embedding.norm", x, t->hidden);
+	for (uint32_t i = 0; i < t->layers; i++) {
+		net.layer = i;
+		net.prefix = mq_arena_printf(arena, "layer%u.", i);
+		x = block(&net, t, x);
+	}
+	net.layer = MQ_NONE;
+	net.prefix = "";
+	if (!t->post_norm)
+		x = mq_net_norm(&net, "final.norm", x, t->hidden);
+	if (t->pretrain_heads)
+		x = pretrain_heads(&net, t, x, embedding);
+	else
+		x = head(&net, t, x, embedding);
+	if (!infer)
+		mq_net_loss(&net, x, t->vocab);
+	describe(net.b.model, t);
+	return mq_model_finish(&net.b, model, err);
+}

@@ -1,0 +1,38 @@
+/*
+ * common_transformer.h - one description of transformers, for the built-in builders and for files.
+ */
+#ifndef MQ_FORMATS_COMMON_TRANSFORMER_H
+#define MQ_FORMATS_COMMON_TRANSFORMER_H
+
+#include "formats/common_layers.h"
+
+struct mq_transformer {
+	const char *name;
+	uint32_t layers;
+	uint32_t hidden, heads, kv_heads, head_dim; /* kv_heads, head_dim 0: heads, hidden / heads */
+	uint32_t ffn;            /* 0 = 4 hidden */
+	uint32_t vocab, seq;
+	uint32_t positions;      /* learned position table; 0 = none */
+	uint32_t token_types;    /* BERT's segment table */
+	uint32_t experts, top_k; /* 0 = dense */
+	uint32_t shared_ffn;     /* width of the experts that every token visits */
+	uint32_t dense_layers;   /* first layers without experts */
+	uint32_t dense_ffn;      /* their width; 0 = ffn */
+	bool biases, qkv_bias, proj_bias;  /* the latter two apply where biases are off */
+	bool qk_norm;            /* RMS norms over each head's Q and K */
+	bool gated, relu, rms;
+	bool tied;               /* head uses the embedding's parameters */
+	bool causal, fused, rotary, dropout;
+	bool post_norm;          /* norm behind the residual (BERT) */
+	bool pretrain_heads;     /* BERT: pooler, masked-language and next-sentence heads */
+};
+
+/* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
+enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what,
+				    struct mq_err *err) MQ_MUST_CHECK;
+/* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
+enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
+				    const struct mq_model_request *request, struct mq_arena *arena,
+				    struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
