@@ -1,6 +1,9 @@
 /*
  * timeline.h - start and finish of every task, from whichever executor ran the schedule, and what
- * follows from it: step time, where it goes, the critical path in words.
+ * follows from it: step time, where it goes, the critical path.
+ *
+ * A task starts when its stream, its dependencies and (simulated executors) all tasks that it meets are
+ * ready: a wait for a peer is a bubble, not communication.
  */
 #ifndef MQ_CORE_TIMELINE_H
 #define MQ_CORE_TIMELINE_H
@@ -14,7 +17,16 @@ struct mq_timeline {
 	double step_time_s;
 	uint32_t n_links;        /* cluster links, 0 where the executor knows none */
 	double *link_busy_B;     /* [n_links] bytes carried, or NULL */
+	/* A folded schedule (lower/fold.h); NULL where every device is simulated. */
+	const double *weight;       /* [n_devices] ranks that each device stands for */
+	const double *inner_comm_s; /* [n_tasks] exposed communication inside a compute task */
+	bool fold_inexact;       /* contention may differ from the unfolded run: judge that one */
 };
+
+/* Seconds of each communication or copy task during which its device computes nothing and no earlier
+ * such task runs: what that task adds to the step. Array of n_tasks in the arena, 0 for compute. */
+MQ_API double *mq_timeline_exposed(const struct mq_schedule *schedule,
+				   const struct mq_timeline *timeline, struct mq_arena *arena);
 
 /* Where the step went. Times are means over the devices used, so that compute + exposed communication
  * + bubble = step time. */

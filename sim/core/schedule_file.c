@@ -1,0 +1,453 @@
+/*
+ * schedule_file.c - schedules as JSON lines: what maquette-replay runs on another machine.
+ *
+ * Line 1 is the header:
+ *   {"maquette_schedule":1,"model":NAME,"plan_hash":HEX,"model_hash":HEX,
+ *    "devices":[{"rank":R,"name":N,"type":T}],"comms":[{"id":0,"purpose":P,"ranks":[...]}],
+ *    "ops":[NAMES],"works":[{"flop":F,"bytes":B,"model_flop":M,"kernels":[{...}]}],"tasks":N}
+ * and each further line one task. Compute tasks point at a work of the header, so that a kernel list is
+ * written once for all micro-batches. Numbers are "%.17g": load(save(s)) is s, bit for bit.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/schedule.h"
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static void put_text(FILE *f, const char *text)
+{
+	fputc('"', f);
+	for (const unsigned char *c = (const unsigned char *)(text ? text : ""); *c; c++) {
+		if (*c == '"' || *c == '\\')
+			fprintf(f, "\\%c", *c);
+		else if (*c < ' ')
+			fprintf(f, "\\u%04x", *c);
+		else
+			fputc(*c, f);
+	}
+	fputc('"', f);
+}
+
+static void put_kernel(FILE *f, const struct mq_kernel *k)
+{
+	fprintf(f, "{\"kind\":\"%s\",\"phase\":\"%s\",\"dtype\":\"%s\"", mq_kernel_kind_name(k->kind),
+		mq_phase_name(k->phase), mq_dtype_name(k->dtype));
+	if (k->op != MQ_NONE)
+		fprintf(f, ",\"op\":%" PRIu32, k->op);
+	if (k->causal)
+		fputs(",\"causal\":true", f);
+	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
+		"\"bytes\":%.17g,\"launches\":%.17g", k->m, k->n, k->k, k->count, k->flop, k->bytes,
+		k->launches);
+	if (k->time_s != 0) /* an op that the device cannot run lasts for ever: not a JSON number */
+		fprintf(f, isfinite(k->time_s) ? ",\"time_s\":%.17g" : ",\"time_s\":\"never\"",
+			k->time_s);
+	fputc('}', f);
+}
+
+static void put_header(FILE *f, const struct mq_schedule *s)
+{
+	fputs("{\"maquette_schedule\":1,\"model\":", f);
+	put_text(f, s->model);
+	fprintf(f, ",\"plan_hash\":\"%016" PRIx64 "\",\"model_hash\":\"%016" PRIx64 "\",\"devices\":[",
+		s->plan_hash, s->model_hash);
+	for (uint32_t d = 0; d < s->n_devices; d++) {
+		fprintf(f, "%s{\"rank\":%" PRIu32 ",\"name\":", d ? "," : "", s->device[d]);
+		put_text(f, s->device_name[d]);
+		fputs(",\"type\":", f);
+		put_text(f, s->device_type[d]);
+		fputc('}', f);
+	}
+	fputs("],\"comms\":[", f);
+	for (uint32_t c = 0; c < s->n_comms; c++) {
+		fprintf(f, "%s{\"id\":%" PRIu32 ",\"purpose\":", c ? "," : "", c);
+		put_text(f, s->comm[c].purpose);
+		fputs(",\"ranks\":[", f);
+		for (uint32_t i = 0; i < s->comm[c].n; i++)
+			fprintf(f, "%s%" PRIu32, i ? "," : "", s->comm[c].rank[i]);
+		fputs("]}", f);
+	}
+	fputs("],\"ops\":[", f);
+	for (uint32_t o = 0; o < s->n_ops; o++) {
+		if (o)
+			fputc(',', f);
+		put_text(f, s->op_name[o]);
+	}
+	fputs("],\"works\":[", f);
+	for (uint32_t w = 0; w < s->n_works; w++) {
+		const struct mq_work *work = &s->work[w];
+		fprintf(f, "%s{\"flop\":%.17g,\"bytes\":%.17g,\"model_flop\":%.17g,\"kernels\":[",
+			w ? "," : "", work->flop, work->bytes, work->model_flop);
+		for (uint32_t k = 0; k < work->n_kernels; k++) {
+			if (k)
+				fputc(',', f);
+			put_kernel(f, &work->kernel[k]);
+		}
+		fputs("]}", f);
+	}
+	fprintf(f, "],\"tasks\":%" PRIu32 "}\n", s->n_tasks);
+}
+
+static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
+{
+	const struct mq_task *t = &s->task[id];
+
+	fprintf(f, "{\"id\":%" PRIu32 ",\"device\":%" PRIu32 ",\"stream\":\"%s\",\"kind\":\"%s\"", id,
+		t->device, mq_stream_name(t->stream), mq_task_kind_name(t->kind));
+	if (t->n_deps) {
+		fputs(",\"deps\":[", f);
+		for (uint32_t d = 0; d < t->n_deps; d++)
+			fprintf(f, "%s%" PRIu32, d ? "," : "", s->dep[t->dep_first + d]);
+		fputc(']', f);
+	}
+	if (t->group)
+		fprintf(f, ",\"group\":%" PRIu32, t->group);
+	if (t->op != MQ_NONE)
+		fprintf(f, ",\"op\":%" PRIu32, t->op);
+	if (t->kind == MQ_TASK_COMPUTE)
+		fprintf(f, ",\"work\":%" PRIu32 ",\"flop\":%.17g", t->work, s->work[t->work].flop);
+	fprintf(f, ",\"dtype\":\"%s\",\"bytes\":%.17g", mq_dtype_name(t->dtype), t->bytes);
+	if (t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV)
+		fprintf(f, ",\"peer\":%" PRIu32 ",\"channel\":%u", t->peer, t->channel);
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		fprintf(f, ",\"comm\":%" PRIu32 ",\"coll\":\"%s\",\"algo\":\"%s\",\"proto\":\"%s\","
+			"\"root\":%" PRIu32, t->comm, mq_coll_name(t->coll), mq_algo_name(t->algo),
+			mq_proto_name(t->proto), t->root);
+	if (t->micro_batch != MQ_NONE)
+		fprintf(f, ",\"micro_batch\":%" PRIu32, t->micro_batch);
+	fprintf(f, ",\"stage\":%u,\"phase\":\"%s\"}\n", t->stage, mq_phase_name(t->phase));
+}
+
+enum mq_status mq_schedule_save(const struct mq_schedule *s, const char *path, struct mq_err *err)
+{
+	if (s->fold)
+		return mq_fail(err, MQ_EBUG, "%s: a folded schedule is never saved", path);
+	FILE *f = fopen(path, "w");
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	put_header(f, s);
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		put_task(f, s, i);
+	bool broken = ferror(f);
+	if (fclose(f) || broken)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path,
+			       strerror(errno));
+	return MQ_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct reader {
+	const char *path;
+	uint32_t line, n_tasks; /* n_tasks: as the header says */
+	struct mq_arena *arena;
+	struct mq_schedule *s;
+	struct mq_err *err;
+	enum mq_status status; /* of the first failure; the getters then do nothing */
+};
+
+static void wrong(struct reader *r, const char *key, const char *want)
+{
+	if (!r->status)
+		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: \"%s\" must be %s", r->path, r->line,
+				    key, want);
+}
+
+static double get_number(struct reader *r, json_t *object, const char *key, double missing)
+{
+	json_t *v = json_object_get(object, key);
+
+	if (!v && !isnan(missing))
+		return missing;
+	if (!json_is_number(v)) {
+		wrong(r, key, "a number");
+		return 0;
+	}
+	return json_number_value(v);
+}
+
+static uint32_t get_u32(struct reader *r, json_t *object, const char *key, uint32_t missing)
+{
+	json_t *v = json_object_get(object, key);
+
+	if (!v && missing != MQ_NONE - 1)
+		return missing;
+	if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) >= MQ_NONE) {
+		wrong(r, key, "an integer from 0 to 4294967294");
+		return 0;
+	}
+	return (uint32_t)json_integer_value(v);
+}
+#define REQUIRED (MQ_NONE - 1) /* for get_u32: there is no default */
+
+static const char *get_text(struct reader *r, json_t *object, const char *key)
+{
+	json_t *v = json_object_get(object, key);
+
+	if (!json_is_string(v)) {
+		wrong(r, key, "a text");
+		return "";
+	}
+	return mq_arena_strdup(r->arena, json_string_value(v));
+}
+
+static uint8_t get_name(struct reader *r, json_t *object, const char *key,
+			const char *(*name_of)(int), int n, uint8_t missing)
+{
+	json_t *v = json_object_get(object, key);
+
+	if (!v && missing != UINT8_MAX)
+		return missing;
+	int found = json_is_string(v) ? mq_enum_find(name_of, n, json_string_value(v)) : n;
+	if (found >= n) {
+		wrong(r, key, "a known name");
+		return 0;
+	}
+	return (uint8_t)found;
+}
+#define NAME(r, object, key, fn, n, missing) \
+	get_name(r, object, key, (const char *(*)(int))(fn), n, missing)
+
+static uint64_t get_hash(struct reader *r, json_t *object, const char *key)
+{
+	const char *text = get_text(r, object, key);
+	char *end;
+	uint64_t hash = strtoull(text, &end, 16);
+
+	if (!*text || *end)
+		wrong(r, key, "16 hexadecimal digits");
+	return hash;
+}
+
+static json_t *get_array(struct reader *r, json_t *object, const char *key, uint32_t *n)
+{
+	json_t *v = json_object_get(object, key);
+
+	*n = 0;
+	if (!json_is_array(v)) {
+		wrong(r, key, "a list");
+		return NULL;
+	}
+	*n = (uint32_t)json_array_size(v);
+	return v;
+}
+
+static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
+{
+	json_t *time = json_object_get(v, "time_s");
+
+	k->kind = NAME(r, v, "kind", mq_kernel_kind_name, MQ_N_KERNEL_KINDS, UINT8_MAX);
+	k->phase = NAME(r, v, "phase", mq_phase_name, MQ_N_PHASES, MQ_FORWARD);
+	k->dtype = NAME(r, v, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
+	k->op = get_u32(r, v, "op", MQ_NONE);
+	k->causal = json_is_true(json_object_get(v, "causal"));
+	k->m = get_number(r, v, "m", 0);
+	k->n = get_number(r, v, "n", 0);
+	k->k = get_number(r, v, "k", 0);
+	k->count = get_number(r, v, "count", 1);
+	k->flop = get_number(r, v, "flop", 0);
+	k->bytes = get_number(r, v, "bytes", 0);
+	k->launches = get_number(r, v, "launches", 1);
+	if (json_is_string(time) && !strcmp(json_string_value(time), "never"))
+		k->time_s = INFINITY;
+	else
+		k->time_s = get_number(r, v, "time_s", 0);
+}
+
+static void get_devices(struct reader *r, json_t *root)
+{
+	struct mq_schedule *s = r->s;
+	json_t *list = get_array(r, root, "devices", &s->n_devices);
+
+	s->device = mq_arena_array(r->arena, s->n_devices, uint32_t);
+	s->device_name = mq_arena_array(r->arena, s->n_devices, const char *);
+	s->device_type = mq_arena_array(r->arena, s->n_devices, const char *);
+	for (uint32_t d = 0; d < s->n_devices; d++) {
+		json_t *v = json_array_get(list, d);
+		s->device[d] = get_u32(r, v, "rank", REQUIRED);
+		s->device_name[d] = get_text(r, v, "name");
+		s->device_type[d] = get_text(r, v, "type");
+	}
+}
+
+static void get_comms(struct reader *r, json_t *root)
+{
+	struct mq_schedule *s = r->s;
+	json_t *list = get_array(r, root, "comms", &s->n_comms);
+
+	s->comm_room = s->n_comms;
+	s->comm = mq_arena_array(r->arena, s->n_comms, struct mq_comm);
+	for (uint32_t c = 0; c < s->n_comms; c++) {
+		json_t *v = json_array_get(list, c);
+		json_t *ranks = get_array(r, v, "ranks", &s->comm[c].n);
+		s->comm[c].purpose = get_text(r, v, "purpose");
+		s->comm[c].rank = mq_arena_array(r->arena, s->comm[c].n, uint32_t);
+		for (uint32_t i = 0; i < s->comm[c].n; i++) {
+			json_t *rank = json_array_get(ranks, i);
+			if (!json_is_integer(rank) || json_integer_value(rank) < 0 ||
+			    json_integer_value(rank) >= s->n_devices)
+				wrong(r, "ranks", "a list of indices into \"devices\"");
+			s->comm[c].rank[i] = (uint32_t)json_integer_value(rank);
+		}
+	}
+}
+
+static void get_works(struct reader *r, json_t *root)
+{
+	struct mq_schedule *s = r->s;
+	json_t *list = get_array(r, root, "works", &s->n_works);
+
+	s->work_room = s->n_works;
+	s->work = mq_arena_array(r->arena, s->n_works, struct mq_work);
+	for (uint32_t w = 0; w < s->n_works; w++) {
+		json_t *v = json_array_get(list, w);
+		struct mq_work *work = &s->work[w];
+		json_t *kernels = get_array(r, v, "kernels", &work->n_kernels);
+		work->flop = get_number(r, v, "flop", NAN);
+		work->bytes = get_number(r, v, "bytes", NAN);
+		work->model_flop = get_number(r, v, "model_flop", NAN);
+		work->kernel = mq_arena_array(r->arena, work->n_kernels, struct mq_kernel);
+		for (uint32_t k = 0; k < work->n_kernels; k++)
+			get_kernel(r, json_array_get(kernels, k), &work->kernel[k]);
+	}
+}
+
+static void get_header(struct reader *r, json_t *root)
+{
+	struct mq_schedule *s = r->s;
+	json_t *ops = get_array(r, root, "ops", &s->n_ops);
+
+	if (get_u32(r, root, "maquette_schedule", REQUIRED) != 1)
+		wrong(r, "maquette_schedule", "1, the version that this program reads");
+	s->model = get_text(r, root, "model");
+	s->plan_hash = get_hash(r, root, "plan_hash");
+	s->model_hash = get_hash(r, root, "model_hash");
+	s->op_name = mq_arena_array(r->arena, s->n_ops, const char *);
+	for (uint32_t o = 0; o < s->n_ops; o++) {
+		const char *name = json_string_value(json_array_get(ops, o));
+		if (!name)
+			wrong(r, "ops", "a list of names");
+		s->op_name[o] = mq_arena_strdup(r->arena, name ? name : "");
+	}
+	get_devices(r, root);
+	get_comms(r, root);
+	get_works(r, root);
+	r->n_tasks = get_u32(r, root, "tasks", REQUIRED);
+}
+
+static void get_deps(struct reader *r, json_t *root, struct mq_task *t)
+{
+	struct mq_schedule *s = r->s;
+	json_t *list = json_object_get(root, "deps"), *v;
+	size_t i;
+
+	t->dep_first = s->n_deps;
+	if (list && !json_is_array(list))
+		wrong(r, "deps", "a list of task ids");
+	json_array_foreach(list, i, v) {
+		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+		    json_integer_value(v) >= r->n_tasks) {
+			wrong(r, "deps", "a list of task ids below \"tasks\"");
+			return;
+		}
+		MQ_PUSH(r->arena, s->dep, s->n_deps, s->dep_room, (uint32_t)json_integer_value(v));
+		t->n_deps++;
+	}
+}
+
+static void get_task(struct reader *r, json_t *root)
+{
+	struct mq_schedule *s = r->s;
+
+	/* Grown as lines come, whatever number the header claims. */
+	MQ_PUSH(r->arena, s->task, s->n_tasks, s->task_room, (struct mq_task){ 0 });
+	struct mq_task *t = &s->task[s->n_tasks - 1];
+	if (get_u32(r, root, "id", REQUIRED) != s->n_tasks - 1)
+		wrong(r, "id", "the number of the task lines before it");
+	t->device = get_u32(r, root, "device", REQUIRED);
+	t->kind = NAME(r, root, "kind", mq_task_kind_name, MQ_N_TASK_KINDS, UINT8_MAX);
+	t->stream = NAME(r, root, "stream", mq_stream_name, MQ_N_STREAMS, UINT8_MAX);
+	t->dtype = NAME(r, root, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
+	t->phase = NAME(r, root, "phase", mq_phase_name, MQ_N_PHASES, MQ_FORWARD);
+	t->coll = NAME(r, root, "coll", mq_coll_name, MQ_N_COLL_KINDS, 0);
+	t->algo = NAME(r, root, "algo", mq_algo_name, MQ_N_ALGOS, MQ_ALGO_AUTO);
+	t->proto = NAME(r, root, "proto", mq_proto_name, MQ_N_PROTOS, MQ_PROTO_AUTO);
+	t->op = get_u32(r, root, "op", MQ_NONE);
+	t->micro_batch = get_u32(r, root, "micro_batch", MQ_NONE);
+	t->group = get_u32(r, root, "group", 0);
+	t->root = get_u32(r, root, "root", 0);
+	t->bytes = get_number(r, root, "bytes", 0);
+	uint32_t stage = get_u32(r, root, "stage", 0);
+	if (stage > UINT16_MAX)
+		wrong(r, "stage", "at most 65535");
+	t->stage = (uint16_t)stage;
+	if (t->kind == MQ_TASK_COMPUTE)
+		t->work = get_u32(r, root, "work", REQUIRED);
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		t->comm = get_u32(r, root, "comm", REQUIRED);
+	if (t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV) {
+		uint32_t channel = get_u32(r, root, "channel", 0);
+		t->peer = get_u32(r, root, "peer", REQUIRED);
+		if (channel > UINT8_MAX)
+			wrong(r, "channel", "at most 255");
+		t->channel = (uint8_t)channel;
+	}
+	get_deps(r, root, t);
+}
+
+static void read_line(struct reader *r, const char *text, size_t size)
+{
+	json_error_t error;
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+
+	if (!root || !json_is_object(root)) {
+		r->status = mq_fail(r->err, MQ_EINPUT, "%s:%u: not a JSON object: %s", r->path,
+				    r->line, root ? "another kind of value" : error.text);
+	} else if (r->line == 1) {
+		get_header(r, root);
+	} else if (r->s->n_tasks >= r->n_tasks) {
+		wrong(r, "tasks", "the number of task lines; there are more");
+	} else {
+		get_task(r, root);
+	}
+	json_decref(root);
+}
+
+enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
+				struct mq_schedule **schedule, struct mq_err *err)
+{
+	struct reader r = { .path = path, .arena = arena, .err = err };
+	FILE *f = fopen(path, "r");
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t size;
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
+	r.s = mq_arena_array(arena, 1, struct mq_schedule);
+	r.s->arena = arena;
+	while (!r.status && (size = getline(&text, &room, f)) >= 0) {
+		r.line++;
+		read_line(&r, text, (size_t)size);
+	}
+	bool broken = ferror(f);
+	free(text);
+	fclose(f);
+	if (!r.status && broken)
+		r.status = mq_fail(err, MQ_EINPUT, "%s: cannot read", path);
+	if (!r.status && !r.line)
+		r.status = mq_fail(err, MQ_EINPUT, "%s: empty; a schedule starts with a header line",
+				   path);
+	if (!r.status && r.s->n_tasks != r.n_tasks)
+		r.status = mq_fail(err, MQ_EINPUT, "%s: cut short: %u of %u tasks", path,
+				   r.s->n_tasks, r.n_tasks);
+	if (!r.status)
+		r.status = mq_schedule_check(r.s, NULL, err) ? mq_wrap(err, "%s", path) : MQ_OK;
+	*schedule = r.status ? NULL : r.s;
+	return r.status;
+}
