@@ -1,0 +1,67 @@
+/*
+ * data_parallel.c - every device holds the whole model and takes a part of the batch: the baseline.
+ *
+ * Proposes, in this order: plain all-reduce, then sharded optimizer states (ZeRO-1), then full recompute;
+ * within each, all devices before fewer, equal shares before shares by speed, large micro-batches first.
+ * Nothing is learned from scores: plans that do not fit are for the simulator to refuse.
+ */
+#include "core/engine.h"
+#include "lib/shapes.h"
+
+struct data_parallel {
+	struct shape_space space;
+	struct shape_point *point;
+	uint32_t n, room, next, wanted_sync, wanted_recompute;
+};
+
+static bool collect(void *context, const struct shape_point *p)
+{
+	struct data_parallel *s = context;
+
+	if (p->tp == 1 && p->pp == 1 && p->cp == 1 && p->ep == 1 && p->sync == s->wanted_sync &&
+	    p->recompute == s->wanted_recompute && s->space.set[p->set].n == p->dp)
+		MQ_PUSH(s->space.problem->arena, s->point, s->n, s->room, *p);
+	return true;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	static const uint8_t order[][2] = { { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_NONE },
+					    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE },
+					    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL },
+					    { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_FULL } };
+	struct data_parallel *s = state;
+
+	MQ_TRY(shapes_init(&s->space, problem, err));
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		s->wanted_sync = order[i][0];
+		s->wanted_recompute = order[i][1];
+		shapes_each(&s->space, collect, s);
+	}
+	if (!s->n)
+		return mq_fail(err, MQ_EINPUT,
+			       "no data-parallel plan of %g samples per step keeps --fix and --max; "
+			       "the batch must have a sample for every device",
+			       problem->train->batch);
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct data_parallel *s = state;
+
+	if (s->next == s->n)
+		return MQ_DONE;
+	return shapes_plan(&s->space, &s->point[s->next++], arena, plan, err);
+}
+
+MQ_ENGINE(data_parallel) = {
+	MQ_ENGINE_HEAD("data-parallel"),
+	.summary = "the whole model on every device, the batch divided (baseline)",
+	.state_size = sizeof(struct data_parallel),
+	.batch = 16,
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};

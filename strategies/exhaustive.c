@@ -1,0 +1,114 @@
+/*
+ * exhaustive.c - every plan of the space, in a fixed order: the ground truth of small cases.
+ *
+ * The space is that of usual plans (lib/shapes.h), or with space=placement every assignment of ops to
+ * devices. Where it holds more than `limit` plans the engine refuses and says how many there are: half a
+ * ground truth is none.
+ */
+#include <math.h>
+
+#include "core/engine.h"
+#include "lib/placements.h"
+#include "lib/shapes.h"
+
+enum { AUTO, SHAPE, PLACEMENT };
+
+struct exhaustive {
+	uint32_t space, limit;   /* options */
+	bool zero, schedules;
+	struct shape_space shapes;
+	struct shape_point *point;
+	uint32_t n, room, next;
+	struct placements placements;
+	uint32_t *choice;        /* odometer over the groups */
+	bool turned;             /* all assignments are out */
+};
+
+static const struct mq_opt opts[] = {
+	MQ_CHOICE(struct exhaustive, space, AUTO, "auto|shape|placement",
+		  "kind of plans; auto = placement for profiled graphs, else shape"),
+	MQ_U32(struct exhaustive, limit, 20000, 1, 1e9, "plans beyond which it refuses"),
+	MQ_BOOL(struct exhaustive, zero, 0, "also ZeRO-2 and ZeRO-3"),
+	MQ_BOOL(struct exhaustive, schedules, 0, "also interleaved and zb-h1 schedules"),
+	MQ_END
+};
+
+static bool collect(void *context, const struct shape_point *p)
+{
+	struct exhaustive *s = context;
+
+	if (s->n < s->limit)
+		MQ_PUSH(s->shapes.problem->arena, s->point, s->n, s->room, *p);
+	else
+		s->n++;
+	return s->n < UINT32_MAX;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct exhaustive *s = state;
+	double count;
+
+	if (s->space == AUTO)
+		s->space = placements_natural(problem) ? PLACEMENT : SHAPE;
+	if (s->space == PLACEMENT) {
+		placements_init(&s->placements, problem);
+		count = pow(s->placements.n_devices, s->placements.n_groups);
+		s->choice = mq_arena_array(problem->arena, s->placements.n_groups, uint32_t);
+		if (!s->placements.n_devices)
+			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
+				       problem->cluster->name, problem->model->name);
+	} else {
+		MQ_TRY(shapes_init(&s->shapes, problem, err));
+		s->shapes.zero = s->zero;
+		s->shapes.all_schedules = s->schedules;
+		shapes_each(&s->shapes, collect, s);
+		count = s->n;
+	}
+	if (!count)
+		return mq_fail(err, MQ_EINPUT, "no plan keeps --fix and --max; relax them");
+	if (count > s->limit)
+		return mq_fail(err, MQ_EINPUT,
+			       "%.6g plans exceed limit=%u; use --fix and --max, raise the limit, or "
+			       "take another engine",
+			       count, s->limit);
+	return MQ_OK;
+}
+
+static enum mq_status next_placement(struct exhaustive *s, const struct mq_problem *problem,
+				     struct mq_arena *arena, struct mq_plan *plan)
+{
+	uint32_t g = 0;
+
+	if (s->turned)
+		return MQ_DONE;
+	placements_plan(&s->placements, s->choice, problem, arena, plan);
+	while (g < s->placements.n_groups && ++s->choice[g] == s->placements.n_devices)
+		s->choice[g++] = 0;
+	s->turned = g == s->placements.n_groups;
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct exhaustive *s = state;
+	struct mq_err why;
+
+	if (s->space == PLACEMENT)
+		return next_placement(s, problem, arena, plan);
+	while (s->next < s->n)
+		if (shapes_plan(&s->shapes, &s->point[s->next++], arena, plan, &why) == MQ_OK)
+			return MQ_OK;
+	return MQ_DONE;
+}
+
+MQ_ENGINE(exhaustive) = {
+	MQ_ENGINE_HEAD("exhaustive"),
+	.summary = "every plan of the space (ground truth of small cases)",
+	.opts = opts,
+	.state_size = sizeof(struct exhaustive),
+	.batch = 64,
+	.start = start,
+	.propose = propose,
+};

@@ -1,0 +1,153 @@
+/*
+ * expert.c - what an experienced engineer would try, in the order of trying.
+ *
+ * Rules of the public Megatron guides for dense models: tensor parallelism inside a node first, then
+ * pipeline stages, the rest data parallel; starting degrees by model size (< 1 B parameters: data parallel
+ * only; 1-10 B: tp 2-4; 10-70 B: tp 4-8, pp 2-4; 70-175 B: tp 8, pp 4-8; beyond: tp 8, pp 8-16), sequence
+ * parallelism with tensor parallelism, 1F1B, ZeRO-1 where replicas exist. Memory: the least recompute
+ * (none, selective, full) and then the most model parallelism that fits. On mixed devices stages and
+ * shares follow speed, and the fastest type alone is tried too.
+ *
+ * Candidates are ordered by distance from the rule, screened for memory without simulating, and proposed
+ * until `variants` are out: the first is the hand rule itself.
+ *
+ * Not modelled: context parallelism unless asked for with --fix cp; interleaved schedules unless
+ * --fix schedule or virtual asks.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/shapes.h"
+
+struct ranked_point {
+	struct shape_point point;
+	double distance;
+	uint32_t order;
+};
+
+struct expert {
+	uint32_t variants;      /* options */
+	struct shape_space space;
+	struct ranked_point *list;
+	uint32_t n, room, next, proposed;
+	double tp, pp;          /* the rule's degrees */
+};
+
+static const struct mq_opt opts[] = {
+	MQ_U32(struct expert, variants, 64, 1, 1e6, "plans proposed; 1 = the hand rule alone"), MQ_END
+};
+
+/* The rule's starting degrees, geometric middle of its range. */
+static void rule(struct expert *s, double parameters)
+{
+	static const struct {
+		double below, tp, pp;
+	} rows[] = { { 1e9, 1, 1 }, { 10e9, 2, 1 }, { 70e9, 6, 3 }, { 175e9, 8, 6 }, { 1e30, 8, 12 } };
+	uint32_t i = 0;
+
+	while (parameters >= rows[i].below)
+		i++;
+	s->tp = rows[i].tp;
+	s->pp = rows[i].pp;
+}
+
+/* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches
+ * launches fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
+static double distance(const struct expert *s, const struct shape_point *p)
+{
+	const struct shape_set *set = &s->space.set[p->set];
+	double mbs = s->space.problem->train->batch / p->micro_batches / p->dp;
+	double d = fabs(log2(p->tp / s->tp)) + fabs(log2(p->pp / s->pp));
+
+	d += 0.3 * p->recompute;
+	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
+	d += 3.0 * (double)(s->space.set[0].n - set->n) / s->space.set[0].n;
+	if (p->pp > 1) /* the bubble wants more micro-batches than stages */
+		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
+	d += set->mixed && !p->balanced ? 1.5 : 0;
+	d += p->tp > 1 && !p->sequence_parallel ? 1 : 0;
+	d += p->sync == MQ_SYNC_ALLREDUCE && p->dp > 1 ? 0.25 : 0;
+	d += p->pipeline == MQ_PIPE_GPIPE ? 2 : 0;
+	d += p->replica_major ? 0.5 : 0;
+	d += p->ep > 1 ? 0 : s->space.problem->model->experts > 0 && p->dp > 1;
+	return d;
+}
+
+static bool collect(void *context, const struct shape_point *p)
+{
+	struct expert *s = context;
+	struct ranked_point r = { *p, distance(s, p), s->n };
+
+	MQ_PUSH(s->space.problem->arena, s->list, s->n, s->room, r);
+	return true;
+}
+
+static int nearer_first(const void *a, const void *b)
+{
+	const struct ranked_point *x = a, *y = b;
+
+	if (x->distance != y->distance)
+		return x->distance < y->distance ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct expert *s = state;
+
+	MQ_TRY(shapes_init(&s->space, problem, err));
+	rule(s, mq_model_totals(problem->model).parameters);
+	shapes_each(&s->space, collect, s);
+	if (!s->n)
+		return mq_fail(err, MQ_EINPUT,
+			       "no division of %g samples per step over the devices keeps --fix and "
+			       "--max; choose a --batch with more divisors",
+			       problem->train->batch);
+	qsort(s->list, s->n, sizeof(*s->list), nearer_first);
+	return MQ_OK;
+}
+
+/* Does the plan fit in memory, as far as a screen can tell? */
+static bool fits(const struct mq_problem *problem, const struct mq_plan *plan)
+{
+	struct mq_result result;
+
+	if (!problem->costs->screen || !problem->costs->screen(problem->costs->context, plan, &result))
+		return true;
+	return result.verdict == MQ_VERDICT_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct expert *s = state;
+	struct mq_err why;
+
+	while (s->next < s->n && s->proposed < s->variants) {
+		const struct shape_point *p = &s->list[s->next++].point;
+		bool last = s->next == s->n && !s->proposed;
+
+		if (!problem->tick(problem->tick_context, (double)s->next / s->n, "screening"))
+			return MQ_DONE;
+		if (shapes_plan(&s->space, p, arena, plan, &why) != MQ_OK)
+			continue;
+		if (fits(problem, plan) || last) { /* where nothing fits, say by how much */
+			s->proposed++;
+			return MQ_OK;
+		}
+	}
+	return MQ_DONE;
+}
+
+MQ_ENGINE(expert) = {
+	MQ_ENGINE_HEAD("expert"),
+	.summary = "Megatron-style rules of thumb, memory included",
+	.paper = "Shoeybi et al. 2019, arXiv:1909.08053; Narayanan et al. 2021, arXiv:2104.04473",
+	.opts = opts,
+	.state_size = sizeof(struct expert),
+	.batch = 8,
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};

@@ -1,0 +1,85 @@
+/* placements.c - see placements.h. */
+#include "lib/placements.h"
+
+#include <math.h>
+
+static uint32_t root_of(uint32_t *parent, uint32_t i)
+{
+	while (parent[i] != i)
+		i = parent[i] = parent[parent[i]];
+	return i;
+}
+
+static void join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+	uint32_t x = root_of(parent, a), y = root_of(parent, b);
+
+	parent[x > y ? x : y] = x > y ? y : x;
+}
+
+/* Ops that must share a device, by union and find. */
+static void group_ops(struct placements *space, const struct mq_model *m, struct mq_arena *arena)
+{
+	uint32_t *parent = mq_arena_array(arena, m->n_ops, uint32_t);
+	uint32_t *first = mq_arena_array(arena, m->n_ops + 1, uint32_t);
+	uint32_t *color = mq_arena_array(arena, m->n_ops + 1, uint32_t), n_colors = 0;
+
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		parent[op] = op;
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		uint32_t c = 0;
+
+		if (m->op[op].mate != MQ_NONE)
+			join(parent, op, m->op[op].mate);
+		if (m->op[op].color == MQ_NONE)
+			continue;
+		while (c < n_colors && color[c] != m->op[op].color)
+			c++;
+		if (c == n_colors) {
+			color[n_colors] = m->op[op].color;
+			first[n_colors++] = op;
+		}
+		join(parent, op, first[c]);
+	}
+	space->group_of = mq_arena_array(arena, m->n_ops, uint32_t);
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		uint32_t root = root_of(parent, op);
+
+		space->group_of[op] = root == op ? space->n_groups++ : space->group_of[root];
+	}
+}
+
+void placements_init(struct placements *space, const struct mq_problem *problem)
+{
+	const struct mq_cluster *c = problem->cluster;
+	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+
+	*space = (struct placements){ 0 };
+	group_ops(space, problem->model, problem->arena);
+	space->device = mq_arena_array(problem->arena, c->n_devices, uint32_t);
+	for (uint32_t d = 0; d < c->n_devices; d++) {
+		bool any = false;
+
+		for (uint32_t op = 0; op < problem->model->n_ops && !any; op++)
+			any = isfinite(problem->costs->op_time(problem->costs->context, op,
+							       problem->model->op[op].phase, d, whole, 1));
+		if (any)
+			space->device[space->n_devices++] = d;
+	}
+}
+
+void placements_plan(const struct placements *space, const uint32_t *choice,
+		     const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+{
+	const struct mq_model *m = problem->model;
+	uint32_t *device_of = mq_arena_array(arena, m->n_ops, uint32_t);
+
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		device_of[op] = space->device[choice[space->group_of[op]]];
+	mq_plan_from_placement(device_of, m, arena, plan);
+}
+
+bool placements_natural(const struct mq_problem *problem)
+{
+	return problem->model->profile.n_types > 0 || problem->model->devices.n_accelerators > 0;
+}

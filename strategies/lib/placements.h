@@ -1,0 +1,25 @@
+/*
+ * placements.h - one device per op: which ops move together and which devices they may use.
+ *
+ * Ops of one colour share a device, and so do a forward op and its explicit backward mate.
+ */
+#ifndef STRATEGIES_LIB_PLACEMENTS_H
+#define STRATEGIES_LIB_PLACEMENTS_H
+
+#include "core/engine.h"
+
+struct placements {
+	uint32_t n_groups;
+	uint32_t *group_of;  /* [n_ops], groups numbered in order of first op */
+	uint32_t n_devices;
+	uint32_t *device;    /* [n_devices] ranks that some op can run on */
+};
+
+void placements_init(struct placements *space, const struct mq_problem *problem);
+/* The plan that puts group g on space->device[choice[g]]. */
+void placements_plan(const struct placements *space, const uint32_t *choice,
+		     const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+/* Is placement the natural question: a profiled graph, or one that brings its own devices? */
+bool placements_natural(const struct mq_problem *problem);
+
+#endif

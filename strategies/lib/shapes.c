@@ -1,0 +1,429 @@
+/* shapes.c - see shapes.h. */
+#include "lib/shapes.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+
+/* Seconds of forward and backward of one op for one sample on one device; 0 for free ops. */
+static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
+{
+	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
+
+	if (!p->train->infer)
+		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
+	return t;
+}
+
+static double model_s(const struct mq_problem *p, uint32_t device)
+{
+	double sum = 0;
+
+	for (uint32_t op = 0; op < p->model->n_ops; op++)
+		sum += op_s(p, op, device);
+	return sum;
+}
+
+/* ---- sets of devices ---------------------------------------------------------------------------- */
+
+struct ranked {
+	uint32_t rank, node;
+	double speed;
+};
+
+static int faster_first(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->speed != y->speed)
+		return x->speed > y->speed ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static void add_set(struct shape_space *space, const struct ranked *r, uint32_t n)
+{
+	struct mq_arena *arena = space->problem->arena;
+
+	for (uint32_t s = 0; s < space->n_sets; s++)
+		if (space->set[s].n == n)
+			return; /* sets are prefixes of one order: the same size is the same set */
+	if (!n || space->n_sets == SHAPES_MAX_SETS)
+		return;
+	struct shape_set *set = &space->set[space->n_sets++];
+	set->n = n;
+	set->device = mq_arena_array(arena, n, uint32_t);
+	set->speed = mq_arena_array(arena, n, double);
+	for (uint32_t i = 0; i < n; i++) {
+		set->device[i] = r[i].rank;
+		set->speed[i] = r[i].speed;
+	}
+	set->mixed = r[n - 1].speed != r[0].speed;
+	set->per_node = n;
+	for (uint32_t i = 0; i < n;) {
+		uint32_t j = i;
+
+		while (j < n && r[j].node == r[i].node)
+			j++;
+		if (j - i < set->per_node)
+			set->per_node = j - i;
+		i = j;
+	}
+}
+
+/* GPUs where there are any; else what there is. */
+static uint32_t usable(const struct mq_problem *p, struct ranked *r)
+{
+	const struct mq_cluster *c = p->cluster;
+	bool gpus = false;
+	uint32_t n = 0;
+
+	for (uint32_t d = 0; d < c->n_devices; d++)
+		gpus |= c->device[d].kind == MQ_GPU;
+	for (uint32_t d = 0; d < c->n_devices; d++) {
+		uint32_t same = 0;
+
+		if (gpus && c->device[d].kind != MQ_GPU)
+			continue;
+		while (same < n && strcmp(c->device[r[same].rank].type, c->device[d].type))
+			same++;
+		double speed = same < n ? r[same].speed : 1 / model_s(p, d);
+		if (isfinite(speed) && speed > 0)
+			r[n++] = (struct ranked){ d, c->device[d].node, speed };
+	}
+	return n;
+}
+
+static void measure_layers(struct shape_space *space, uint32_t device)
+{
+	const struct mq_model *m = space->problem->model;
+	bool inside = false;
+
+	space->layer_s = mq_arena_array(space->problem->arena, m->n_layers + 1, double);
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		double t = op_s(space->problem, op, device);
+
+		if (m->op[op].layer != MQ_NONE) {
+			inside = true;
+			space->layer_s[m->op[op].layer] += t;
+		} else if (inside) {
+			space->tail_s += t;
+		} else {
+			space->head_s += t;
+		}
+	}
+}
+
+enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem,
+			   struct mq_err *err)
+{
+	const struct mq_cluster *c = problem->cluster;
+	struct ranked *r = mq_arena_array(problem->arena, c->n_devices + 1, struct ranked);
+	uint32_t n, node = 0;
+
+	space->problem = problem;
+	n = usable(problem, r);
+	if (!n)
+		return mq_fail(err, MQ_EINPUT,
+			       "no device of '%s' can run every op of '%s' in %s; choose another "
+			       "platform or --dtype",
+			       c->name, problem->model->name, mq_dtype_name(problem->train->dtype));
+	qsort(r, n, sizeof(*r), faster_first);
+	if (problem->limits->max_devices && n > problem->limits->max_devices)
+		n = problem->limits->max_devices;
+	add_set(space, r, n);
+	for (uint32_t i = n; i-- > 1;)
+		if (r[i].speed != r[i - 1].speed)
+			add_set(space, r, i);
+	while (node < n && r[node].node == r[0].node)
+		node++;
+	add_set(space, r, node);
+	add_set(space, r, 1);
+	measure_layers(space, r[0].rank);
+	return MQ_OK;
+}
+
+/* ---- rules -------------------------------------------------------------------------------------- */
+
+uint32_t shapes_divisors(uint32_t n, uint32_t *divisor, uint32_t room)
+{
+	uint32_t count = 0, low;
+
+	for (uint32_t d = 1; (uint64_t)d * d <= n && count < room; d++)
+		if (n % d == 0)
+			divisor[count++] = d;
+	low = count;
+	for (uint32_t i = low; i-- > 0 && count < room;)
+		if (divisor[i] != n / divisor[i])
+			divisor[count++] = n / divisor[i];
+	return count;
+}
+
+static bool allowed(uint32_t fix, uint32_t max, uint32_t value)
+{
+	return (!fix || fix == value) && (!max || value <= max);
+}
+
+static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
+{
+	return allowed(l->fix_dp, l->max_dp, p->dp) && allowed(l->fix_tp, l->max_tp, p->tp) &&
+	       allowed(l->fix_pp, l->max_pp, p->pp) && allowed(l->fix_cp, 0, p->cp) &&
+	       allowed(l->fix_ep, 0, p->ep) && allowed(l->fix_virtual, 0, p->virtual) &&
+	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline) &&
+	       (l->fix_recompute < 0 || l->fix_recompute == p->recompute) &&
+	       (l->fix_sync < 0 || l->fix_sync == p->sync);
+}
+
+static bool model_allows(const struct mq_model *m, const struct shape_point *p)
+{
+	uint32_t chunks = p->pp * p->virtual;
+
+	if (p->tp > 1 && (!m->heads || m->heads % p->tp))
+		return false;
+	if (p->tp > 1 && m->kv_heads && m->kv_heads % p->tp && p->tp % m->kv_heads)
+		return false;
+	if (p->ep > 1 && (!m->experts || m->experts % p->ep || p->dp % p->ep))
+		return false;
+	if (p->cp > 1 && (!m->seq || m->seq % p->cp))
+		return false;
+	if (p->sequence_parallel && (p->tp == 1 || (m->seq / p->cp) % p->tp))
+		return false;
+	return chunks <= (m->n_layers ? m->n_layers : m->n_ops);
+}
+
+static bool batch_allows(const struct shape_space *space, const struct shape_point *p)
+{
+	double per_micro = space->problem->train->batch / p->micro_batches;
+	uint32_t mbs = space->problem->limits->fix_mbs;
+
+	if (per_micro != floor(per_micro) || per_micro < p->dp)
+		return false;
+	if (!p->balanced && fmod(per_micro, p->dp) != 0)
+		return false;
+	return !mbs || per_micro == (double)mbs * p->dp;
+}
+
+bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
+{
+	const struct shape_set *set = &space->set[p->set];
+	bool infer = space->problem->train->infer;
+
+	if (!p->dp || !p->tp || !p->pp || !p->cp || !p->ep || !p->virtual || !p->micro_batches ||
+	    p->set >= space->n_sets)
+		return false;
+	if ((uint64_t)p->dp * p->tp * p->pp * p->cp != set->n)
+		return false;
+	if (p->tp > 1 && set->per_node % p->tp)
+		return false; /* tensor-parallel groups stay inside a node */
+	if ((p->pipeline == MQ_PIPE_INTERLEAVED) != (p->virtual > 1))
+		return false;
+	if (p->virtual > 1 && (p->pp == 1 || p->micro_batches % p->pp))
+		return false;
+	if (p->pp == 1 && p->pipeline != MQ_PIPE_1F1B)
+		return false; /* without stages all schedules are one */
+	if (p->balanced && !set->mixed)
+		return false;
+	if (p->replica_major && (p->pp == 1 || p->dp == 1))
+		return false;
+	if (infer && (p->sync != MQ_SYNC_ALLREDUCE || p->recompute != MQ_RECOMPUTE_NONE))
+		return false;
+	if (p->sync >= MQ_SYNC_ZERO1 && p->dp * p->cp == 1)
+		return false;
+	return limits_allow(&space->problem->limits[0], p) &&
+	       model_allows(space->problem->model, p) && batch_allows(space, p);
+}
+
+/* ---- plans -------------------------------------------------------------------------------------- */
+
+/* Position in the set of member (stage, replica) of a point; its cp x tp devices follow. */
+static uint32_t place(const struct shape_point *p, uint32_t stage, uint32_t replica)
+{
+	uint32_t group = p->replica_major ? replica * p->pp + stage : stage * p->dp + replica;
+
+	return group * p->cp * p->tp;
+}
+
+/* A group is as fast as its slowest member. */
+static double group_speed(const struct shape_set *set, const struct shape_point *p, uint32_t stage,
+			  uint32_t replica)
+{
+	uint32_t first = place(p, stage, replica);
+	double least = set->speed[first];
+
+	for (uint32_t i = 1; i < p->cp * p->tp; i++)
+		least = fmin(least, set->speed[first + i]);
+	return least;
+}
+
+static double *shares(const struct shape_set *set, const struct shape_point *p,
+		      struct mq_arena *arena)
+{
+	double *share = mq_arena_array(arena, p->dp, double);
+
+	for (uint32_t d = 0; d < p->dp; d++)
+		for (uint32_t s = 0; s < p->pp; s++)
+			share[d] += group_speed(set, p, s, d);
+	return share;
+}
+
+/* Layers per chunk so that each stage's work follows its speed: the cut nearest to the running target,
+ * one layer at least. The work outside the layers counts for the first and the last stage. */
+static uint32_t *stage_layers(const struct shape_space *space, const struct shape_point *p,
+			      struct mq_arena *arena)
+{
+	const struct shape_set *set = &space->set[p->set];
+	uint32_t layers = space->problem->model->n_layers, chunks = p->pp * p->virtual, layer = 0;
+	uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
+	double total = space->head_s + space->tail_s, speeds = 0, target = 0, done = space->head_s;
+
+	for (uint32_t i = 0; i < layers; i++)
+		total += space->layer_s[i];
+	for (uint32_t c = 0; c < chunks; c++)
+		for (uint32_t d = 0; d < p->dp; d++)
+			speeds += group_speed(set, p, c % p->pp, d);
+	for (uint32_t c = 0; c < chunks; c++) {
+		for (uint32_t d = 0; d < p->dp; d++)
+			target += total * group_speed(set, p, c % p->pp, d) / speeds;
+		uint32_t left = chunks - 1 - c; /* each needs a layer too */
+
+		while (layers - layer > left &&
+		       (!count[c] || !left || done + space->layer_s[layer] / 2 < target)) {
+			done += space->layer_s[layer++];
+			count[c]++;
+		}
+	}
+	return count;
+}
+
+enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *p,
+			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+{
+	const struct shape_set *set = &space->set[p->set];
+	uint32_t *device = mq_arena_array(arena, set->n, uint32_t), n = 0;
+	struct mq_shape shape = {
+		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep,
+		.virtual = p->virtual, .micro_batches = p->micro_batches,
+		.pipeline = p->pipeline, .sync = p->sync, .recompute = p->recompute,
+		.sequence_parallel = p->sequence_parallel, .vocab_parallel = p->tp > 1,
+		.device = device,
+	};
+
+	for (uint32_t s = 0; s < p->pp; s++)
+		for (uint32_t d = 0; d < p->dp; d++)
+			for (uint32_t i = 0; i < p->cp * p->tp; i++)
+				device[n++] = set->device[place(p, s, d) + i];
+	if (p->balanced && p->dp > 1)
+		shape.share = shares(set, p, arena);
+	if (p->balanced && p->pp > 1 && space->problem->model->n_layers)
+		shape.stage_layers = stage_layers(space, p, arena);
+	return mq_plan_from_shape(&shape, space->problem->model, space->problem->cluster, arena, plan,
+				  err);
+}
+
+/* ---- the whole space ---------------------------------------------------------------------------- */
+
+enum { MAX_DIVISORS = 256 };
+
+struct visit {
+	const struct shape_space *space;
+	bool (*call)(void *context, const struct shape_point *point);
+	void *context;
+	bool go_on;
+};
+
+static void offer(struct visit *v, const struct shape_point *p)
+{
+	if (v->go_on && shapes_valid(v->space, p))
+		v->go_on = v->call(v->context, p);
+}
+
+/* Sync, recompute, sequence parallelism and order of a point whose degrees are set. */
+static void each_choice(struct visit *v, struct shape_point *p)
+{
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
+					 MQ_SYNC_ZERO3 };
+	uint32_t n_syncs = v->space->zero ? 4 : 2;
+
+	if (v->space->problem->limits->fix_sync >= 0)
+		n_syncs = 4;
+	for (uint32_t s = 0; s < n_syncs; s++)
+		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
+			for (uint32_t flags = 0; flags < 8; flags++) {
+				p->sync = syncs[s];
+				p->recompute = (uint8_t)r;
+				p->sequence_parallel = flags & 1;
+				p->balanced = flags & 2;
+				p->replica_major = flags & 4;
+				offer(v, p);
+			}
+}
+
+static void each_schedule(struct visit *v, struct shape_point *p)
+{
+	static const uint8_t order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE, MQ_PIPE_ZB_H1,
+					 MQ_PIPE_INTERLEAVED };
+	bool all = v->space->all_schedules || v->space->problem->limits->fix_pipeline >= 0;
+
+	for (uint32_t i = 0; i < (all ? 4u : 2u); i++) {
+		p->pipeline = order[i];
+		if (order[i] != MQ_PIPE_INTERLEAVED) {
+			p->virtual = 1;
+			each_choice(v, p);
+			continue;
+		}
+		for (p->virtual = 2; p->virtual <= 8; p->virtual++)
+			each_choice(v, p);
+	}
+}
+
+static void each_batch(struct visit *v, struct shape_point *p)
+{
+	uint32_t counts[MAX_DIVISORS];
+	uint32_t n = shapes_divisors((uint32_t)v->space->problem->train->batch, counts, MAX_DIVISORS);
+
+	for (uint32_t i = 0; i < n && v->go_on; i++) {
+		p->micro_batches = counts[i];
+		each_schedule(v, p);
+	}
+}
+
+static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
+{
+	const struct mq_problem *problem = v->space->problem;
+	bool context = problem->limits->fix_cp > 1 || problem->model->seq >= 8192;
+	uint32_t cps[MAX_DIVISORS], eps[MAX_DIVISORS];
+	uint32_t n_cp = shapes_divisors(rest, cps, context ? MAX_DIVISORS : 1);
+
+	for (uint32_t c = 0; c < n_cp; c++) {
+		p->cp = cps[c];
+		p->dp = rest / p->cp;
+		uint32_t n_ep = shapes_divisors(p->dp, eps, problem->model->experts ? MAX_DIVISORS : 1);
+
+		for (uint32_t e = 0; e < n_ep && v->go_on; e++) {
+			p->ep = eps[e];
+			each_batch(v, p);
+		}
+	}
+}
+
+void shapes_each(const struct shape_space *space,
+		 bool (*visit)(void *context, const struct shape_point *point), void *context)
+{
+	struct visit v = { space, visit, context, true };
+	uint32_t tps[MAX_DIVISORS], pps[MAX_DIVISORS];
+
+	for (uint32_t s = 0; s < space->n_sets && v.go_on; s++) {
+		const struct shape_set *set = &space->set[s];
+		uint32_t n_tp = shapes_divisors(set->per_node, tps, MAX_DIVISORS);
+
+		for (uint32_t t = 0; t < n_tp; t++) {
+			uint32_t n_pp = shapes_divisors(set->n / tps[t], pps, MAX_DIVISORS);
+
+			for (uint32_t i = 0; i < n_pp && v.go_on; i++) {
+				struct shape_point p = { .set = s, .tp = tps[t], .pp = pps[i] };
+
+				each_extra(&v, &p, set->n / tps[t] / pps[i]);
+			}
+		}
+	}
+}

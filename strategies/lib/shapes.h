@@ -1,0 +1,56 @@
+/*
+ * shapes.h - the space of usual plans: data x tensor x pipeline (x context x expert) parallelism on a set
+ * of devices, with micro-batches, schedule, gradient sync and recompute.
+ *
+ * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the
+ * fastest type, one device. On mixed devices a point may be `balanced`: layers per stage and samples per
+ * replica follow the devices' measured speed on this model.
+ */
+#ifndef STRATEGIES_LIB_SHAPES_H
+#define STRATEGIES_LIB_SHAPES_H
+
+#include "core/engine.h"
+
+enum { SHAPES_MAX_SETS = 12 };
+
+struct shape_set {
+	uint32_t n;
+	uint32_t *device;  /* [n] ranks, fastest type first, then by rank */
+	double *speed;     /* [n] samples per second of the whole model on this device alone */
+	bool mixed;        /* speeds differ */
+	uint32_t per_node; /* the least number of these devices that a node has */
+};
+
+struct shape_point {
+	uint32_t set, dp, tp, pp, cp, ep, virtual, micro_batches;
+	uint8_t pipeline, sync, recompute;
+	bool sequence_parallel, balanced;
+	bool replica_major; /* a replica's stages are neighbours; else a stage's replicas are */
+};
+
+struct shape_space {
+	const struct mq_problem *problem;
+	uint32_t n_sets;
+	struct shape_set set[SHAPES_MAX_SETS];
+	double *layer_s;   /* [n_layers] relative work of the layers, on the reference device */
+	double head_s, tail_s; /* work before the first and after the last layer */
+	bool zero, all_schedules; /* which values the list has: zero1-3; interleaved and zb-h1 */
+};
+
+/* Measures speeds through the cost queries; no devices or no answers is MQ_EINPUT. */
+enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem,
+			   struct mq_err *err) MQ_MUST_CHECK;
+/* Is the point inside the rules of this model, these devices and the user's constraints? */
+bool shapes_valid(const struct shape_space *space, const struct shape_point *point);
+/* The plan of a valid point; MQ_EINPUT where the model cannot be cut so. */
+enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *point,
+			   struct mq_arena *arena, struct mq_plan *plan,
+			   struct mq_err *err) MQ_MUST_CHECK;
+/* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
+void shapes_each(const struct shape_space *space,
+		 bool (*visit)(void *context, const struct shape_point *point), void *context);
+
+/* Divisors of n in rising order, at most `room`; returns how many. */
+uint32_t shapes_divisors(uint32_t n, uint32_t *divisor, uint32_t room);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * random.c - uniform random plans: the baseline that every search must beat.
+ *
+ * Draws without replacement from the space of usual plans (lib/shapes.h), or, for profiled graphs and
+ * with space=placement, a device for every op at random: with probability `keep` an op stays where its
+ * first predecessor is, so that neighbours are not always torn apart.
+ */
+#include "core/engine.h"
+#include "lib/placements.h"
+#include "lib/shapes.h"
+
+enum { AUTO, SHAPE, PLACEMENT, MAX_POINTS = 1000000 };
+
+struct random {
+	uint32_t space;          /* options */
+	double keep;
+	struct shape_space shapes;
+	struct shape_point *point;
+	uint32_t n, room, next;
+	struct placements placements;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_CHOICE(struct random, space, AUTO, "auto|shape|placement",
+		  "kind of plans; auto = placement for profiled graphs, else shape"),
+	MQ_F64(struct random, keep, 0.9, 0, 1, "placement: chance to stay with the predecessor"),
+	MQ_END
+};
+
+static bool collect(void *context, const struct shape_point *p)
+{
+	struct random *s = context;
+
+	MQ_PUSH(s->shapes.problem->arena, s->point, s->n, s->room, *p);
+	return s->n < MAX_POINTS;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct random *s = state;
+
+	if (s->space == AUTO)
+		s->space = placements_natural(problem) ? PLACEMENT : SHAPE;
+	if (s->space == PLACEMENT) {
+		placements_init(&s->placements, problem);
+		if (!s->placements.n_devices)
+			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
+				       problem->cluster->name, problem->model->name);
+		return MQ_OK;
+	}
+	MQ_TRY(shapes_init(&s->shapes, problem, err));
+	s->shapes.zero = true;
+	shapes_each(&s->shapes, collect, s);
+	if (!s->n)
+		return mq_fail(err, MQ_EINPUT,
+			       "no division of %g samples per step over the devices keeps --fix and "
+			       "--max; choose a --batch with more divisors",
+			       problem->train->batch);
+	return MQ_OK;
+}
+
+static enum mq_status draw_placement(struct random *s, const struct mq_problem *problem,
+				     struct mq_arena *arena, struct mq_plan *plan)
+{
+	const struct mq_model *m = problem->model;
+	uint32_t *choice = mq_arena_array(arena, s->placements.n_groups, uint32_t);
+	unsigned char *chosen = mq_arena_alloc(arena, s->placements.n_groups);
+
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		uint32_t group = s->placements.group_of[op], from = MQ_NONE;
+
+		if (chosen[group])
+			continue;
+		if (m->in_first[op] < m->in_first[op + 1])
+			from = s->placements.group_of[m->edge[m->in_edge[m->in_first[op]]].src];
+		chosen[group] = 1;
+		if (from != MQ_NONE && chosen[from] && mq_rng_unit(problem->rng) < s->keep)
+			choice[group] = choice[from];
+		else
+			choice[group] = mq_rng_below(problem->rng, s->placements.n_devices);
+	}
+	placements_plan(&s->placements, choice, problem, arena, plan);
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct random *s = state;
+	struct mq_err why;
+
+	if (s->space == PLACEMENT)
+		return draw_placement(s, problem, arena, plan);
+	while (s->next < s->n) {
+		uint32_t other = s->next + mq_rng_below(problem->rng, s->n - s->next);
+		struct shape_point p = s->point[other];
+
+		s->point[other] = s->point[s->next++];
+		if (shapes_plan(&s->shapes, &p, arena, plan, &why) == MQ_OK)
+			return MQ_OK;
+	}
+	return MQ_DONE;
+}
+
+MQ_ENGINE(random) = {
+	MQ_ENGINE_HEAD("random"),
+	.summary = "uniform random plans (baseline)",
+	.opts = opts,
+	.state_size = sizeof(struct random),
+	.batch = 16,
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};
