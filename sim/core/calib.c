@@ -21,6 +21,14 @@
 	  (dtype) * sizeof(double), 0, 0, 1e18, "dense peak in " name "; 0 = not supported" }
 #define LINK(field, unit, initial, min, max, help) \
 	{ #field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help }
+#define PIECE(name, call, i) \
+	{ name "_a" #i "_s", "s", offsetof(struct mq_link_calib, call_a_s) + \
+	  ((call) * MQ_CALL_PIECES + (i) - 1) * sizeof(double), 0, 0, 10, \
+	  "measured " name ", piece " #i ": fixed time" }, \
+	{ name "_b" #i "_Bps", "B/s", offsetof(struct mq_link_calib, call_b_Bps) + \
+	  ((call) * MQ_CALL_PIECES + (i) - 1) * sizeof(double), 0, 0, 1e15, \
+	  "measured " name ", piece " #i ": bytes per second; 0 = no such piece" }
+#define CALL(name, call) PIECE(name, call, 1), PIECE(name, call, 2), PIECE(name, call, 3)
 #define GIVEN NAN /* no default: the file must say it */
 
 static const struct mq_calib_field device_fields[] = {
@@ -63,6 +71,11 @@ static const struct mq_calib_field link_fields[] = {
 	LINK(launch_s, "s", 5e-6, 0, 1, "host offset per collective call"),
 	LINK(p2p_latency_s, "s", 5e-6, 0, 1, "software latency of one send/recv"),
 	LINK(fill, "1", 0, 0, 1e3, "medium-size pipeline fill"),
+	LINK(measured_ranks, "1", 0, 0, 1e6, "ranks of the measured calls below; 0 = none measured"),
+	CALL("all_reduce", MQ_COLL_ALL_REDUCE), CALL("all_gather", MQ_COLL_ALL_GATHER),
+	CALL("reduce_scatter", MQ_COLL_REDUCE_SCATTER), CALL("broadcast", MQ_COLL_BROADCAST),
+	CALL("reduce", MQ_COLL_REDUCE), CALL("alltoall", MQ_COLL_ALL_TO_ALL),
+	CALL("sendrecv", MQ_CALL_P2P),
 	{ .name = NULL }
 };
 

@@ -47,6 +47,8 @@ struct mq_device_calib {
 	double price_per_h, power_W; /* $, W; NaN = not known */
 };
 
+enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_PIECES = 3 };
+
 /* Communication software over one class of link ("nvlink", "pcie", "ib", "roce", "eth", "host"). */
 struct mq_link_calib {
 	const char *name;
@@ -56,6 +58,10 @@ struct mq_link_calib {
 	double launch_s;             /* host offset per collective call */
 	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
 	double fill;                 /* medium-size pipeline fill: see collective.h */
+	/* Whole calls as measured, where a validator did: t(S) = min over pieces of a + S/b; b = 0: no
+	 * such piece. Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
+	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */
+	double call_a_s[MQ_N_CALLS][MQ_CALL_PIECES], call_b_Bps[MQ_N_CALLS][MQ_CALL_PIECES];
 };
 
 struct mq_calib {
