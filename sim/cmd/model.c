@@ -5,6 +5,7 @@
  */
 #include "cmd/cmd.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "cmd/common.h"
@@ -75,6 +76,7 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 {
 	const struct mq_op *op = &m->op[id];
 	double samples = train->batch, elem_B = samples * mq_dtype_size(train->dtype);
+	bool times = m->devices.time_unit_s > 0 && m->devices.bw_Bps == 0; /* no sizes: see model.h */
 	struct mq_arena scratch = MQ_ARENA_INIT;
 
 	mq_csv_put_u64(w, id);
@@ -89,7 +91,7 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 	mq_csv_put_f64(w, op->flop * samples);
 	mq_csv_put_f64(w, op->flop_bwd * samples);
 	mq_csv_put_f64(w, op->param);
-	mq_csv_put_f64(w, op->output * elem_B);
+	mq_csv_put_f64(w, times ? NAN : op->output * elem_B);
 	mq_csv_put_f64(w, op->read * elem_B);
 	mq_csv_put_f64(w, op->write * elem_B);
 	mq_csv_put_f64(w, op->moved_bwd * elem_B);

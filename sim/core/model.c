@@ -163,10 +163,12 @@ static enum mq_status report_cycle(const struct mq_model *m, const uint32_t *blo
 
 static void renumber_profile(struct mq_model *m, const uint32_t *order, struct mq_arena *arena)
 {
-	double **table[] = { &m->profile.forward_s, &m->profile.backward_s };
-	uint32_t n = m->profile.n_types;
+	double **table[] = { &m->profile.forward_s, &m->profile.backward_s, &m->profile.memory_B };
+	const uint32_t width[] = { m->profile.n_types, m->profile.n_types, 1 };
 
 	for (size_t t = 0; t < sizeof(table) / sizeof(*table); t++) {
+		uint32_t n = width[t];
+
 		if (!n || !*table[t])
 			continue;
 		double *sorted = mq_arena_array(arena, (size_t)m->n_ops * n, double);
@@ -380,6 +382,12 @@ static enum mq_status check_profile(const struct mq_model *m, struct mq_err *err
 				       m->name, m->op[i / p->n_types].name,
 				       isnan(f) || f < 0 ? f : b, p->type[i % p->n_types]);
 	}
+	for (uint32_t i = 0; p->memory_B && i < m->n_ops; i++)
+		if (!isfinite(p->memory_B[i]) || p->memory_B[i] < 0)
+			return mq_fail(err, MQ_EINPUT,
+				       "model '%s': op '%s' holds %g bytes; "
+				       "the size must be finite and not negative",
+				       m->name, m->op[i].name, p->memory_B[i]);
 	return MQ_OK;
 }
 
@@ -398,6 +406,8 @@ enum mq_status mq_model_check(const struct mq_model *m, struct mq_err *err)
 
 struct mq_model_totals mq_model_totals(const struct mq_model *model)
 {
+	const struct mq_model_devices *d = &model->devices;
+	bool times = (d->n_accelerators || d->n_cpus) && d->bw_Bps == 0; /* not sizes: see model.h */
 	struct mq_model_totals t = { 0 };
 
 	for (uint32_t i = 0; i < model->n_ops; i++) {
@@ -407,7 +417,7 @@ struct mq_model_totals mq_model_totals(const struct mq_model *model)
 		if (op->phase == MQ_FORWARD)
 			t.forward_flop += op->flop;
 		t.backward_flop += op->phase == MQ_FORWARD ? op->flop_bwd : op->flop;
-		t.activation_elems += op->output;
+		t.activation_elems += times ? 0 : op->output;
 	}
 	return t;
 }

@@ -83,13 +83,15 @@ struct mq_profile {
 	const char **type;    /* [n_types], e.g. "accelerator", "cpu", "V100-SXM2-16GB" */
 	double *forward_s;    /* [n_ops * n_types]; +inf = not supported there */
 	double *backward_s;   /* likewise; 0 in graphs with explicit backward nodes */
+	double *memory_B;     /* [n_ops] all that an op holds on its device, or NULL: not known */
 };
 
 /* Devices that a model file brings itself (placement data: -p model). Zero = brings none. */
 struct mq_model_devices {
 	uint32_t n_accelerators, n_cpus;
 	double memory_B;      /* per accelerator */
-	double bw_Bps;        /* between devices; 0 = edge costs are times already (see edge_s) */
+	double bw_Bps;        /* between devices; 0 = mq_edge.elems is a time already, in the file's
+				 unit, whatever the element type */
 	double time_unit_s;   /* seconds per unit of the file's times (report in the file's units) */
 };
 
