@@ -91,7 +91,7 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 	mq_csv_put_f64(w, op->flop * samples);
 	mq_csv_put_f64(w, op->flop_bwd * samples);
 	mq_csv_put_f64(w, op->param);
-	mq_csv_put_f64(w, times ? NAN : op->output * elem_B);
+	mq_csv_put_f64(w, times ? (double)NAN : op->output * elem_B);
 	mq_csv_put_f64(w, op->read * elem_B);
 	mq_csv_put_f64(w, op->write * elem_B);
 	mq_csv_put_f64(w, op->moved_bwd * elem_B);
