@@ -1,0 +1,453 @@
+/*
+ * exec_engine.c - see exec_engine.h. The child is started with posix_spawn (the main program may hold
+ * threads, so it never forks) and reads requests on standard input; its standard error is the user's.
+ */
+#include "core/exec_engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/loader.h"
+
+enum { POLL_MS = 100, PROTOCOL = 1 };
+
+struct exec {
+	const char *program, *options; /* from the option table */
+	pid_t pid;
+	int to, from;                  /* pipe ends */
+	char *buffer;                  /* bytes read and not yet consumed; in the run's arena */
+	size_t used;
+	uint32_t room;
+	uint64_t asked, observed;
+};
+
+/* ---- the pipe ----------------------------------------------------------------------------------- */
+
+static enum mq_status spawn(struct exec *x, struct mq_err *err)
+{
+	int in[2], out[2];
+	char *command = NULL;
+	posix_spawn_file_actions_t actions;
+
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ||
+	    asprintf(&command, "exec %s", x->program) < 0)
+		return mq_fail(err, MQ_ETIME, "exec:%s: cannot start: %s", x->program,
+			       strerror(errno));
+	char shell[] = "/bin/sh", flag[] = "-c";
+	char *const argv[] = { shell, flag, command, NULL };
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+	int bad = posix_spawn(&x->pid, shell, &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	free(command);
+	close(in[0]);
+	close(out[1]);
+	x->to = in[1];
+	x->from = out[0];
+	if (bad)
+		return mq_fail(err, MQ_ETIME, "exec:%s: cannot start: %s", x->program, strerror(bad));
+	return MQ_OK;
+}
+
+static enum mq_status ended(const struct exec *x, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT,
+		       "exec:%s: the program ended or closed its output after %llu requests; an engine "
+		       "answers every request with one line of JSON",
+		       x->program, (unsigned long long)x->asked);
+}
+
+/* Sends one JSON value as a line and frees it. */
+static enum mq_status put(struct exec *x, json_t *value, struct mq_err *err)
+{
+	char *text = json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17));
+	size_t size, done = 0;
+
+	json_decref(value);
+	mq_assert(text);
+	size = strlen(text);
+	text[size++] = '\n'; /* in place of the NUL: not a string from here on */
+	while (done < size) {
+		ssize_t n = write(x->to, text + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	free(text);
+	return done == size ? MQ_OK : ended(x, err);
+}
+
+/* Reads more bytes; false at the end or when the engine's time is over. */
+static bool fill(struct exec *x, const struct mq_problem *problem)
+{
+	struct pollfd p = { .fd = x->from, .events = POLLIN };
+	int ready;
+
+	while ((ready = poll(&p, 1, POLL_MS)) <= 0) {
+		if (ready < 0 && errno != EINTR)
+			return false;
+		if (!problem->tick(problem->tick_context, (double)NAN, "waiting for the program"))
+			return false;
+	}
+	if (x->room - x->used < 65536)
+		x->buffer = mq_arena_grow(problem->arena, x->buffer, 1, x->used, x->used + 65536,
+					  &x->room);
+	ssize_t n = read(x->from, x->buffer + x->used, x->room - x->used);
+	if (n <= 0)
+		return false;
+	x->used += (size_t)n;
+	return true;
+}
+
+/* The next line as JSON (caller frees); MQ_EINPUT where there is none or it is not an object. */
+static enum mq_status get(struct exec *x, const struct mq_problem *problem, json_t **value,
+			  struct mq_err *err)
+{
+	json_error_t why;
+	char *newline;
+
+	x->asked++;
+	while (!x->used || !(newline = memchr(x->buffer, '\n', x->used)))
+		if (!fill(x, problem))
+			return ended(x, err);
+	size_t size = (size_t)(newline - x->buffer) + 1;
+	*value = json_loadb(x->buffer, size, JSON_REJECT_DUPLICATES, &why);
+	if (!json_is_object(*value)) {
+		json_decref(*value);
+		return mq_fail(err, MQ_EINPUT, "exec:%s: answer %llu is not a JSON object: %.60s",
+			       x->program, (unsigned long long)x->asked, x->buffer);
+	}
+	x->used -= size;
+	memmove(x->buffer, x->buffer + size, x->used);
+	const char *error = json_string_value(json_object_get(*value, "error"));
+	if (!error)
+		return MQ_OK;
+	mq_fail(err, MQ_EINPUT, "exec:%s: %s", x->program, error);
+	json_decref(*value);
+	return MQ_EINPUT;
+}
+
+/* ---- what the program is told ------------------------------------------------------------------- */
+
+static json_t *model_json(const struct mq_model *m)
+{
+	json_t *ops = json_array(), *edges = json_array();
+
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		const struct mq_op *o = &m->op[i];
+
+		json_array_append_new(
+			ops, json_pack("{s:s, s:s, s:o, s:f, s:f, s:f}", "name", o->name, "kind",
+				       mq_op_kind_name(o->kind), "layer",
+				       o->layer == MQ_NONE ? json_null() : json_integer(o->layer), "flop",
+				       o->flop, "param", o->param, "output", o->output));
+	}
+	for (uint32_t i = 0; i < m->n_edges; i++)
+		json_array_append_new(edges, json_pack("[i, i, f]", m->edge[i].src, m->edge[i].dst,
+						       m->edge[i].elems));
+	return json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "name", m->name, "layers",
+			 m->n_layers, "heads", m->heads, "hidden", m->hidden, "seq", m->seq, "ops", ops,
+			 "edges", edges);
+}
+
+static json_t *devices_json(const struct mq_cluster *c)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < c->n_devices; i++)
+		json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:i, s:f}", "rank", i, "name",
+						      c->device[i].name, "type", c->device[i].type,
+						      "node", c->device[i].node, "memory_B",
+						      c->device[i].memory_B));
+	return list;
+}
+
+static json_t *limits_json(const struct mq_limits *l)
+{
+	json_t *fix = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "dp", l->fix_dp, "tp",
+				l->fix_tp, "pp", l->fix_pp, "cp", l->fix_cp, "ep", l->fix_ep, "mbs",
+				l->fix_mbs, "virtual", l->fix_virtual);
+
+	if (l->fix_pipeline >= 0)
+		json_object_set_new(fix, "schedule", json_string(mq_pipeline_name(l->fix_pipeline)));
+	if (l->fix_recompute >= 0)
+		json_object_set_new(fix, "recompute",
+				    json_string(mq_recompute_name(l->fix_recompute)));
+	if (l->fix_sync >= 0)
+		json_object_set_new(fix, "sync", json_string(mq_sync_name(l->fix_sync)));
+	return json_pack("{s:o, s:{s:i, s:i, s:i, s:i}}", "fix", fix, "max", "dp", l->max_dp, "tp",
+			 l->max_tp, "pp", l->max_pp, "devices", l->max_devices);
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	struct exec *x = state;
+	struct mq_err lost;
+	int status;
+
+	if (x->pid <= 0)
+		return;
+	if (put(x, json_pack("{s:s}", "type", "stop"), &lost) != MQ_OK)
+		kill(x->pid, SIGTERM);
+	close(x->to);
+	close(x->from);
+	for (int i = 0; i < 20; i++) { /* a second to leave by itself */
+		if (waitpid(x->pid, &status, WNOHANG) == x->pid) {
+			x->pid = 0;
+			break;
+		}
+		usleep(50000);
+	}
+	if (x->pid > 0) {
+		kill(x->pid, SIGKILL);
+		waitpid(x->pid, &status, 0);
+	}
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct exec *x = state;
+	json_t *answer;
+	json_t *hello = json_pack(
+		"{s:s, s:i, s:I, s:o, s:s, s:s, s:o, s:o, s:{s:f, s:s, s:s}, s:o}", "type", "start",
+		"protocol", PROTOCOL, "seed", (json_int_t)(mq_rng_next(problem->rng) >> 1), "evals",
+		problem->evals == UINT64_MAX ? json_null() : json_integer((json_int_t)problem->evals),
+		"options", x->options, "objective", problem->objective, "model",
+		model_json(problem->model), "devices", devices_json(problem->cluster), "train", "batch",
+		problem->train->batch, "dtype", mq_dtype_name(problem->train->dtype), "mode",
+		problem->train->infer ? "infer" : "train", "limits", limits_json(problem->limits));
+
+	mq_assert(hello);
+	x->to = x->from = -1;
+	enum mq_status status = spawn(x, err);
+	if (status != MQ_OK) {
+		json_decref(hello);
+		return status;
+	}
+	status = put(x, hello, err);
+	if (status == MQ_OK)
+		status = get(x, problem, &answer, err);
+	if (status == MQ_OK)
+		json_decref(answer);
+	else
+		stop(x, problem);
+	return status;
+}
+
+/* ---- what it answers ---------------------------------------------------------------------------- */
+
+/* A plan in the file format, through a file in memory, because that is what the reader takes. */
+static enum mq_status read_plan(const struct exec *x, json_t *value, const struct mq_problem *problem,
+				struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+{
+	char path[64];
+	int fd = memfd_create("plan", MFD_CLOEXEC);
+
+	if (fd < 0 || json_dumpfd(value, fd, 0)) {
+		if (fd >= 0)
+			close(fd);
+		return mq_fail(err, MQ_EINPUT, "exec:%s: cannot store its plan: %s", x->program,
+			       strerror(errno));
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	enum mq_status status = mq_plan_load(path, problem->model, problem->cluster, arena, plan, err);
+	close(fd);
+	return status == MQ_OK ? MQ_OK : mq_wrap(err, "exec:%s: proposal %llu", x->program,
+						 (unsigned long long)x->asked);
+}
+
+static enum mq_status read_placement(const struct exec *x, json_t *list,
+				     const struct mq_problem *problem, struct mq_arena *arena,
+				     struct mq_plan *plan, struct mq_err *err)
+{
+	uint32_t n = problem->model->n_ops;
+	uint32_t *device_of = mq_arena_array(arena, n, uint32_t);
+
+	if (json_array_size(list) != n)
+		return mq_fail(err, MQ_EINPUT, "exec:%s: device_of has %zu entries, the model %u ops",
+			       x->program, json_array_size(list), n);
+	for (uint32_t i = 0; i < n; i++) {
+		json_t *v = json_array_get(list, i);
+
+		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
+		    json_integer_value(v) >= problem->cluster->n_devices)
+			return mq_fail(err, MQ_EINPUT,
+				       "exec:%s: device_of[%u] is no rank from 0 to %u", x->program, i,
+				       problem->cluster->n_devices - 1);
+		device_of[i] = (uint32_t)json_integer_value(v);
+	}
+	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	return MQ_OK;
+}
+
+static bool read_u32(json_t *object, const char *key, uint32_t *value)
+{
+	json_t *v = json_object_get(object, key);
+
+	if (!v)
+		return true;
+	*value = (uint32_t)json_integer_value(v);
+	return json_is_integer(v) && json_integer_value(v) >= 0 &&
+	       json_integer_value(v) < (json_int_t)UINT32_MAX;
+}
+
+static bool read_enum(json_t *object, const char *key, const char *(*name_of)(int), int n,
+		      uint8_t *value)
+{
+	json_t *v = json_object_get(object, key);
+	const char *text = json_string_value(v);
+
+	if (!v)
+		return true;
+	int found = text ? mq_enum_find(name_of, n, text) : n;
+	*value = (uint8_t)found;
+	return found < n;
+}
+#define READ_ENUM(object, key, name_of, n, value) \
+	read_enum(object, key, (const char *(*)(int))(name_of), n, value)
+
+static bool read_u32s(json_t *object, const char *key, struct mq_arena *arena, size_t n,
+		      const uint32_t **values)
+{
+	json_t *list = json_object_get(object, key);
+
+	if (!list)
+		return true;
+	if (json_array_size(list) != n)
+		return false;
+	uint32_t *v = mq_arena_array(arena, n, uint32_t);
+	for (size_t i = 0; i < n; i++) {
+		json_int_t number = json_integer_value(json_array_get(list, i));
+
+		if (!json_is_integer(json_array_get(list, i)) || number < 0 || number >= UINT32_MAX)
+			return false;
+		v[i] = (uint32_t)number;
+	}
+	*values = v;
+	return true;
+}
+
+static uint32_t at_least_1(uint32_t v)
+{
+	return v ? v : 1;
+}
+
+static enum mq_status read_shape(const struct exec *x, json_t *o, const struct mq_problem *problem,
+				 struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+{
+	struct mq_shape s = { .pipeline = MQ_PIPE_1F1B };
+	bool good = read_u32(o, "dp", &s.dp) && read_u32(o, "tp", &s.tp) && read_u32(o, "pp", &s.pp) &&
+		    read_u32(o, "cp", &s.cp) && read_u32(o, "ep", &s.ep) &&
+		    read_u32(o, "virtual", &s.virtual) &&
+		    read_u32(o, "micro_batches", &s.micro_batches) &&
+		    READ_ENUM(o, "schedule", mq_pipeline_name, MQ_N_PIPELINES, &s.pipeline) &&
+		    READ_ENUM(o, "sync", mq_sync_name, MQ_N_SYNCS, &s.sync) &&
+		    READ_ENUM(o, "recompute", mq_recompute_name, MQ_N_RECOMPUTES, &s.recompute);
+	double devices = (double)at_least_1(s.dp) * at_least_1(s.tp) * at_least_1(s.pp) *
+			 at_least_1(s.cp);
+
+	s.sequence_parallel = json_is_true(json_object_get(o, "sequence_parallel"));
+	s.vocab_parallel = !json_is_false(json_object_get(o, "vocab_parallel")) && s.tp > 1;
+	good = good && devices <= problem->cluster->n_devices &&
+	       (uint64_t)at_least_1(s.pp) * at_least_1(s.virtual) <= problem->model->n_ops &&
+	       read_u32s(o, "stage_layers", arena, (size_t)at_least_1(s.pp) * at_least_1(s.virtual),
+			 &s.stage_layers) &&
+	       read_u32s(o, "device", arena, (size_t)devices, &s.device);
+	for (size_t i = 0; good && s.device && i < (size_t)devices; i++)
+		good = s.device[i] < problem->cluster->n_devices;
+	if (!good)
+		return mq_fail(err, MQ_EINPUT,
+			       "exec:%s: proposal %llu: a bad shape; see strategies/README.md",
+			       x->program, (unsigned long long)x->asked);
+	return mq_plan_from_shape(&s, problem->model, problem->cluster, arena, plan, err);
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct exec *x = state;
+	json_t *answer, *part;
+	enum mq_status status = MQ_DONE;
+
+	MQ_TRY(put(x, json_pack("{s:s}", "type", "propose"), err));
+	MQ_TRY(get(x, problem, &answer, err));
+	if ((part = json_object_get(answer, "plan")))
+		status = read_plan(x, part, problem, arena, plan, err);
+	else if ((part = json_object_get(answer, "shape")))
+		status = read_shape(x, part, problem, arena, plan, err);
+	else if ((part = json_object_get(answer, "device_of")))
+		status = read_placement(x, part, problem, arena, plan, err);
+	else if (!json_is_true(json_object_get(answer, "done")))
+		status = mq_fail(err, MQ_EINPUT,
+				 "exec:%s: answer %llu has none of plan, shape, device_of, done, error",
+				 x->program, (unsigned long long)x->asked);
+	part = json_object_get(answer, "objective");
+	if (status == MQ_OK && json_is_number(part))
+		plan->engine_objective = json_number_value(part);
+	json_decref(answer);
+	return status;
+}
+
+static json_t *number(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		    const struct mq_result *r)
+{
+	struct exec *x = state;
+	struct mq_err lost;
+	char hash[24];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)mq_plan_hash(plan));
+	json_t *o = json_pack("{s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
+			      "type", "observe", "index", (json_int_t)x->observed++, "plan_hash", hash,
+			      "verdict", mq_verdict_name(r->verdict), "step_time_s",
+			      number(r->step_time_s), "samples_per_s", number(r->samples_per_s), "mfu",
+			      number(r->mfu), "peak_memory_B", number(r->peak_memory_B),
+			      "memory_limit_B", number(r->memory_limit_B), "compute_s",
+			      number(r->compute_s), "exposed_comm_s", number(r->exposed_comm_s),
+			      "bubble_s", number(r->bubble_s), "message", r->message);
+	mq_assert(o);
+	/* A dead program shows at the next request, whose answer is needed. */
+	if (put(x, o, &lost) != MQ_OK)
+		return;
+}
+
+const struct mq_engine *mq_exec_engine_new(const char *program, const char *options,
+					   struct mq_arena *arena)
+{
+	struct mq_engine *e = mq_arena_alloc(arena, sizeof(*e));
+	struct mq_opt *opts = mq_arena_array(arena, 3, struct mq_opt);
+
+	opts[0] = (struct mq_opt)MQ_STR(struct exec, program, program, "command line");
+	opts[1] = (struct mq_opt)MQ_STR(struct exec, options, options, "handed to the program");
+	*e = (struct mq_engine){
+		MQ_ENGINE_HEAD("exec"),
+		.summary = "a program that speaks JSON lines",
+		.opts = opts,
+		.state_size = sizeof(struct exec),
+		.batch = 1,
+		.heuristic = true,
+		.start = start,
+		.propose = propose,
+		.observe = observe,
+		.stop = stop,
+	};
+	return e;
+}
