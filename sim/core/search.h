@@ -87,7 +87,8 @@ struct mq_search_outcome {
 	uint32_t n_best;
 	struct mq_candidate *best;     /* [n_best], best first, distinct plans */
 	uint64_t proposals, feasible, judged, cached, resumed;
-	struct mq_engine_report *report; /* [n_engines] */
+	uint32_t n_reports;
+	struct mq_engine_report *report; /* [n_reports], one per engine */
 	bool have_nearest;             /* no feasible plan: the one that misses memory by least */
 	struct mq_candidate nearest;
 };

@@ -1,0 +1,221 @@
+/*
+ * common_report.c - what a search found, in words and tables for people.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "cmd/common_search.h"
+
+double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan,
+			      const struct mq_result *r)
+{
+	double tokens = session->model->tokens_per_sample;
+
+	return tokens > 0 ? r->samples_per_s * tokens / mq_plan_degrees(plan).n_devices :
+			    (double)NAN;
+}
+
+double mq_tflops_per_device(const struct mq_session *session, const struct mq_plan *plan,
+			    const struct mq_result *r)
+{
+	struct mq_model_totals t = mq_model_totals(session->model);
+	double flop = t.forward_flop + (session->question->train.infer ? 0 : t.backward_flop);
+
+	return flop > 0 ? flop * r->samples_per_s / mq_plan_degrees(plan).n_devices / 1e12 :
+			  (double)NAN;
+}
+
+/* ---- two plans, term by term -------------------------------------------------------------------- */
+
+struct term {
+	char name[64];
+	double first, second; /* seconds */
+};
+
+static void sort_terms(struct term *term, int n)
+{
+	for (int i = 1; i < n; i++)
+		for (int j = i; j > 0; j--) {
+			struct term t = term[j];
+
+			if (fabs(t.second - t.first) <= fabs(term[j - 1].second - term[j - 1].first))
+				break;
+			term[j] = term[j - 1];
+			term[j - 1] = t;
+		}
+}
+
+static int collect_terms(const struct mq_result *a, const struct mq_result *b, struct term *term)
+{
+	int n = 0;
+	double listed_a = 0, listed_b = 0;
+
+	term[n++] = (struct term){ "compute", a->compute_s, b->compute_s };
+	term[n++] = (struct term){ "bubble", a->bubble_s, b->bubble_s };
+	for (int c = 0; c < MQ_N_LINK_CLASSES; c++) {
+		if (!(a->link_s[c] > 0) && !(b->link_s[c] > 0))
+			continue;
+		snprintf(term[n].name, sizeof(term[n].name), "exposed communication, %s",
+			 mq_link_class_name(c));
+		term[n].first = a->link_s[c];
+		term[n++].second = b->link_s[c];
+		listed_a += a->link_s[c];
+		listed_b += b->link_s[c];
+	}
+	double rest_a = a->exposed_comm_s - listed_a, rest_b = b->exposed_comm_s - listed_b;
+	if (fabs(rest_a) > 1e-6 * a->step_time_s || fabs(rest_b) > 1e-6 * b->step_time_s)
+		term[n++] = (struct term){ "exposed communication, other", rest_a, rest_b };
+	sort_terms(term, n);
+	return n;
+}
+
+static void explain_memory(const struct mq_judged *a, const struct mq_judged *b, FILE *file)
+{
+	char x[32], y[32];
+
+	fprintf(file, "    %-34s %12s  %12s\n", "memory of the fullest device",
+		mq_text_B(a->result->peak_memory_B, x), mq_text_B(b->result->peak_memory_B, y));
+}
+
+void mq_explain(const struct mq_judged *a, const struct mq_judged *b,
+		const struct mq_cluster *cluster, FILE *file)
+{
+	struct term term[MQ_N_LINK_CLASSES + 4];
+	char x[32], y[32], z[32];
+
+	fprintf(file, "    %-34s %12s  %12s  %12s\n", "", a->name, b->name, "difference");
+	if (a->result->verdict == MQ_VERDICT_OK && b->result->verdict == MQ_VERDICT_OK) {
+		int n = collect_terms(a->result, b->result, term);
+
+		for (int i = 0; i < n; i++) {
+			double d = term[i].second - term[i].first;
+
+			if (!(term[i].first > 0) && !(term[i].second > 0))
+				continue;
+			fprintf(file, "    %-34s %12s  %12s  %c%11s\n", term[i].name,
+				mq_text_s(term[i].first, x), mq_text_s(term[i].second, y),
+				d < 0 ? '-' : '+', mq_text_s(fabs(d), z));
+		}
+		double d = b->result->step_time_s - a->result->step_time_s;
+		fprintf(file, "    %-34s %12s  %12s  %c%11s\n", "step",
+			mq_text_s(a->result->step_time_s, x), mq_text_s(b->result->step_time_s, y),
+			d < 0 ? '-' : '+', mq_text_s(fabs(d), z));
+	} else {
+		fprintf(file, "    %-34s %12s  %12s\n", "verdict",
+			mq_verdict_name(a->result->verdict), mq_verdict_name(b->result->verdict));
+	}
+	explain_memory(a, b, file);
+}
+
+/* ---- the whole report --------------------------------------------------------------------------- */
+
+static void number(FILE *file, double value, int digits, int width)
+{
+	if (isnan(value))
+		fprintf(file, " %*s", width, "-");
+	else
+		fprintf(file, " %*.*f", width, digits, value);
+}
+
+static void print_table(const struct mq_session *session, const struct mq_search_outcome *out,
+			FILE *file)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool tokens = session->model->tokens_per_sample > 0;
+
+	fprintf(file, "%4s %11s %10s %12s %12s %6s %10s  %-14s %s\n", "rank", "step",
+		"samples/s", tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %",
+		"memory", "engine", "plan");
+	for (uint32_t i = 0; i < out->n_best; i++) {
+		const struct mq_candidate *c = &out->best[i];
+		char time[32], memory[32];
+
+		fprintf(file, "%4u %11s", i + 1, mq_text_s(c->result.step_time_s, time));
+		number(file, c->result.samples_per_s, 2, 10);
+		number(file, mq_tokens_per_s_device(session, c->plan, &c->result), 0, 12);
+		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
+		number(file, 100 * c->result.mfu, 1, 6);
+		fprintf(file, " %10s  %-14s %s\n", mq_text_B(c->result.peak_memory_B, memory),
+			c->engine, mq_plan_describe(c->plan, session->cluster, &scratch));
+	}
+	mq_arena_fini(&scratch);
+}
+
+static void print_engines(const struct mq_search_outcome *out, FILE *file)
+{
+	fprintf(file, "\n%-16s %9s %9s %11s %9s  %s\n", "engine", "plans", "feasible", "best step",
+		"screens", "");
+	for (uint32_t i = 0; i < out->n_reports; i++) {
+		const struct mq_engine_report *r = &out->report[i];
+		char best[32] = "-";
+
+		if (!isnan(r->best_step_time_s))
+			mq_text_s(r->best_step_time_s, best);
+		fprintf(file, "%-16s %9llu %9llu %11s %9llu  %s\n", r->engine,
+			(unsigned long long)r->proposals, (unsigned long long)r->feasible, best,
+			(unsigned long long)r->screens,
+			r->stopped[0] ? r->stopped : r->finished ? "finished" : "budget spent");
+	}
+}
+
+/* The best plan of another shape than the winner's, so that the comparison says something. */
+static const struct mq_candidate *rival(const struct mq_search_outcome *out)
+{
+	struct mq_degrees w = mq_plan_degrees(out->best[0].plan);
+
+	for (uint32_t i = 1; i < out->n_best; i++) {
+		struct mq_degrees d = mq_plan_degrees(out->best[i].plan);
+
+		if (d.dp != w.dp || d.tp != w.tp || d.pp != w.pp || d.n_devices != w.n_devices)
+			return &out->best[i];
+	}
+	return out->n_best > 1 ? &out->best[1] : NULL;
+}
+
+static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session,
+			  FILE *file)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	char need[32], have[32];
+
+	if (out->have_nearest)
+		fprintf(file,
+			"nearest: %s needs %s on %s, which has %s; try --fix recompute=full, more "
+			"devices, or a smaller --batch\n",
+			mq_plan_describe(out->nearest.plan, session->cluster, &scratch),
+			mq_text_B(out->nearest.result.peak_memory_B, need),
+			session->cluster->device[out->nearest.result.memory_device].name,
+			mq_text_B(out->nearest.result.memory_limit_B, have));
+	mq_arena_fini(&scratch);
+}
+
+void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *out,
+		     FILE *file)
+{
+	for (uint32_t e = 0; e < out->n_reports; e++)
+		for (uint32_t i = 0; i < out->report[e].n_said; i++)
+			fprintf(file, "%s\n", out->report[e].said[i]);
+	fprintf(file, "%s on %s: %llu plans, %llu feasible, %llu simulated, %llu known already\n",
+		session->model->name, session->cluster->name, (unsigned long long)out->proposals,
+		(unsigned long long)out->feasible, (unsigned long long)out->judged,
+		(unsigned long long)out->cached);
+	if (!out->n_best) {
+		print_nothing(out, session, file);
+		print_engines(out, file);
+		return;
+	}
+	print_table(session, out, file);
+	const struct mq_candidate *first = &out->best[0], *second = rival(out);
+	if (second) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "plan %ld", (long)(second - out->best) + 1);
+		struct mq_judged a = { "plan 1", first->plan, &first->result };
+		struct mq_judged b = { name, second->plan, &second->result };
+		fprintf(file, "\nwhy plan 1 wins:\n");
+		mq_explain(&a, &b, session->cluster, file);
+	}
+	if (first->result.bottleneck[0])
+		fprintf(file, "\nbottleneck of plan 1: %s\n", first->result.bottleneck);
+	print_engines(out, file);
+}

@@ -1,0 +1,333 @@
+/*
+ * common_search.c - options of a search, its engines, and the call of the loop; see common_search.h.
+ */
+#include "cmd/common_search.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/exec_engine.h"
+#include "core/loader.h"
+#include "core/opt.h"
+#include "executors/pool.h"
+#include "lower/lower.h"
+
+enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
+
+static const struct argp_option options[] = {
+	{ NULL, 0, NULL, 0, "The search:", 4 },
+	{ "engine", 'e', "NAME[:key=value,...][,NAME...]", 0,
+	  "engines (see `maquette list engines`), 'exec:PROGRAM' or 'all'; repeatable (default expert)",
+	  4 },
+	{ "evals", KEY_EVALS, "N", 0, "proposals of each engine (default 200)", 4 },
+	{ "seconds", KEY_SECONDS, "S", 0, "time limit, divided equally among the engines", 4 },
+	{ "top", KEY_TOP, "K", 0, "plans to keep and print (default 5)", 4 },
+	{ "objective", KEY_OBJECTIVE, "NAME", 0,
+	  "step-time, max-load, latency, cost or energy (default step-time)", 4 },
+	{ 0 },
+};
+
+void mq_search_options_init(struct mq_search_options *o, struct mq_err *err)
+{
+	*o = (struct mq_search_options){ .evals = DEFAULT_EVALS, .seconds = (double)INFINITY,
+					 .top = DEFAULT_TOP, .objective = mq_objectives[0],
+					 .err = err };
+}
+
+static int parse_objective(const char *arg, struct mq_search_options *o)
+{
+	const char *near = mq_nearest(arg, mq_objectives);
+
+	for (const char *const *name = mq_objectives; *name; name++)
+		if (!strcmp(*name, arg)) {
+			o->objective = *name;
+			return 0;
+		}
+	mq_fail(o->err, MQ_EINPUT,
+		"--objective %s: give step-time, max-load, latency, cost or energy%s%s%s", arg,
+		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return EINVAL;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct mq_search_options *o = state->input;
+	uint64_t number = 0;
+	int bad;
+
+	switch (key) {
+	case 'e':
+		return mq_arg_push("--engine", &o->engines, arg, o->err);
+	case KEY_EVALS:
+		o->evals_given = true;
+		return mq_arg_u64("--evals", arg, 1, UINT64_MAX - 1, &o->evals, o->err);
+	case KEY_SECONDS:
+		return mq_arg_f64("--seconds", arg, 1e-3, 1e9, &o->seconds, o->err);
+	case KEY_TOP:
+		bad = mq_arg_u64("--top", arg, 1, 10000, &number, o->err);
+		o->top = (uint32_t)number;
+		return bad;
+	case KEY_OBJECTIVE:
+		return parse_objective(arg, o);
+	case ARGP_KEY_END:
+		if (!o->engines.n)
+			return mq_arg_push("--engine", &o->engines, "expert", o->err);
+		if (isfinite(o->seconds) && !o->evals_given)
+			o->evals = UINT64_MAX;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp mq_search_argp = { .options = options, .parser = parse };
+
+void mq_search_options_print(const struct mq_search_options *o, FILE *file)
+{
+	for (uint32_t i = 0; i < o->engines.n; i++)
+		fprintf(file, "engine = %s\n", o->engines.item[i]);
+	if (o->evals != UINT64_MAX)
+		fprintf(file, "evals = %llu\n", (unsigned long long)o->evals);
+	if (isfinite(o->seconds))
+		fprintf(file, "seconds = %.12g\n", o->seconds);
+	fprintf(file, "top = %u\nobjective = %s\n", o->top, o->objective);
+}
+
+/* ---- engines ------------------------------------------------------------------------------------ */
+
+struct parts {
+	struct mq_arena *arena;
+	struct mq_search_engine *engine;
+	uint32_t n, room;
+	const char *dir;
+};
+
+static enum mq_status add_exec(struct parts *p, const char *program, const char *given,
+			       struct mq_err *err)
+{
+	if (!*program)
+		return mq_fail(err, MQ_EINPUT, "-e exec: names no program; write exec:PROGRAM");
+	struct mq_search_engine e = { .engine = mq_exec_engine_new(program, given, p->arena),
+				      .options = "",
+				      .label = mq_arena_printf(p->arena, "exec:%s", program) };
+	MQ_PUSH(p->arena, p->engine, p->n, p->room, e);
+	return MQ_OK;
+}
+
+static enum mq_status add_named(struct parts *p, const char *name, const char *given,
+				struct mq_err *err)
+{
+	struct mq_search_engine e = { .options = given, .label = name };
+
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!strcmp(p->engine[i].label, name))
+			e.label = mq_arena_printf(p->arena, "%s:%s", name, given);
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!strcmp(p->engine[i].label, e.label))
+			return mq_fail(err, MQ_EINPUT, "-e %s is given twice with the same options",
+				       name);
+	MQ_TRY(mq_engine_open(p->dir, name, p->arena, &e.engine, err));
+	if (!e.engine->propose)
+		return mq_fail(err, MQ_EINPUT, "engine '%s' only solves; see `maquette solve`", name);
+	MQ_PUSH(p->arena, p->engine, p->n, p->room, e);
+	return MQ_OK;
+}
+
+/* Every engine there is; one that cannot be loaded or refuses the question is reported, not fatal. */
+static enum mq_status add_all(struct parts *p, struct mq_err *err)
+{
+	const char **names;
+
+	MQ_TRY(mq_plugin_names(p->dir, ".so", p->arena, &names, err));
+	for (; *names; names++) {
+		struct mq_err why = MQ_ERR_INIT;
+
+		if (!strcmp(*names, "exhaustive") || add_named(p, *names, "", &why) != MQ_OK)
+			continue;
+		p->engine[p->n - 1].may_refuse = true;
+	}
+	return MQ_OK;
+}
+
+/* One -e text: items divided by commas; one with '=' and without ':' belongs to the engine before. */
+static enum mq_status add_text(struct parts *p, const char *text, struct mq_err *err)
+{
+	char *copy = mq_arena_strdup(p->arena, text), *next;
+
+	for (char *item = copy; item; item = next) {
+		const char *given = "";
+
+		next = strchr(item, ',');
+		if (next)
+			*next++ = '\0';
+		bool exec = !strncmp(item, "exec:", 5);
+		char *colon = exec ? NULL : strchr(item, ':');
+		if (colon) {
+			*colon = '\0';
+			given = colon + 1;
+		}
+		while (next && strchr(next, '=') &&
+		       strcspn(next, "=") < strcspn(next, ",:")) { /* key=value: still ours */
+			char *option = next;
+
+			next = strchr(option, ',');
+			if (next)
+				*next++ = '\0';
+			given = mq_arena_printf(p->arena, "%s%s%s", given, *given ? "," : "", option);
+		}
+		if (!*item)
+			return mq_fail(err, MQ_EINPUT, "-e %s: an engine's name is empty", text);
+		if (exec)
+			MQ_TRY(add_exec(p, item + 5, given, err));
+		else if (!strcmp(item, "all"))
+			MQ_TRY(add_all(p, err));
+		else
+			MQ_TRY(add_named(p, item, given, err));
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_search_engines(const struct mq_search_options *o, struct mq_arena *arena,
+				 struct mq_search_engine **engine, uint32_t *n, struct mq_err *err)
+{
+	struct parts p = { .arena = arena };
+
+	MQ_TRY(mq_find_dir("engines", arena, &p.dir, err));
+	for (uint32_t i = 0; i < o->engines.n; i++)
+		MQ_TRY(add_text(&p, o->engines.item[i], err));
+	*engine = p.engine;
+	*n = p.n;
+	return MQ_OK;
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+/* Progress on a terminal: one line on standard error, at most ten times a second. */
+struct bar {
+	double last_s;
+	bool on, drawn;
+};
+
+static void draw(void *context, double done, const char *what)
+{
+	struct bar *bar = context;
+	double now = mq_now_s();
+
+	if (!bar->on || now - bar->last_s < 0.1)
+		return;
+	bar->last_s = now;
+	bar->drawn = true;
+	int filled = isnan(done) ? 0 : (int)(30 * fmin(fmax(done, 0), 1));
+	fprintf(stderr, "\r[%.*s%*s] %-70.70s", filled, "##############################", 30 - filled,
+		"", what);
+}
+
+static void erase(const struct bar *bar)
+{
+	if (bar->drawn)
+		fprintf(stderr, "\r%106s\r", "");
+}
+
+static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n,
+			       struct mq_result *result, struct mq_err *err)
+{
+	return mq_pool_judge(context, plan, n, result, err);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	return mq_hash(hash, text, strlen(text) + 1);
+}
+
+/* Contents of a file; what cannot be read (a built-in model's name) counts as its name alone. */
+static uint64_t hash_file(uint64_t hash, const char *path)
+{
+	char buffer[65536];
+	size_t n;
+	FILE *f = fopen(path, "r");
+
+	hash = hash_text(hash, path);
+	if (!f)
+		return hash;
+	while ((n = fread(buffer, 1, sizeof(buffer), f)) > 0)
+		hash = mq_hash(hash, buffer, n);
+	fclose(f);
+	return hash;
+}
+
+uint64_t mq_session_context(const struct mq_session *s)
+{
+	const struct mq_question *q = s->question;
+	struct mq_question plain = *q;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_err lost;
+	const char *dir, **names;
+	char *text;
+	size_t size;
+	uint64_t hash = MQ_HASH_INIT;
+	FILE *stream = open_memstream(&text, &size);
+
+	mq_assert(stream);
+	/* Constraints, seed and workers decide which plans are tried, not what a plan's score is. */
+	plain.fix.n = plain.max.n = 0;
+	plain.start = NULL;
+	plain.seed = 0;
+	mq_question_print(&plain, stream);
+	fclose(stream);
+	hash = hash_text(hash, text);
+	free(text);
+	char *file = mq_arena_strdup(&scratch, q->model);
+	hash = hash_file(hash, file);
+	file[strcspn(file, ":")] = '\0';
+	hash = hash_file(hash, file);
+	if (!s->own_platform)
+		hash = hash_file(hash, s->platform_path);
+	for (uint32_t i = 0; i < q->calib.n; i++)
+		hash = hash_file(hash, q->calib.item[i]);
+	if (mq_find_dir("platforms/calib", &scratch, &dir, &lost) == MQ_OK &&
+	    mq_plugin_names(dir, ".json", &scratch, &names, &lost) == MQ_OK)
+		for (; *names; names++)
+			hash = hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
+	hash = hash_file(hash, "/proc/self/exe");
+	mq_arena_fini(&scratch);
+	return hash;
+}
+
+enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o,
+				 const char *dir, struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	const struct mq_question *q = session->question;
+	struct mq_search_engine *engine;
+	struct bar bar = { .on = isatty(2) };
+	uint32_t n;
+
+	MQ_TRY(mq_search_engines(o, &session->arena, &engine, &n, err));
+	struct mq_search search = {
+		.model = session->model,
+		.cluster = session->cluster,
+		.calib = session->calib,
+		.train = &q->train,
+		.costs = mq_costs_new(session->model, session->cluster, session->calib, &q->train,
+				      &session->arena),
+		.limits = &q->limits,
+		.start = session->start,
+		.objective = o->objective,
+		.engine = engine,
+		.n_engines = n,
+		.seed = q->seed,
+		.evals = o->evals,
+		.seconds = o->seconds,
+		.top = o->top,
+		.dir = dir,
+		.context = dir ? mq_session_context(session) : 0,
+		.evaluator = { session->pool, evaluate, 4 * q->jobs },
+		.now_s = mq_now_s,
+		.progress = draw,
+		.progress_context = &bar,
+	};
+	enum mq_status status = mq_search_run(&search, &session->arena, outcome, err);
+	erase(&bar);
+	return status;
+}

@@ -1,0 +1,59 @@
+/*
+ * common_search.h - the search that `search` and `whatif` run: engine options, the call of the loop,
+ * and the report in words.
+ */
+#ifndef MQ_CMD_COMMON_SEARCH_H
+#define MQ_CMD_COMMON_SEARCH_H
+
+#include "cmd/common.h"
+#include "core/search.h"
+
+/* -e, --evals, --seconds, --top, --objective, as given. */
+struct mq_search_options {
+	struct mq_list engines;  /* raw -e texts */
+	uint64_t evals;          /* per engine; UINT64_MAX where only --seconds is given */
+	double seconds;          /* +inf where not given */
+	uint32_t top;
+	const char *objective;
+	bool evals_given;
+	struct mq_err *err;
+};
+
+extern const struct argp mq_search_argp;
+void mq_search_options_init(struct mq_search_options *options, struct mq_err *err);
+void mq_search_options_print(const struct mq_search_options *options, FILE *file);
+
+/* The engines of all -e options, loaded: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */
+enum mq_status mq_search_engines(const struct mq_search_options *options, struct mq_arena *arena,
+				 struct mq_search_engine **engine, uint32_t *n,
+				 struct mq_err *err) MQ_MUST_CHECK;
+
+/* Runs the search of an open session; `dir` may be NULL. Plans and text live in the session's arena. */
+enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *options,
+				 const char *dir, struct mq_search_outcome *outcome,
+				 struct mq_err *err) MQ_MUST_CHECK;
+
+/* Hash of all that a judgement depends on: the question, the files it names, this program. */
+uint64_t mq_session_context(const struct mq_session *session);
+
+/* Table of the best plans, why the first wins, what each engine did. */
+void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome,
+		     FILE *file);
+
+/* Two judged plans, term by term: compute, exposed communication per link class, bubble, memory. `file`
+ * gets one line per term, largest difference first. */
+struct mq_judged {
+	const char *name;
+	const struct mq_plan *plan;
+	const struct mq_result *result;
+};
+void mq_explain(const struct mq_judged *first, const struct mq_judged *second,
+		const struct mq_cluster *cluster, FILE *file);
+
+/* tokens/s/GPU and TFLOP/s/GPU of a result; NaN where they mean nothing. */
+double mq_tokens_per_s_device(const struct mq_session *session, const struct mq_plan *plan,
+			      const struct mq_result *result);
+double mq_tflops_per_device(const struct mq_session *session, const struct mq_plan *plan,
+			    const struct mq_result *result);
+
+#endif

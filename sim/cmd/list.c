@@ -1,0 +1,194 @@
+/*
+ * list.c - `maquette list engines|platforms|models|executors`: what there is, one line each.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/common.h"
+#include "core/loader.h"
+#include "core/opt.h"
+#include "formats/format.h"
+
+static void line(const char *name, const char *text)
+{
+	printf("%-24s %s\n", name, text);
+}
+
+static void list_options(const struct mq_opt *opts, struct mq_arena *arena)
+{
+	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++) {
+		const char *what = "";
+
+		switch (o->type) {
+		case MQ_OPT_U32:
+		case MQ_OPT_F64:
+			what = mq_arena_printf(arena, "%g (%g to %g)", o->initial, o->min, o->max);
+			break;
+		case MQ_OPT_BOOL:
+			what = o->initial != 0 ? "true" : "false";
+			break;
+		case MQ_OPT_CHOICE:
+			what = o->text;
+			break;
+		default:
+			what = o->text ? o->text : "";
+		}
+		printf("    %-20s %s [%s]\n", o->name, o->help, what);
+	}
+}
+
+static enum mq_status list_engines(const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *dir, **names;
+
+	MQ_TRY(mq_find_dir("engines", arena, &dir, err));
+	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	for (uint32_t i = 0; names[i]; i++) {
+		const struct mq_engine *engine;
+		struct mq_err why = MQ_ERR_INIT;
+
+		if (only && strcmp(only, names[i]))
+			continue;
+		if (mq_engine_open(dir, names[i], arena, &engine, &why) != MQ_OK) {
+			line(names[i], mq_arena_printf(arena, "(cannot be used: %s)", why.text));
+			continue;
+		}
+		line(names[i], engine->summary);
+		if (only) {
+			if (engine->paper)
+				printf("    %s\n", engine->paper);
+			list_options(engine->opts, arena);
+		}
+	}
+	if (!only)
+		line("exec:PROGRAM", "a program of yours that speaks JSON lines");
+	return MQ_OK;
+}
+
+/* The first line of a platform's comment, which says what it is. */
+static const char *comment_of(const char *path, struct mq_arena *arena)
+{
+	char text[2048] = "";
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		return "";
+	size_t n = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[n] = '\0';
+	char *start = strstr(text, "<!--");
+	if (!start)
+		return "";
+	start += 4 + strspn(start + 4, " \t\n");
+	start[strcspn(start, "\n")] = '\0';
+	char *end = strstr(start, "-->");
+	if (end)
+		*end = '\0';
+	return mq_arena_strdup(arena, start);
+}
+
+static enum mq_status list_platforms(const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *dir, **names;
+
+	MQ_TRY(mq_find_dir("platforms", arena, &dir, err));
+	MQ_TRY(mq_plugin_names(dir, ".xml", arena, &names, err));
+	for (uint32_t i = 0; names[i]; i++) {
+		char *file = mq_arena_strdup(arena, names[i]);
+
+		for (char *c = file; *c; c++)
+			*c = *c == '-' ? '_' : *c;
+		line(file, comment_of(mq_arena_printf(arena, "%s/%s.xml", dir, file), arena));
+	}
+	line("model", "the devices that a placement data set brings itself");
+	return MQ_OK;
+}
+
+static enum mq_status list_models(const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	for (const struct mq_format *const *f = mq_formats; *f; f++)
+		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
+			if (!only || !strcmp(only, *name)) {
+				line(*name, (*f)->summary);
+				if (only)
+					list_options((*f)->opts, arena);
+			}
+	for (const struct mq_format *const *f = mq_formats; *f && !only; f++)
+		if ((*f)->load)
+			line(mq_arena_printf(arena, "(file) %s", (*f)->name), (*f)->summary);
+	return MQ_OK;
+}
+
+static enum mq_status list_executors(const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *dir, **names;
+	struct mq_err none;
+
+	line("simgrid", "discrete-event simulation with contention: the judge");
+	line("analytic", "the same schedule in one pass, without contention");
+	if (mq_find_dir("executors", arena, &dir, &none) != MQ_OK)
+		return MQ_OK;
+	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	for (; *names; names++)
+		line(*names, "real hardware, run by maquette-replay");
+	return MQ_OK;
+}
+
+static const struct {
+	const char *name;
+	enum mq_status (*list)(const char *only, struct mq_arena *arena, struct mq_err *err);
+} lists[] = {
+	{ "engines", list_engines },
+	{ "platforms", list_platforms },
+	{ "models", list_models },
+	{ "executors", list_executors },
+};
+
+struct options {
+	const char *what, *only;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	if (!o->what)
+		o->what = arg;
+	else if (!o->only)
+		o->only = arg;
+	else
+		return ARGP_ERR_UNKNOWN;
+	return 0;
+}
+
+static const struct argp argp = {
+	.parser = parse,
+	.args_doc = "engines|platforms|models|executors [NAME]",
+	.doc = "Lists what there is, one line each; with NAME of an engine or a model, its options.",
+};
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { NULL, NULL };
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	for (size_t i = 0; o.what && i < sizeof(lists) / sizeof(*lists); i++)
+		if (!strcmp(lists[i].name, o.what)) {
+			enum mq_status status = lists[i].list(o.only, &arena, err);
+
+			mq_arena_fini(&arena);
+			return status;
+		}
+	return mq_fail(err, MQ_EINPUT, "%s%s: give engines, platforms, models or executors",
+		       o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
+}
+
+const struct mq_command mq_command_list = {
+	.name = "list", .summary = "engines, platforms, models or executors there are", .run = run
+};

@@ -1,0 +1,110 @@
+/*
+ * search.c - `maquette search`: the main job. Engines propose plans, SimGrid judges them; the ranking is
+ * printed and left in the output folder.
+ */
+#include "cmd/cmd.h"
+
+#include <stdlib.h>
+
+#include "cmd/common_search.h"
+
+struct options {
+	struct mq_question question;
+	struct mq_search_options search;
+	const char *dir;
+};
+
+static const struct argp_option option_rows[] = {
+	{ NULL, 0, NULL, 0, "Output:", 5 },
+	{ "output", 'o', "DIR", 0, "folder for candidates.csv, plan-1.json, ..., run.ini", 5 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->question;
+		state->child_inputs[1] = &o->search;
+		return 0;
+	case 'o':
+		o->dir = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = {
+	{ &mq_question_argp, 0, NULL, 0 }, { &mq_search_argp, 0, NULL, 0 }, { 0 }
+};
+static const struct argp argp = {
+	.options = option_rows,
+	.parser = parse,
+	.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. "
+	       "Stopped at any moment, the same command continues where it was.",
+	.children = children,
+};
+
+static enum mq_status write_job(const struct options *o, double wall_s, struct mq_err *err)
+{
+	FILE *file;
+
+	MQ_TRY(mq_job_begin(o->dir, "search", &file, err));
+	mq_question_print(&o->question, file);
+	mq_search_options_print(&o->search, file);
+	return mq_job_end(file, o->dir, wall_s, err);
+}
+
+static enum mq_status write_plans(const struct options *o, const struct mq_session *session,
+				  const struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < outcome->n_best; i++) {
+		char path[4096];
+
+		snprintf(path, sizeof(path), "%s/plan-%u.json", o->dir, i + 1);
+		MQ_TRY(mq_plan_save(outcome->best[i].plan, session->model, session->cluster, path,
+				    err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status run_session(const struct options *o, struct mq_session *session,
+				  struct mq_err *err)
+{
+	struct mq_search_outcome outcome;
+	double begin = mq_now_s();
+
+	MQ_TRY(write_job(o, 0, err));
+	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));
+	MQ_TRY(write_plans(o, session, &outcome, err));
+	mq_search_print(session, &outcome, stdout);
+	MQ_TRY(write_job(o, mq_now_s() - begin, err));
+	if (!outcome.n_best)
+		return mq_fail(err, MQ_ENOPLAN, "no feasible plan among %llu tried",
+			       (unsigned long long)outcome.proposals);
+	return MQ_OK;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { .dir = NULL };
+	struct mq_session session;
+
+	mq_question_init(&o.question, err);
+	mq_search_options_init(&o.search, err);
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	if (!o.dir)
+		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
+	MQ_TRY(mq_session_open(&session, &o.question, err));
+	enum mq_status status = mq_make_dir(o.dir, err);
+	if (status == MQ_OK)
+		status = run_session(&o, &session, err);
+	mq_session_close(&session);
+	return status;
+}
+
+const struct mq_command mq_command_search = {
+	.name = "search", .summary = "search for the best plan: the main job", .run = run
+};

@@ -1,0 +1,143 @@
+/*
+ * solve.c - `maquette solve FILE`: an engine's own optimisation problem from explicit tables. Every
+ * engine is asked whether the file is of its kind; the first, in order of names, solves it.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/common_search.h"
+#include "core/loader.h"
+#include "core/opt.h"
+
+enum { KEY_SEED = 2100, KEY_SECONDS };
+
+struct options {
+	const char *path, *engine, *engine_options;
+	uint64_t seed;
+	double seconds, begin_s;
+	struct mq_err *err;
+};
+
+static const struct argp_option option_rows[] = {
+	{ "engine", 'e', "NAME[:key=value,...]", 0, "the engine to ask (default: the one that knows)",
+	  0 },
+	{ "seed", KEY_SEED, "N", 0, "of all randomness (default 1)", 0 },
+	{ "seconds", KEY_SECONDS, "S", 0, "time limit", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'e':
+		o->engine = arg;
+		return 0;
+	case KEY_SEED:
+		return mq_arg_u64("--seed", arg, 0, UINT64_MAX, &o->seed, o->err);
+	case KEY_SECONDS:
+		return mq_arg_f64("--seconds", arg, 1e-3, 1e9, &o->seconds, o->err);
+	case ARGP_KEY_ARG:
+		if (o->path)
+			return ARGP_ERR_UNKNOWN;
+		o->path = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_rows,
+	.parser = parse,
+	.args_doc = "FILE",
+	.doc = "Solves an explicit optimisation problem and prints its optimum.",
+};
+
+static bool tick(void *context, double done, const char *what)
+{
+	const struct options *o = context;
+
+	return mq_now_s() - o->begin_s < o->seconds;
+}
+
+static void say(void *context, const char *text)
+{
+	puts(text);
+}
+
+static enum mq_status find_engine(struct options *o, struct mq_arena *arena,
+				  const struct mq_engine **engine, struct mq_err *err)
+{
+	const char *dir, **names;
+
+	MQ_TRY(mq_find_dir("engines", arena, &dir, err));
+	if (o->engine) {
+		char *name = mq_arena_strdup(arena, o->engine), *colon = strchr(name, ':');
+
+		if (colon) {
+			*colon = '\0';
+			o->engine_options = colon + 1;
+		}
+		MQ_TRY(mq_engine_open(dir, name, arena, engine, err));
+		if (!(*engine)->solve)
+			return mq_fail(err, MQ_EINPUT, "engine '%s' solves no files", name);
+		return MQ_OK;
+	}
+	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	for (; *names; names++) {
+		struct mq_err why = MQ_ERR_INIT;
+
+		if (mq_engine_open(dir, *names, arena, engine, &why) == MQ_OK && (*engine)->solve &&
+		    (*engine)->accepts && (*engine)->accepts(o->path))
+			return MQ_OK;
+	}
+	return mq_fail(err, MQ_EINPUT,
+		       "%s: no engine knows this kind of file; see strategies/README.md for those that "
+		       "solve tables",
+		       o->path);
+}
+
+static enum mq_status solve(struct options *o, struct mq_arena *arena, struct mq_err *err)
+{
+	const struct mq_engine *engine;
+	struct mq_rng rng;
+	char what[96];
+
+	MQ_TRY(find_engine(o, arena, &engine, err));
+	mq_rng_seed(&rng, o->seed);
+	struct mq_problem problem = { .objective = "solve", .rng = &rng, .arena = arena,
+				      .evals = UINT64_MAX, .seconds = o->seconds, .tick = tick,
+				      .tick_context = o, .say = say };
+	void *state = mq_arena_alloc(arena, engine->state_size);
+	snprintf(what, sizeof(what), "engine '%s'", engine->name);
+	mq_opt_defaults(engine->opts, state);
+	MQ_TRY(mq_opt_parse(engine->opts, state, what, o->engine_options, arena, err));
+	return engine->solve(state, o->path, &problem, err);
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { .seed = 1, .seconds = (double)INFINITY, .begin_s = mq_now_s(),
+			     .err = err };
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	if (!o.path)
+		return mq_fail(err, MQ_EINPUT, "give a file to solve");
+	if (access(o.path, R_OK))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the file: %s", o.path,
+			       strerror(errno));
+	enum mq_status status = solve(&o, &arena, err);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+const struct mq_command mq_command_solve = {
+	.name = "solve", .summary = "an engine's own problem from explicit tables", .run = run
+};
