@@ -12,7 +12,6 @@
 #include "core/exec_engine.h"
 #include "core/loader.h"
 #include "core/opt.h"
-#include "executors/pool.h"
 #include "lower/lower.h"
 
 enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
@@ -233,7 +232,7 @@ static void erase(const struct bar *bar)
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n,
 			       struct mq_result *result, struct mq_err *err)
 {
-	return mq_pool_judge(context, plan, n, result, err);
+	return mq_session_judge(context, plan, n, result, err);
 }
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -322,7 +321,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.top = o->top,
 		.dir = dir,
 		.context = dir ? mq_session_context(session) : 0,
-		.evaluator = { session->pool, evaluate, 4 * q->jobs },
+		.evaluator = { session, evaluate, 4 * q->jobs },
 		.now_s = mq_now_s,
 		.progress = draw,
 		.progress_context = &bar,
