@@ -66,10 +66,12 @@ static const struct mq_calib_field device_fields[] = {
 };
 
 static const struct mq_calib_field link_fields[] = {
-	LINK(bw_share, "1", .9, .001, 2, "share of nominal bandwidth that a large transfer gets"),
+	LINK(bw_share, "1", 1, .001, 2, "share of nominal bandwidth that a large transfer gets"),
 	LINK(latency_scale, "1", 1, 0, 1e4, "factor on the library's own step latencies"),
-	LINK(launch_s, "s", 5e-6, 0, 1, "host offset per collective call"),
+	LINK(launch_s, "s", 0, 0, 1, "host time per GPU and call of a process that drives several"),
+	LINK(launch_channel_s, "s", 0, 0, 1, "host time per GPU, call and channel"),
 	LINK(p2p_latency_s, "s", 5e-6, 0, 1, "software latency of one send/recv"),
+	LINK(ll_Bps, "B/s", 0, 0, 1e15, "bandwidth of a small send; 0 = no such protocol"),
 	LINK(fill, "1", 0, 0, 1e3, "medium-size pipeline fill"),
 	LINK(measured_ranks, "1", 0, 0, 1e6, "ranks of the measured calls below; 0 = none measured"),
 	CALL("all_reduce", MQ_COLL_ALL_REDUCE), CALL("all_gather", MQ_COLL_ALL_GATHER),
@@ -399,11 +401,26 @@ static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq
 		       "known: %s", device->name, device->type, *known ? known : "none");
 }
 
+const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, const char *class_name,
+					      double compute_capability)
+{
+	const struct mq_link_calib *found;
+	char own[64];
+
+	snprintf(own, sizeof(own), "%s-sm%.0f", class_name, compute_capability);
+	found = mq_calib_link(calib, own);
+	return found ? found : mq_calib_link(calib, class_name);
+}
+
+/* A link belongs to no device, so the first GPU stands for all where types differ. */
 static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 {
+	double capability = calib->device[cluster->device[0].calib].compute_capability;
+
 	for (uint32_t i = 0; i < cluster->n_links; i++) {
 		const char *class = mq_calib_link_class(&cluster->link[i]);
-		const struct mq_link_calib *entry = class ? mq_calib_link(calib, class) : NULL;
+		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class, capability) :
+						    NULL;
 
 		cluster->link[i].share = entry ? entry->bw_share : 1;
 	}

@@ -49,15 +49,18 @@ struct mq_device_calib {
 
 enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_PIECES = 3 };
 
-/* Communication software over one class of link ("nvlink", "pcie", "ib", "roce", "eth", "host"). */
+/* Communication software over one class of link: "nvlink", "pcie", "host", "ib", "roce", "eth", "efa",
+ * "omnipath", "other"; "nvlink-sm70" and so on are taken for GPUs of that compute capability first. */
 struct mq_link_calib {
 	const char *name;
 	const char *source;
 	double bw_share;             /* of nominal bandwidth that a large transfer gets */
 	double latency_scale;        /* factor on the library's own step latencies (1 = InfiniBand, NVLink) */
-	double launch_s;             /* host offset per collective call */
+	double launch_s;             /* host time per GPU and call, where one process drives several */
+	double launch_channel_s;     /* host time per GPU, call and channel */
 	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
-	double fill;                 /* medium-size pipeline fill: see collective.h */
+	double ll_Bps;               /* of a small send by the low-latency protocol; 0 = not used */
+	double fill;                 /* medium-size pipeline fill: see collective_tune.c */
 	/* Whole calls as measured, where a validator did: t(S) = min over pieces of a + S/b; b = 0: no
 	 * such piece. Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
 	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */
@@ -70,6 +73,7 @@ struct mq_calib {
 	struct mq_device_calib *device; /* [n_devices] */
 	struct mq_link_calib *link;     /* [n_links] */
 	uint32_t device_room, link_room;
+	uint32_t nccl_version;       /* whose tuning constants to use: 22809 = 2.28.9; 0 = 2.28.9 */
 };
 
 /* Field tables: name, unit, offset, default, meaning. Used by reader, writer, docs and the fit. */
@@ -95,6 +99,10 @@ MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device,
 					   struct mq_err *err) MQ_MUST_CHECK;
 MQ_API const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type);
 MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name);
+/* The entry of this class for GPUs of a compute capability ("nvlink-sm90"), else of the class; NULL. */
+MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib,
+						     const char *class_name,
+						     double compute_capability);
 /* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
  * "omnipath", "host"), NULL for links that have none (loopback, other). */
 MQ_API const char *mq_calib_link_class(const struct mq_link *link);

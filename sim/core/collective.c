@@ -1,96 +1,20 @@
 /*
- * collective.c - a collective or a send as a latency and rate-capped flows.
+ * collective.c - a collective or a send as a latency and rate-capped flows: the entry points.
  *
- * Ring algorithm (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
- * workstations", 2009): each edge carries 2S(n-1)/n bytes for an all-reduce of S bytes, S(n-1)/n for
- * all-gather and reduce-scatter, S for broadcast and reduce, which are chains that start or end at
- * the root. An all-to-all is n-1 flows of S/n per rank.
+ * Find what joins the ranks, choose algorithm and protocol as NCCL does (or take the forced ones),
+ * lay out the flows, and cap each at the rate that makes it take bytes / bandwidth of that choice, so
+ * that flows alone take the estimated time and flows that share links take longer.
+ *
+ * Not modelled: a choice that knows of contention (NCCL's does not either).
  */
 #include <math.h>
 
 #include "core/collective_impl.h"
-
-void mq_flow_add(struct mq_flow_list *list, uint32_t src, uint32_t dst, double bytes, double rate_Bps)
-{
-	struct mq_flow flow = { .src = src, .dst = dst, .bytes = bytes, .rate_Bps = rate_Bps };
-
-	MQ_PUSH(list->arena, list->flow, list->n, list->room, flow);
-}
-
-static double ring_edge_bytes(const struct mq_coll_request *request)
-{
-	double n = request->n;
-
-	switch (request->kind) {
-	case MQ_COLL_ALL_REDUCE:
-		return 2 * request->bytes * (n - 1) / n;
-	case MQ_COLL_ALL_GATHER:
-	case MQ_COLL_REDUCE_SCATTER:
-		return request->bytes * (n - 1) / n;
-	default:
-		return request->bytes;
-	}
-}
+#include "core/collective_measured.h"
 
 static bool rooted(enum mq_coll_kind kind)
 {
 	return kind == MQ_COLL_BROADCAST || kind == MQ_COLL_REDUCE;
-}
-
-/* Edges of a ring over the nodes' positions; of a chain that starts (broadcast) or ends (reduce) at
- * the root where the kind has one. */
-static void ring_flows(const struct mq_coll_request *request, const struct mq_group *group,
-		       struct mq_flow_list *list)
-{
-	uint32_t n = group->n, start = 0, edges = rooted(request->kind) ? n - 1 : n;
-	double bytes = ring_edge_bytes(request);
-
-	if (rooted(request->kind)) {
-		while (group->order[start] != request->root)
-			start++;
-		if (request->kind == MQ_COLL_REDUCE)
-			start = (start + 1) % n;
-	}
-	for (uint32_t i = 0; i < edges; i++)
-		mq_flow_add(list, group->order[(start + i) % n], group->order[(start + i + 1) % n],
-			    bytes, INFINITY);
-}
-
-static void all_to_all_flows(const struct mq_coll_request *request, struct mq_flow_list *list)
-{
-	for (uint32_t i = 0; i < request->n; i++)
-		for (uint32_t k = 1; k < request->n; k++)
-			mq_flow_add(list, i, (i + k) % request->n, request->bytes / request->n,
-				    INFINITY);
-}
-
-static double steps_of(const struct mq_coll_request *request)
-{
-	switch (request->kind) {
-	case MQ_COLL_ALL_REDUCE:
-		return 2.0 * (request->n - 1);
-	case MQ_COLL_ALL_GATHER:
-	case MQ_COLL_REDUCE_SCATTER:
-	case MQ_COLL_ALL_TO_ALL:
-		return request->n - 1;
-	default:
-		return 1;
-	}
-}
-
-static enum mq_status slowest_step(const struct mq_cluster *cluster, const uint32_t *rank,
-				   const struct mq_flow_list *list, double *step_s,
-				   struct mq_err *err)
-{
-	*step_s = 0;
-	for (uint32_t i = 0; i < list->n; i++) {
-		const struct mq_route *route;
-
-		MQ_TRY(mq_cluster_route(cluster, rank[list->flow[i].src], rank[list->flow[i].dst],
-					&route, err));
-		*step_s = fmax(*step_s, route->lat_s);
-	}
-	return MQ_OK;
 }
 
 static enum mq_status check(const struct mq_coll_request *request, struct mq_err *err)
@@ -105,48 +29,88 @@ static enum mq_status check(const struct mq_coll_request *request, struct mq_err
 	return MQ_OK;
 }
 
+static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_request *request,
+			     struct mq_coll_flows *flows, struct mq_coll_cost *cost,
+			     struct mq_err *err)
+{
+	flows->algo = request->algo;
+	flows->proto = request->proto;
+	if (!tune->topo->nccl) {
+		if (flows->proto == MQ_PROTO_LL || flows->proto == MQ_PROTO_LL128)
+			return mq_fail(err, MQ_EINPUT, "%s cannot use protocol %s: it is NCCL's, which "
+				       "does not run on these devices and links; use auto or simple",
+				       mq_coll_name(request->kind), mq_proto_name(flows->proto));
+		flows->proto = MQ_PROTO_SIMPLE;
+		MQ_TRY(mq_generic_choose(tune, &flows->algo, err));
+		*cost = mq_generic_cost(tune, flows->algo);
+		cost->bw_Bps = INFINITY;
+		return MQ_OK;
+	}
+	if (request->kind == MQ_COLL_ALL_TO_ALL) {
+		/* Sends and receives: neither algorithm nor protocol can be chosen. */
+		flows->algo = MQ_ALGO_RING;
+		flows->proto = MQ_PROTO_SIMPLE;
+		*cost = mq_all_to_all_cost(tune);
+		return MQ_OK;
+	}
+	MQ_TRY(mq_tune_choose(tune, &flows->algo, &flows->proto, err));
+	*cost = mq_tune_cost(tune, flows->algo, flows->proto, true);
+	return MQ_OK;
+}
+
+/* Where a machine's own calls were measured, they replace the estimate of a free choice. */
+static void take_measured(const struct mq_tune *tune, const struct mq_coll_request *request,
+			  struct mq_coll_cost *cost)
+{
+	const struct mq_link_calib *link = tune->n_nodes > 1 ? tune->topo->net_calib :
+					   tune->topo->intra_calib;
+	double latency_s, busy_s;
+
+	if (request->algo != MQ_ALGO_AUTO || request->proto != MQ_PROTO_AUTO ||
+	    !mq_call_measured(link, request->kind, request->n, request->bytes, &latency_s, &busy_s))
+		return;
+	cost->latency_s = latency_s;
+	cost->bw_Bps = busy_s > 0 ? request->bytes / busy_s : (double)INFINITY;
+}
+
+static void cap_rates(struct mq_flow_list *list, double bytes, double bw_Bps)
+{
+	for (uint32_t i = 0; i < list->n && isfinite(bw_Bps); i++)
+		list->flow[i].rate_Bps = list->flow[i].bytes / bytes * bw_Bps;
+}
+
 enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
 				    const struct mq_coll_request *request, struct mq_arena *arena,
 				    struct mq_coll_flows *flows, struct mq_err *err)
 {
 	struct mq_flow_list list = { .arena = arena };
+	struct mq_topo *topo;
 	struct mq_group group;
-	double step_s, busy_s;
+	struct mq_tune tune;
+	struct mq_coll_cost cost = { .latency_s = 0 };
+	double busy_s;
 
 	*flows = (struct mq_coll_flows){ .algo = MQ_ALGO_RING, .proto = MQ_PROTO_SIMPLE };
 	MQ_TRY(check(request, err));
 	MQ_TRY(mq_group_build(cluster, request->rank, request->n, arena, &group, err));
 	if (request->n == 1)
 		return MQ_OK;
-	if (request->kind == MQ_COLL_ALL_TO_ALL)
-		all_to_all_flows(request, &list);
-	else
-		ring_flows(request, &group, &list);
-	MQ_TRY(slowest_step(cluster, request->rank, &list, &step_s, err));
-	MQ_TRY(mq_flows_time(cluster, request->rank, list.flow, list.n, arena, &busy_s, err));
-	flows->channels = 1;
-	flows->latency_s = steps_of(request) * step_s;
-	flows->flow = list.flow;
-	flows->n_flows = request->bytes > 0 ? list.n : 0;
-	flows->alone_s = flows->latency_s + busy_s;
-	return MQ_OK;
-}
-
-enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
-			     uint32_t src, uint32_t dst, double bytes, double *latency_s,
-			     double *rate_Bps, double *alone_s, struct mq_err *err)
-{
-	const struct mq_route *route;
-	double bw = INFINITY;
-
-	*latency_s = *alone_s = 0;
-	*rate_Bps = INFINITY;
-	if (src == dst)
+	topo = mq_arena_array(arena, 1, struct mq_topo);
+	MQ_TRY(mq_topo_find(cluster, calib, &group, topo, err));
+	MQ_TRY(mq_topo_search(cluster, topo, group.n_nodes, err));
+	tune = (struct mq_tune){ .topo = topo, .kind = request->kind, .n = request->n,
+				 .n_nodes = group.n_nodes, .bytes = request->bytes };
+	MQ_TRY(choose(&tune, request, flows, &cost, err));
+	take_measured(&tune, request, &cost);
+	flows->channels = cost.channels;
+	flows->latency_s = flows->alone_s = cost.latency_s;
+	if (!(request->bytes > 0))
 		return MQ_OK;
-	MQ_TRY(mq_cluster_route(cluster, src, dst, &route, err));
-	for (uint32_t i = 0; i < route->n_links; i++)
-		bw = fmin(bw, mq_link_usable_Bps(&cluster->link[route->link[i]]));
-	*latency_s = route->lat_s;
-	*alone_s = *latency_s + bytes / bw;
+	mq_expand_flows(request, &group, topo, flows->algo, &list);
+	cap_rates(&list, request->bytes, cost.bw_Bps);
+	MQ_TRY(mq_flows_time(cluster, request->rank, list.flow, list.n, arena, &busy_s, err));
+	flows->flow = list.flow;
+	flows->n_flows = list.n;
+	flows->alone_s += busy_s;
 	return MQ_OK;
 }

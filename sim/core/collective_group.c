@@ -37,5 +37,15 @@ enum mq_status mq_group_build(const struct mq_cluster *cluster, const uint32_t *
 
 		group->order[group->first[node] + fill[node]++] = i;
 	}
+	group->ppn_min = n;
+	for (uint32_t k = 0; k < group->n_nodes; k++) {
+		uint32_t size = group->first[k + 1] - group->first[k];
+
+		if (size > group->ppn_max) {
+			group->ppn_max = size;
+			group->widest = k;
+		}
+		group->ppn_min = size < group->ppn_min ? size : group->ppn_min;
+	}
 	return MQ_OK;
 }

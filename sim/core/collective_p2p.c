@@ -1,0 +1,125 @@
+/*
+ * collective_p2p.c - sends, receives and the all-to-all that NCCL builds from them.
+ *
+ * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has
+ * two protocols: LL, which starts fast and moves ll_Bps, and Simple, which adds the difference of
+ * NCCL's own base and step latencies; the faster one is taken. An all-to-all starts all its transfers
+ * at once: its latency grows with the number of peers in the node and, far more, with the number of
+ * transfers that share a NIC, because one proxy thread serves them in turn.
+ *
+ * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel.
+ */
+#include <math.h>
+
+#include "core/collective_impl.h"
+#include "core/collective_measured.h"
+
+#define SIMPLE_EXTRA_NVLINK 4.6e-6 /* (base 8.4 - 6.6) + (step 3.4 - .6) of NCCL's ring */
+#define SIMPLE_EXTRA_PCI 6.5e-6    /* (8.4 - 6.6) + (5.7 - 1.0) */
+#define LOCAL_PEER 1.3e-6          /* each further peer in the node */
+#define NET_STEP 14e-6             /* NCCL's Simple step over the network */
+#define NET_TRANSFER 4e-6          /* each transfer that a NIC's proxy serves */
+
+static bool network_class(enum mq_link_class class)
+{
+	return class == MQ_LINK_NIC || class == MQ_LINK_FABRIC;
+}
+
+/* The calibration that rules a route: of its network, else of its slowest kind of link. */
+static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
+					       const struct mq_calib *calib,
+					       const struct mq_route *route, double capability,
+					       bool *network)
+{
+	const char *name = "nvlink";
+
+	*network = false;
+	for (uint32_t i = 0; i < route->n_links; i++) {
+		const struct mq_link *link = &cluster->link[route->link[i]];
+
+		if (network_class(link->class)) {
+			*network = true;
+			name = link->fabric == MQ_FABRIC_NONE ? "ib" : mq_fabric_name(link->fabric);
+		} else if (!*network) {
+			switch (link->class) {
+			case MQ_LINK_NVLINK:
+			case MQ_LINK_NVSWITCH:
+				break;
+			case MQ_LINK_PCIE:
+			case MQ_LINK_PCIE_SWITCH:
+			case MQ_LINK_SOCKET:
+				name = "pcie";
+				break;
+			case MQ_LINK_HOST:
+				name = "host";
+				break;
+			default:
+				return mq_link_calib_of(calib, "other", 0);
+			}
+		}
+	}
+	return mq_link_calib_of(calib, name, capability);
+}
+
+static double capability_of(const struct mq_cluster *cluster, const struct mq_calib *calib, uint32_t d)
+{
+	const struct mq_device *device = &cluster->device[d];
+	const struct mq_device_calib *known = device->calib < calib->n_devices ?
+		&calib->device[device->calib] : mq_calib_device(calib, device->type);
+
+	return known && device->kind == MQ_GPU ? known->compute_capability : 0;
+}
+
+enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
+			     uint32_t src, uint32_t dst, double bytes, double *latency_s,
+			     double *rate_Bps, double *alone_s, struct mq_err *err)
+{
+	const struct mq_link_calib *entry;
+	const struct mq_route *route;
+	double usable = INFINITY, capability, simple, busy_s;
+	bool network;
+
+	*latency_s = *alone_s = 0;
+	*rate_Bps = INFINITY;
+	if (!isfinite(bytes) || bytes < 0)
+		return mq_fail(err, MQ_EINPUT, "send of %g bytes: need finite bytes >= 0", bytes);
+	if (src == dst)
+		return MQ_OK;
+	MQ_TRY(mq_cluster_route(cluster, src, dst, &route, err));
+	for (uint32_t i = 0; i < route->n_links; i++)
+		usable = fmin(usable, mq_link_usable_Bps(&cluster->link[route->link[i]]));
+	capability = fmin(capability_of(cluster, calib, src), capability_of(cluster, calib, dst));
+	entry = route_calib(cluster, calib, route, capability, &network);
+	if (mq_call_measured(entry, MQ_CALL_P2P, 2, bytes, latency_s, &busy_s)) {
+		*rate_Bps = busy_s > 0 ? bytes / busy_s : (double)INFINITY;
+		*alone_s = *latency_s + bytes / fmin(usable, *rate_Bps);
+		return MQ_OK;
+	}
+	*latency_s = route->lat_s + entry->p2p_latency_s;
+	if (entry->ll_Bps > 0 && capability > 0 && !network) {
+		simple = entry->latency_scale * (capability >= 60 && usable > 64e9 ?
+						 SIMPLE_EXTRA_NVLINK : SIMPLE_EXTRA_PCI);
+		if (bytes / entry->ll_Bps < simple + bytes / usable)
+			*rate_Bps = entry->ll_Bps;
+		else
+			*latency_s += simple;
+	}
+	*alone_s = *latency_s + bytes / fmin(usable, *rate_Bps);
+	return MQ_OK;
+}
+
+struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
+{
+	const struct mq_topo *topo = t->topo;
+	double local = topo->n_local > 1 ?
+		       topo->intra_calib->p2p_latency_s + LOCAL_PEER * (topo->n_local - 1) : 0;
+	double net = 0;
+
+	if (t->n_nodes > 1)
+		net = topo->net_calib->latency_scale *
+		      (NET_STEP + NET_TRANSFER * topo->n_local / topo->rails * (t->n - topo->n_local));
+	return (struct mq_coll_cost){
+		.latency_s = fmax(local, net), .bw_Bps = INFINITY,
+		.channels = topo->ring_graph.channels,
+	};
+}

@@ -1,0 +1,332 @@
+/*
+ * collective_search.c - how many channels a communicator gets, how fast each is, and in which order
+ * they visit the ranks of a node.
+ *
+ * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the largest
+ * channels x speed that fits every link; fast channels are then split in two. On a switch that is
+ * arithmetic on the port's bandwidth; on an NVLink mesh it is a packing of Hamiltonian cycles into the
+ * links, found here by depth-first search with a budget; on PCIe one ring whose most loaded link
+ * decides.
+ *
+ * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/collective_impl.h"
+
+#define GB 1e9
+#define MAX_SEARCH 16        /* channels before splitting */
+#define SPLIT_SPEED (25 * GB)
+#define HOPPER_SPLIT_SPEED (50 * GB)
+#define DFS_BUDGET 200000    /* edges tried by the cycle search */
+
+static const double intra_speeds[] = { 40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0 };
+static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2,
+				       .24, .12, 0 };
+static const double intra_speeds_90[] = { 60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3, 0 };
+static const double inter_speeds_90[] = { 48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2,
+					  .24, .12, 0 };
+static const double intra_speeds_100[] = { 90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18, 0 };
+static const double inter_speeds_100[] = { 96, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3,
+					   2.4, 1.2, .24, .12, 0 };
+
+static const double *speeds_of(const struct mq_topo *topo, bool inter)
+{
+	if (topo->compute_capability >= 100)
+		return inter ? inter_speeds_100 : intra_speeds_100;
+	if (topo->compute_capability >= 90)
+		return inter ? inter_speeds_90 : intra_speeds_90;
+	return inter ? inter_speeds : intra_speeds;
+}
+
+/* The highest listed speed that is at most `limit`; the limit itself where all are above it. */
+static double snap(const double *speeds, double limit_Bps)
+{
+	for (; *speeds > 0; speeds++)
+		if (*speeds * GB <= limit_Bps * (1 + 1e-9))
+			return *speeds * GB;
+	return limit_Bps;
+}
+
+static uint32_t fits(double capacity_Bps, double speed_Bps)
+{
+	return (uint32_t)fmin(MAX_SEARCH, floor(capacity_Bps / speed_Bps * (1 + 1e-9)));
+}
+
+static void split(const struct mq_topo *topo, struct mq_graph *graph)
+{
+	if (graph->inter_Bps < SPLIT_SPEED || graph->channels > MAX_SEARCH ||
+	    (topo->compute_capability >= 90 && graph->inter_Bps < HOPPER_SPLIT_SPEED &&
+	     graph->channels > 4))
+		return;
+	graph->channels *= 2;
+	graph->intra_Bps /= 2;
+	graph->inter_Bps /= 2;
+}
+
+/* Rings over a switch or a pair, and out of `rails` NICs where there are more nodes (nic_Bps > 0). */
+static struct mq_graph pack(const struct mq_topo *topo, double port_Bps, double nic_Bps)
+{
+	const double *speeds = speeds_of(topo, nic_Bps > 0);
+	struct mq_graph best = { .channels = 1 };
+	double limit = fmin(port_Bps, nic_Bps > 0 ? nic_Bps * topo->rails : (double)INFINITY);
+
+	for (; *speeds > 0; speeds++) {
+		double speed = *speeds * GB;
+		uint32_t channels = fits(port_Bps, speed);
+
+		if (nic_Bps > 0)
+			channels = (uint32_t)fmin(channels, topo->rails * fits(nic_Bps, speed));
+		if (channels * speed > best.channels * best.intra_Bps * (1 + 1e-9))
+			best = (struct mq_graph){ channels, speed, speed };
+	}
+	if (!(best.intra_Bps > 0))
+		best = (struct mq_graph){ 1, limit, limit };
+	split(topo, &best);
+	return best;
+}
+
+struct cycles {
+	const struct mq_topo *topo;
+	uint32_t n, found, best, goal, budget;
+	uint8_t left[MQ_MAX_LOCAL][MQ_MAX_LOCAL]; /* links not yet used between two ranks */
+	uint8_t path[MQ_MAX_RINGS / 2][MQ_MAX_LOCAL];
+	uint8_t kept[MQ_MAX_RINGS / 2][MQ_MAX_LOCAL];
+};
+
+static bool next_cycle(struct cycles *c);
+
+static bool extend(struct cycles *c, uint32_t depth, uint64_t used)
+{
+	uint8_t *path = c->path[c->found];
+	uint32_t here = path[depth - 1];
+
+	if (!c->budget)
+		return true;
+	c->budget--;
+	if (depth == c->n) {
+		bool done;
+
+		if (!c->left[here][path[0]])
+			return false;
+		c->left[here][path[0]]--, c->left[path[0]][here]--;
+		c->found++;
+		done = next_cycle(c);
+		c->found--;
+		c->left[here][path[0]]++, c->left[path[0]][here]++;
+		return done;
+	}
+	/* Wide edges first: they leave a mesh whose degrees stay even. */
+	for (uint8_t width = UINT8_MAX; width--;) {
+		for (uint32_t k = 0; k < c->n; k++) {
+			bool done;
+
+			if (used >> k & 1 || c->left[here][k] != width + 1)
+				continue;
+			path[depth] = (uint8_t)k;
+			c->left[here][k]--, c->left[k][here]--;
+			done = extend(c, depth + 1, used | 1ULL << k);
+			c->left[here][k]++, c->left[k][here]++;
+			if (done)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Find one more cycle beside those found; true: stop searching. */
+static bool next_cycle(struct cycles *c)
+{
+	if (c->found > c->best) {
+		c->best = c->found;
+		memcpy(c->kept, c->path, sizeof(c->kept));
+	}
+	if (c->best >= c->goal)
+		return true;
+	c->path[c->found][0] = 0;
+	return extend(c, 1, 1);
+}
+
+/* Edge-disjoint Hamiltonian cycles over the NVLinks; returns the bandwidth of one link. */
+static double find_cycles(const struct mq_topo *topo, struct cycles *c)
+{
+	double unit = INFINITY;
+	uint32_t least = UINT32_MAX;
+
+	*c = (struct cycles){ .topo = topo, .n = topo->n_local, .budget = DFS_BUDGET };
+	for (uint32_t i = 0; i < c->n; i++)
+		for (uint32_t k = 0; k < c->n; k++)
+			if (topo->width_Bps[i][k] > 0)
+				unit = fmin(unit, topo->width_Bps[i][k]);
+	for (uint32_t i = 0; i < c->n; i++) {
+		uint32_t degree = 0;
+
+		for (uint32_t k = 0; k < c->n; k++) {
+			if (topo->width_Bps[i][k] > 0 && topo->width_Bps[k][i] > 0)
+				c->left[i][k] = (uint8_t)fmin(UINT8_MAX,
+						floor(topo->width_Bps[i][k] / unit + .01));
+			degree += c->left[i][k];
+		}
+		least = degree < least ? degree : least;
+	}
+	c->goal = least / 2 < MQ_MAX_RINGS / 2 ? least / 2 : MQ_MAX_RINGS / 2;
+	if (c->goal)
+		next_cycle(c);
+	return unit;
+}
+
+/* Each cycle gives two rings, one per direction. False: no cycle over NVLinks alone. */
+static bool mesh_rings(struct mq_topo *topo)
+{
+	struct cycles c;
+	double unit = find_cycles(topo, &c), speed = snap(speeds_of(topo, false), unit);
+
+	for (uint32_t r = 0; r < c.best; r++)
+		for (uint32_t i = 0; i < c.n; i++) {
+			topo->ring[2 * r][i] = c.kept[r][i];
+			topo->ring[2 * r + 1][i] = c.kept[r][(c.n - i) % c.n];
+		}
+	topo->n_rings = 2 * c.best;
+	topo->port_nccl_Bps = topo->n_rings * speed;
+	topo->port_nominal_Bps = topo->n_rings * unit / topo->nccl_share;
+	topo->ring_graph = (struct mq_graph){ topo->n_rings, speed, speed };
+	return c.best > 0;
+}
+
+/* NVLink neighbours next to each other, else the lowest rank. */
+static void mixed_order(struct mq_topo *topo)
+{
+	bool used[MQ_MAX_LOCAL] = { true };
+
+	for (uint32_t i = 1; i < topo->n_local; i++) {
+		uint32_t here = topo->ring[0][i - 1], best = MQ_NONE;
+
+		for (uint32_t k = 0; k < topo->n_local; k++)
+			if (!used[k] && (best == MQ_NONE || topo->width_Bps[here][k] >
+					 topo->width_Bps[here][best]))
+				best = k;
+		used[best] = true;
+		topo->ring[0][i] = (uint8_t)best;
+	}
+}
+
+#define MAX_LOADS (MQ_MAX_LOCAL * 8)
+
+/* What one ring in order ring[0] gets where several of its edges cross the same link. */
+static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct mq_topo *topo,
+				  double *bw_Bps, struct mq_err *err)
+{
+	uint32_t link[MAX_LOADS], count[MAX_LOADS], used = 0, n = topo->n_local;
+
+	*bw_Bps = INFINITY;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_route *route;
+
+		MQ_TRY(mq_cluster_route(cluster, topo->local[topo->ring[0][i]],
+					topo->local[topo->ring[0][(i + 1) % n]], &route, err));
+		for (uint32_t k = 0; k < route->n_links; k++) {
+			uint32_t at = 0;
+
+			while (at < used && link[at] != route->link[k])
+				at++;
+			if (at == MAX_LOADS)
+				return mq_fail(err, MQ_EINPUT, "communicator: the routes of one node "
+					       "use more than %d links; simplify the platform",
+					       MAX_LOADS);
+			if (at == used) {
+				link[used] = route->link[k];
+				count[used++] = 0;
+			}
+			count[at]++;
+		}
+	}
+	for (uint32_t k = 0; k < used; k++)
+		if (!cluster->link[link[k]].fatpipe)
+			*bw_Bps = fmin(*bw_Bps, cluster->link[link[k]].bw_Bps / count[k]);
+		else
+			*bw_Bps = fmin(*bw_Bps, cluster->link[link[k]].bw_Bps);
+	return MQ_OK;
+}
+
+static enum mq_status search_node(const struct mq_cluster *cluster, struct mq_topo *topo,
+				  struct mq_err *err)
+{
+	for (uint32_t i = 0; i < topo->n_local; i++)
+		topo->ring[0][i] = (uint8_t)i;
+	topo->n_rings = 1;
+	if (topo->intra == MQ_INTRA_NONE)
+		return MQ_OK;
+	if (topo->intra == MQ_INTRA_MESH && topo->n_local > 2 && mesh_rings(topo))
+		return MQ_OK;
+	topo->n_rings = 1;
+	if (topo->intra == MQ_INTRA_MESH && topo->n_local > 2)
+		topo->intra = MQ_INTRA_MIXED;
+	if (topo->intra >= MQ_INTRA_MIXED) {
+		if (topo->intra == MQ_INTRA_MIXED)
+			mixed_order(topo);
+		MQ_TRY(loaded_ring(cluster, topo, &topo->port_nominal_Bps, err));
+		topo->port_nccl_Bps = topo->port_nominal_Bps * topo->nccl_share;
+	}
+	topo->ring_graph = pack(topo, topo->port_nccl_Bps, 0);
+	return MQ_OK;
+}
+
+/* NVLS: one channel per GPU that heads a shard. */
+static void search_nvls(struct mq_topo *topo, bool inter)
+{
+	uint32_t heads = topo->n_local < MAX_SEARCH ? topo->n_local : MAX_SEARCH;
+
+	topo->nvls_graph = (struct mq_graph){
+		.channels = heads,
+		.intra_Bps = snap(speeds_of(topo, inter), topo->port_nccl_Bps / heads),
+		.inter_Bps = inter ? snap(speeds_of(topo, true), topo->nic_Bps * topo->rails / heads) :
+			     0,
+	};
+}
+
+/* Between nodes each rail has a ring order that begins at a rank of that rail. */
+static void rail_orders(struct mq_topo *topo)
+{
+	uint32_t base = topo->n_rings;
+
+	if (topo->rails < 2)
+		return;
+	for (uint32_t r = 0; r < topo->rails && r < MQ_MAX_RINGS; r++) {
+		uint8_t order[MQ_MAX_LOCAL];
+		uint32_t start = 0;
+
+		memcpy(order, topo->ring[r < base ? r : 0], sizeof(order));
+		while (topo->rail_of[order[start]] != r)
+			start++;
+		for (uint32_t i = 0; i < topo->n_local; i++)
+			topo->ring[r][i] = order[(start + i) % topo->n_local];
+	}
+	topo->n_rings = topo->rails < MQ_MAX_RINGS ? topo->rails : MQ_MAX_RINGS;
+}
+
+enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *topo,
+			      uint32_t n_nodes, struct mq_err *err)
+{
+	double port;
+
+	MQ_TRY(search_node(cluster, topo, err));
+	if (n_nodes == 1) {
+		topo->tree_graph = topo->ring_graph;
+		search_nvls(topo, false);
+		return MQ_OK;
+	}
+	port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY : topo->port_nccl_Bps;
+	topo->ring_graph = pack(topo, port, topo->nic_Bps);
+	topo->tree_graph = topo->ring_graph;
+	/* A tree's chain inside the node may run at up to twice the speed of the network. */
+	if (topo->intra != MQ_INTRA_NONE)
+		topo->tree_graph.intra_Bps = fmax(topo->ring_graph.intra_Bps,
+			snap(speeds_of(topo, false), fmin(2 * topo->ring_graph.inter_Bps,
+						port / topo->ring_graph.channels)));
+	topo->collnet_graph = topo->ring_graph;
+	if (topo->intra != MQ_INTRA_NONE)
+		search_nvls(topo, true);
+	rail_orders(topo);
+	return MQ_OK;
+}

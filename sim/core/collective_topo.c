@@ -1,0 +1,247 @@
+/*
+ * collective_topo.c - which links join the ranks of a communicator.
+ *
+ * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each of
+ * its ranks one route to the next node, whose first network port is the rank's NIC. So the cost does
+ * not grow with the communicator. What NCCL reads from the system, we read from the link classes of
+ * the platform file.
+ *
+ * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands
+ * for all), PCIe path types below "shares a switch or not".
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/collective_impl.h"
+
+#define NVLINK_SM60 18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
+#define NVLINK_SM60_NOMINAL 20e9
+#define NVLINK_SM70 20e9
+#define NVLINK_SM86 12e9
+#define NVLINK_SM86_NOMINAL 14.0625e9
+#define NVLINK_SM90 20.6e9
+#define NVLINK_NOMINAL 25e9
+#define NVLINK_SM100 40.1e9
+#define NVLINK_SM100_NOMINAL 50e9
+#define PCI_SHARE (12 / 15.754) /* NCCL's 12, 24, 48 GB/s against the wire's payload rate at x16 */
+
+enum path { PATH_NVLINK, PATH_PCIE, PATH_HOST, PATH_NETWORK, PATH_OTHER };
+
+static enum path path_of(const struct mq_cluster *cluster, const struct mq_route *route)
+{
+	enum path path = PATH_NVLINK;
+
+	for (uint32_t i = 0; i < route->n_links; i++) {
+		enum path link;
+
+		switch (cluster->link[route->link[i]].class) {
+		case MQ_LINK_NVLINK:
+		case MQ_LINK_NVSWITCH:
+			link = PATH_NVLINK;
+			break;
+		case MQ_LINK_PCIE:
+		case MQ_LINK_PCIE_SWITCH:
+		case MQ_LINK_SOCKET:
+			link = PATH_PCIE;
+			break;
+		case MQ_LINK_HOST:
+			link = PATH_HOST;
+			break;
+		case MQ_LINK_NIC:
+		case MQ_LINK_FABRIC:
+			link = PATH_NETWORK;
+			break;
+		default:
+			link = PATH_OTHER;
+		}
+		path = link > path ? link : path;
+	}
+	return path;
+}
+
+static double nccl_nvlink(double compute_capability, double nominal_Bps)
+{
+	if (compute_capability >= 100)
+		return nominal_Bps * (NVLINK_SM100 / NVLINK_SM100_NOMINAL);
+	if (compute_capability >= 90)
+		return nominal_Bps * (NVLINK_SM90 / NVLINK_NOMINAL);
+	if (compute_capability >= 86)
+		return nominal_Bps * (NVLINK_SM86 / NVLINK_SM86_NOMINAL);
+	if (compute_capability >= 70)
+		return nominal_Bps * (NVLINK_SM70 / NVLINK_NOMINAL);
+	return nominal_Bps * (NVLINK_SM60 / NVLINK_SM60_NOMINAL);
+}
+
+const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name,
+					     double compute_capability)
+{
+	/* No entry: the library's own constants and nominal bandwidths. */
+	static const struct mq_link_calib neutral = { .name = "neutral", .bw_share = 1,
+						      .latency_scale = 1 };
+	const struct mq_link_calib *found = mq_calib_link_for(calib, name, compute_capability);
+
+	return found ? found : &neutral;
+}
+
+static enum mq_arch arch_of(double compute_capability)
+{
+	return compute_capability >= 100 ? MQ_ARCH_BLACKWELL :
+	       compute_capability >= 90 ? MQ_ARCH_HOPPER :
+	       compute_capability >= 80 ? MQ_ARCH_AMPERE : MQ_ARCH_VOLTA;
+}
+
+/* The oldest GPU decides; a device without calibration or without a compute capability is no GPU that
+ * NCCL could use. */
+static double oldest(const struct mq_cluster *cluster, const struct mq_calib *calib,
+		     const struct mq_group *group)
+{
+	double least = INFINITY;
+	const char *last = NULL;
+
+	for (uint32_t i = 0; i < group->n; i++) {
+		const struct mq_device *device = &cluster->device[group->rank[i]];
+		const struct mq_device_calib *known;
+
+		if (device->kind != MQ_GPU)
+			return 0;
+		if (last && !strcmp(last, device->type))
+			continue;
+		last = device->type;
+		known = device->calib < calib->n_devices ? &calib->device[device->calib] :
+			mq_calib_device(calib, device->type);
+		least = fmin(least, known ? known->compute_capability : 0);
+	}
+	return least;
+}
+
+struct seen { /* what the routes inside the node are made of */
+	bool path[PATH_OTHER + 1];
+	bool direct, port; /* a single NVLink joins a pair; an NVSwitch or a second NVLink does */
+	double port_Bps;   /* widest NVLink or PCIe route */
+	double slow_Bps;   /* narrowest */
+	double lat_s;
+};
+
+static enum mq_status probe_pair(const struct mq_cluster *cluster, struct mq_topo *topo, uint32_t i,
+				 uint32_t k, struct seen *seen, struct mq_err *err)
+{
+	const struct mq_route *route;
+	enum path path;
+
+	MQ_TRY(mq_cluster_route(cluster, topo->local[i], topo->local[k], &route, err));
+	path = path_of(cluster, route);
+	seen->path[path] = true;
+	seen->port_Bps = fmax(seen->port_Bps, route->bw_Bps);
+	seen->slow_Bps = fmin(seen->slow_Bps, route->bw_Bps);
+	seen->lat_s = fmax(seen->lat_s, route->lat_s);
+	if (path != PATH_NVLINK)
+		return MQ_OK;
+	if (route->n_links > 1) {
+		seen->port = true;
+		return MQ_OK;
+	}
+	seen->direct = true;
+	topo->width_Bps[i][k] = nccl_nvlink(topo->compute_capability, route->bw_Bps);
+	return MQ_OK;
+}
+
+static enum mq_status probe_node(const struct mq_cluster *cluster, const struct mq_calib *calib,
+				 struct mq_topo *topo, struct mq_err *err)
+{
+	/* Beyond 16 ranks only a switch is known to join them: neighbours are enough. */
+	uint32_t reach = topo->n_local <= 16 ? topo->n_local - 1 : 2;
+	struct seen seen = { .slow_Bps = INFINITY };
+
+	for (uint32_t i = 0; i < topo->n_local; i++)
+		for (uint32_t d = 1; d <= reach; d++)
+			MQ_TRY(probe_pair(cluster, topo, i, (i + d) % topo->n_local, &seen, err));
+	topo->port_nominal_Bps = seen.port_Bps;
+	topo->slow_Bps = seen.slow_Bps;
+	if (seen.path[PATH_OTHER] || seen.path[PATH_NETWORK])
+		topo->nccl = false;
+	if (!topo->nccl) {
+		topo->intra_calib = mq_link_calib_of(calib, seen.path[PATH_OTHER] ? "other" : "host", 0);
+		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
+		return MQ_OK;
+	}
+	if (seen.path[PATH_NVLINK] && (seen.path[PATH_PCIE] || seen.path[PATH_HOST]))
+		topo->intra = seen.direct ? MQ_INTRA_MIXED : MQ_INTRA_PCIE;
+	else if (seen.path[PATH_NVLINK])
+		topo->intra = seen.direct ? MQ_INTRA_MESH : MQ_INTRA_SWITCH;
+	else
+		topo->intra = seen.path[PATH_HOST] ? MQ_INTRA_HOST : MQ_INTRA_PCIE;
+	topo->nccl_share = topo->intra == MQ_INTRA_HOST ? 1 :
+			   topo->intra >= MQ_INTRA_MIXED ? PCI_SHARE :
+			   nccl_nvlink(topo->compute_capability, 1);
+	topo->port_nccl_Bps = seen.port_Bps * topo->nccl_share;
+	topo->intra_calib = mq_link_calib_of(calib, topo->intra == MQ_INTRA_HOST ? "host" :
+					     topo->intra == MQ_INTRA_PCIE ? "pcie" : "nvlink",
+					     topo->compute_capability);
+	return MQ_OK;
+}
+
+/* Each rank's NIC is the first network link on its way to the next node. */
+static enum mq_status probe_network(const struct mq_cluster *cluster, const struct mq_calib *calib,
+				    const struct mq_group *group, struct mq_topo *topo,
+				    struct mq_err *err)
+{
+	uint32_t other = (group->widest + 1) % group->n_nodes, nic[MQ_MAX_LOCAL];
+	uint32_t first = group->first[other], ppn = group->first[other + 1] - first;
+	double lat_s = 0;
+
+	for (uint32_t i = 0; i < topo->n_local; i++) {
+		uint32_t peer = group->rank[group->order[first + i % ppn]], k, r;
+		const struct mq_route *route;
+
+		MQ_TRY(mq_cluster_route(cluster, topo->local[i], peer, &route, err));
+		lat_s = fmax(lat_s, route->lat_s);
+		topo->slow_Bps = fmin(topo->slow_Bps, route->bw_Bps);
+		for (k = 0; k < route->n_links; k++)
+			if (cluster->link[route->link[k]].class == MQ_LINK_NIC)
+				break;
+		for (uint32_t f = 0; k == route->n_links && f < route->n_links; f++)
+			if (cluster->link[route->link[f]].class == MQ_LINK_FABRIC)
+				k = f;
+		if (k == route->n_links) {
+			topo->nccl = false;
+			topo->step_s = fmax(topo->step_s, lat_s + topo->net_calib->p2p_latency_s);
+			return MQ_OK;
+		}
+		for (r = 0; r < topo->rails && nic[r] != route->link[k]; r++)
+			;
+		if (r == topo->rails)
+			nic[topo->rails++] = route->link[k];
+		topo->rail_of[i] = r;
+		topo->fabric = cluster->link[route->link[k]].fabric;
+		topo->nic_Bps = cluster->link[route->link[k]].bw_Bps;
+	}
+	topo->gpu_direct = topo->fabric != MQ_FABRIC_ETHERNET &&
+			   (topo->fabric != MQ_FABRIC_EFA || topo->compute_capability >= 80);
+	topo->net_calib = mq_link_calib_of(calib, topo->fabric == MQ_FABRIC_NONE ? "ib" :
+					   mq_fabric_name(topo->fabric), topo->compute_capability);
+	return MQ_OK;
+}
+
+enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_calib *calib,
+			    const struct mq_group *group, struct mq_topo *topo, struct mq_err *err)
+{
+	uint32_t first = group->first[group->widest];
+
+	*topo = (struct mq_topo){ .n_local = group->ppn_max, .nvls = cluster->nvls,
+				  .sharp = cluster->sharp, .version = calib->nccl_version };
+	if (topo->n_local > MQ_MAX_LOCAL)
+		return mq_fail(err, MQ_EINPUT, "communicator: %u ranks in one node, more than %d: "
+			       "split the node with mq_node", topo->n_local, MQ_MAX_LOCAL);
+	for (uint32_t i = 0; i < topo->n_local; i++)
+		topo->local[i] = group->rank[group->order[first + i]];
+	topo->compute_capability = oldest(cluster, calib, group);
+	topo->arch = arch_of(topo->compute_capability);
+	topo->nccl = topo->compute_capability > 0;
+	topo->slow_Bps = INFINITY;
+	topo->intra_calib = topo->net_calib = mq_link_calib_of(calib, "other", 0);
+	if (topo->n_local > 1)
+		MQ_TRY(probe_node(cluster, calib, topo, err));
+	if (group->n_nodes > 1)
+		MQ_TRY(probe_network(cluster, calib, group, topo, err));
+	return MQ_OK;
+}

@@ -1,0 +1,461 @@
+/*
+ * collective_tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we
+ * correct in the estimate.
+ *
+ * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at
+ * 2.28.9; constants of older versions where logs need them). Latency = a base plus a step latency per
+ * hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
+ * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do not
+ * know: the bandwidth that the links of this class deliver (bw_share), the step latency of fabrics
+ * other than InfiniBand (latency_scale), and the fill of the pipeline (fill).
+ *
+ * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
+ */
+#include <math.h>
+
+#include "core/collective_impl.h"
+
+#define GB 1e9
+#define US 1e-6
+#define NEWEST 22809
+
+enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
+
+struct constants {
+	double base[MQ_N_ALGOS][MQ_N_PROTOS];
+	double step[N_HW][MQ_N_ALGOS][MQ_N_PROTOS];
+};
+
+/* In us; columns AUTO (unused), LL, LL128, Simple. */
+static const struct constants newest = {
+	.base = {
+		[MQ_ALGO_TREE] = { 0, 6.8, 14, 8.4 }, [MQ_ALGO_RING] = { 0, 6.6, 14, 8.4 },
+		[MQ_ALGO_PAT] = { 0, 8, 8, 8 },
+	},
+	.step = {
+		[HW_NVLINK] = {
+			[MQ_ALGO_TREE] = { 0, .6, 1.25, 4 }, [MQ_ALGO_RING] = { 0, .6, 1.9, 3.4 },
+			[MQ_ALGO_COLLNET_DIRECT] = { 0, 0, 0, 3.7 },
+			[MQ_ALGO_COLLNET_CHAIN] = { 0, 0, 0, 2.8 },
+			[MQ_ALGO_NVLS] = { 0, 0, 0, 25 }, [MQ_ALGO_NVLS_TREE] = { 0, 0, 0, 25 },
+			[MQ_ALGO_PAT] = { 0, 0, 0, 4 },
+		},
+		[HW_PCI] = {
+			[MQ_ALGO_TREE] = { 0, 1, 1.9, 4 }, [MQ_ALGO_RING] = { 0, 1, 2.5, 5.7 },
+			[MQ_ALGO_COLLNET_DIRECT] = { 0, 0, 0, 3.7 },
+			[MQ_ALGO_COLLNET_CHAIN] = { 0, 0, 0, 2.8 }, [MQ_ALGO_PAT] = { 0, 0, 0, 4 },
+		},
+		[HW_NET] = {
+			[MQ_ALGO_TREE] = { 0, 5, 8.5, 14 }, [MQ_ALGO_RING] = { 0, 2.7, 4, 14 },
+			[MQ_ALGO_COLLNET_DIRECT] = { 0, 0, 0, 31 },
+			[MQ_ALGO_COLLNET_CHAIN] = { 0, 0, 0, 30 },
+			[MQ_ALGO_NVLS] = { 0, 0, 0, 18 }, [MQ_ALGO_NVLS_TREE] = { 0, 0, 0, 20.9 },
+			[MQ_ALGO_PAT] = { 0, 0, 0, 14 },
+		},
+	},
+};
+
+static uint32_t version_of(const struct mq_topo *topo)
+{
+	return topo->version ? topo->version : NEWEST;
+}
+
+/* What older versions had in these places. */
+static void constants_of(uint32_t version, struct constants *c)
+{
+	*c = newest;
+	if (version < 22800)
+		c->step[HW_NET][MQ_ALGO_NVLS_TREE][MQ_PROTO_SIMPLE] = 14;
+	if (version < 22300) {
+		c->base[MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 0;
+		if (version >= 21900 || version < 21800)
+			c->step[HW_NVLINK][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 28;
+	}
+	if (version < 22100)
+		c->step[HW_NVLINK][MQ_ALGO_NVLS][MQ_PROTO_SIMPLE] =
+			c->step[HW_NVLINK][MQ_ALGO_NVLS_TREE][MQ_PROTO_SIMPLE] = 23;
+	if (version >= 21700)
+		return;
+	c->base[MQ_ALGO_RING][MQ_PROTO_LL] = 3.6;
+	c->base[MQ_ALGO_RING][MQ_PROTO_LL128] = version < 20800 ? 3.6 : 10;
+	c->base[MQ_ALGO_TREE][MQ_PROTO_LL] = c->base[MQ_ALGO_TREE][MQ_PROTO_LL128] = 4.4;
+	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_LL] = .47;
+	c->step[HW_NET][MQ_ALGO_RING][MQ_PROTO_SIMPLE] =
+		version >= 21200 && version < 21300 ? 28 : 9.6;
+	if (version < 20800)
+		c->step[HW_NET][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 50;
+}
+
+/* Caps in GB/s by generation and N = 1, 2, more nodes. */
+static const double ll_max[MQ_N_ARCHS] = { 39, 87.7, 141, 282 };
+static const double ll_max_net[2] = { 39, 20.4 }; /* N = 2, more; Intel hosts */
+static const double ring128_max[MQ_N_ARCHS][3] = {
+	{ 20, 20, 20 }, { 20, 20, 20 }, { 36.7, 36.7, 36.7 }, { 73.4, 34.6, 73.4 }
+};
+static const double tree128_max[MQ_N_ARCHS][3] = {
+	{ 20, 20, 20 }, { 20, 20, 20 }, { 36.7, 36.7, 29 }, { 55.6, 31.67, 20 }
+};
+static const double tree_max[MQ_N_ARCHS][3] = {
+	{ 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { 38.7, 41.4, 36 }, { 70, 42.8, 24 }
+};
+static const double nvls_tree_max[MQ_N_ARCHS][3] = {
+	{ 26.5, 18.5, 10 }, { 24, 23.6, 17.8 }, { INFINITY, 57.7, 45.5 }, { INFINITY, 96, 43.8 }
+};
+
+/* NCCL's correction of tree bandwidth at 64 B, 128 B ... 256 MB. */
+static const double tree_factor[MQ_N_PROTOS][23] = {
+	[MQ_PROTO_LL] = { 1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1,
+			  1, 1 },
+	[MQ_PROTO_LL128] = { 1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9,
+			     .9, 1, 1 },
+	[MQ_PROTO_SIMPLE] = { .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7,
+			      .7, .8, .9, .9 },
+};
+
+static bool one_node(const struct mq_tune *t)
+{
+	return t->n_nodes == 1;
+}
+
+static double ppn_of(const struct mq_tune *t)
+{
+	return (double)t->n / t->n_nodes;
+}
+
+static bool over_nvlink(const struct mq_topo *topo)
+{
+	return topo->intra <= MQ_INTRA_MESH;
+}
+
+static bool gathers(enum mq_coll_kind kind)
+{
+	return kind == MQ_COLL_ALL_GATHER || kind == MQ_COLL_REDUCE_SCATTER;
+}
+
+static const char *nvls_refusal(const struct mq_tune *t, enum mq_algo algo)
+{
+	const struct mq_topo *topo = t->topo;
+
+	if (!topo->nvls || topo->intra != MQ_INTRA_SWITCH || topo->arch < MQ_ARCH_HOPPER)
+		return "needs GPUs of compute capability 9.0 or later on an NVSwitch with mq_nvls=1";
+	if (version_of(topo) < 21700)
+		return "came with NCCL 2.17";
+	if (topo->nvls_graph.channels < 2)
+		return "needs at least 2 ranks per node";
+	if (algo == MQ_ALGO_NVLS_TREE) {
+		if (t->kind != MQ_COLL_ALL_REDUCE)
+			return "runs all_reduce only";
+		return t->n_nodes < 2 ? "needs more than one node" : NULL;
+	}
+	if (t->kind != MQ_COLL_ALL_REDUCE && !gathers(t->kind))
+		return "runs all_reduce, all_gather and reduce_scatter only";
+	return t->n_nodes > 1 && !topo->sharp ?
+	       "needs a single node, or a network that reduces (mq_sharp=1)" : NULL;
+}
+
+static const char *collnet_refusal(const struct mq_tune *t, enum mq_algo algo)
+{
+	if (!t->topo->sharp || t->n_nodes < 2)
+		return "needs at least two nodes and a network that reduces (mq_sharp=1)";
+	if (t->kind == MQ_COLL_ALL_REDUCE || (algo == MQ_ALGO_COLLNET_DIRECT && gathers(t->kind)))
+		return NULL;
+	return algo == MQ_ALGO_COLLNET_CHAIN ? "runs all_reduce only" :
+	       "runs all_reduce, all_gather and reduce_scatter only";
+}
+
+static const char *algo_refusal(const struct mq_tune *t, enum mq_algo algo)
+{
+	switch (algo) {
+	case MQ_ALGO_RING:
+		return NULL;
+	case MQ_ALGO_TREE:
+		return t->kind == MQ_COLL_ALL_REDUCE ? NULL : "runs all_reduce only";
+	case MQ_ALGO_NVLS:
+	case MQ_ALGO_NVLS_TREE:
+		return nvls_refusal(t, algo);
+	case MQ_ALGO_COLLNET_DIRECT:
+	case MQ_ALGO_COLLNET_CHAIN:
+		return collnet_refusal(t, algo);
+	case MQ_ALGO_PAT:
+		if (!gathers(t->kind))
+			return "runs all_gather and reduce_scatter only";
+		if (version_of(t->topo) < 22300)
+			return "came with NCCL 2.23";
+		return t->n_nodes == t->n ? NULL : "needs one GPU per node";
+	default:
+		return "is not an algorithm";
+	}
+}
+
+const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto)
+{
+	const char *why = algo_refusal(t, algo);
+	const struct mq_topo *topo = t->topo;
+
+	if (why)
+		return why;
+	if (proto == MQ_PROTO_SIMPLE)
+		return NULL;
+	if (algo != MQ_ALGO_RING && algo != MQ_ALGO_TREE)
+		return "runs with protocol simple only";
+	if (proto == MQ_PROTO_LL)
+		return NULL;
+	if (topo->compute_capability < 70)
+		return "with ll128 needs compute capability 7.0";
+	if (!over_nvlink(topo))
+		return "with ll128 needs NVLink between the ranks of a node";
+	return t->n_nodes > 1 && !topo->gpu_direct ?
+	       "with ll128 needs a network that reads GPU memory" : NULL;
+}
+
+/* Total bandwidth of a pattern's channels: as NCCL believes, or as the links deliver. */
+static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool intra, bool actual)
+{
+	const struct mq_topo *topo = t->topo;
+	double port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY :
+		      topo->port_nominal_Bps * topo->intra_calib->bw_share;
+	double net = topo->nic_Bps * topo->rails * topo->net_calib->bw_share;
+
+	if (!actual)
+		return graph->channels * (intra ? graph->intra_Bps : graph->inter_Bps);
+	if (one_node(t))
+		return port;
+	return fmin(port, intra ? fmax(net, graph->channels * graph->intra_Bps) : net);
+}
+
+static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual)
+{
+	const struct mq_topo *topo = t->topo;
+	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
+	double bus = total_Bps(t, &topo->ring_graph, t->n_nodes <= 2, actual);
+	double cap = scale ? ll_max_net[scale - 1] : ll_max[topo->arch];
+
+	if (proto == MQ_PROTO_LL)
+		return fmin(cap * GB, bus / 2);
+	if (proto == MQ_PROTO_LL128)
+		return fmin(.92 * bus, topo->ring_graph.channels *
+			    ring128_max[topo->arch][scale] * GB);
+	return bus;
+}
+
+static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual)
+{
+	const struct mq_topo *topo = t->topo;
+	const struct mq_graph *graph = &topo->tree_graph;
+	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
+	double bus = fmin(.92 * total_Bps(t, graph, t->n_nodes <= 2, actual),
+			  graph->channels * tree_max[topo->arch][scale] * GB);
+	double cap = scale ? ll_max_net[scale - 1] : ll_max[topo->arch];
+
+	if (proto == MQ_PROTO_LL)
+		bus = fmin(bus / 3.8, cap * GB);
+	if (proto == MQ_PROTO_LL128)
+		bus = fmin(bus * (one_node(t) ? 7.0 / 9 : 120.0 / 128),
+			   graph->channels * tree128_max[topo->arch][scale] * GB);
+	if (ppn_of(t) <= 1)
+		bus *= .85;
+	if (!actual && t->bytes >= 64)
+		bus *= tree_factor[proto][(int)fmin(22, floor(log2(t->bytes / 64)))];
+	return bus;
+}
+
+static double nvls_bus(const struct mq_tune *t, enum mq_algo algo)
+{
+	const struct mq_graph *graph = &t->topo->nvls_graph;
+	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
+	double c = graph->channels, ppn = ppn_of(t);
+	double intra = graph->intra_Bps * (t->topo->arch >= MQ_ARCH_BLACKWELL ? .74 : .85) * (c - 1) / c;
+	double inter = graph->inter_Bps;
+
+	intra *= t->kind == MQ_COLL_ALL_REDUCE ? 2 : (ppn - 1) / ppn;
+	if (one_node(t))
+		return c * intra;
+	if (algo == MQ_ALGO_NVLS_TREE) {
+		inter *= t->n_nodes == 2 ? 2 : 1;
+		intra = fmin(intra, nvls_tree_max[t->topo->arch][scale] * GB);
+	}
+	return c * fmin(intra, inter);
+}
+
+static double collnet_direct_bus(const struct mq_tune *t)
+{
+	const struct mq_graph *graph = &t->topo->collnet_graph;
+	double ppn = ppn_of(t), f = ppn / graph->channels;
+	double bus = ppn * fmin(graph->intra_Bps, .9 * graph->inter_Bps);
+
+	if (t->kind != MQ_COLL_ALL_REDUCE)
+		return bus;
+	f = fmax(f, 1);
+	bus /= f - (f - 1) / 2;
+	return t->topo->arch >= MQ_ARCH_HOPPER ? bus * .85 : bus;
+}
+
+static double ring_steps(const struct mq_tune *t)
+{
+	return t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1) : gathers(t->kind) ? t->n - 1.0 : t->n;
+}
+
+/* Vector bytes per second: bus bandwidth converted by what each algorithm moves. */
+static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
+{
+	switch (algo) {
+	case MQ_ALGO_RING:
+		return ring_bus(t, proto, actual) * t->n / ring_steps(t);
+	case MQ_ALGO_TREE:
+		return tree_bus(t, proto, actual) / 2;
+	case MQ_ALGO_NVLS:
+	case MQ_ALGO_NVLS_TREE:
+		return nvls_bus(t, algo) * t->n / ring_steps(t);
+	case MQ_ALGO_COLLNET_DIRECT:
+		return collnet_direct_bus(t) * (t->kind == MQ_COLL_ALL_REDUCE ? .5 : 1);
+	case MQ_ALGO_COLLNET_CHAIN:
+		return .5 * total_Bps(t, &t->topo->collnet_graph, false, actual);
+	default: /* PAT */
+		return .75 * total_Bps(t, &t->topo->ring_graph, false, actual);
+	}
+}
+
+static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto,
+			   double net_scale)
+{
+	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
+	enum hw slow = one_node(t) ? intra : HW_NET;
+	double step = c->step[intra][MQ_ALGO_RING][proto], overhead = one_node(t) ? 0 : 1;
+	double net = c->step[HW_NET][ppn_of(t) <= 1 ? MQ_ALGO_TREE : MQ_ALGO_RING][proto] * net_scale;
+	double all = t->kind == MQ_COLL_ALL_REDUCE ? 2 : 1, between, lat;
+
+	if (proto == MQ_PROTO_SIMPLE)
+		overhead *= 3;
+	if (t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE) {
+		double scale = one_node(t) ? 1 : net_scale;
+
+		if (t->topo->n_rings == 1)
+			return c->base[MQ_ALGO_RING][proto] + c->step[slow][MQ_ALGO_RING][proto] * scale;
+		return c->base[MQ_ALGO_RING][proto] + t->n * scale *
+		       c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
+	}
+	between = one_node(t) ? 0 : all * (t->n_nodes - 1);
+	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) +
+	      between * net;
+	if (proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&
+	    t->bytes / ((double)t->topo->ring_graph.channels * t->n) >= 64)
+		lat *= t->topo->compute_capability < 80 ? 1.9 : 1.4;
+	return lat;
+}
+
+/* In us. */
+static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, double net_scale)
+{
+	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
+	struct constants c;
+	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
+
+	constants_of(version_of(t->topo), &c);
+	inside = c.step[intra][algo][proto];
+	between = c.step[HW_NET][algo][proto] * net_scale;
+	switch (algo) {
+	case MQ_ALGO_RING:
+		return ring_latency(t, &c, proto, net_scale);
+	case MQ_ALGO_TREE:
+		return c.base[algo][proto] + 2 * ((ppn - 1) * inside + depth * between);
+	case MQ_ALGO_NVLS:
+		return inside + (one_node(t) ? 0 : between);
+	case MQ_ALGO_NVLS_TREE:
+		return inside + 2 * depth * between;
+	case MQ_ALGO_COLLNET_DIRECT:
+		return 2 * (fmin(1, ppn - 1) * inside + .4 * (ppn - 1)) + between;
+	case MQ_ALGO_COLLNET_CHAIN:
+		return 2 * (ppn - 1) * inside + between;
+	default: /* PAT */
+		return c.base[algo][proto] + depth * between / 3.5 + 2.8 * t->n;
+	}
+}
+
+static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
+{
+	switch (algo) {
+	case MQ_ALGO_NVLS:
+	case MQ_ALGO_NVLS_TREE:
+		return topo->nvls_graph.channels;
+	case MQ_ALGO_TREE:
+		return topo->tree_graph.channels;
+	default:
+		return topo->ring_graph.channels;
+	}
+}
+
+/* Small vectors use fewer channels: each must have enough bytes for its threads. */
+static uint32_t channels_used(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto)
+{
+	uint32_t channels = channels_of(t->topo, algo);
+	double threads = proto == MQ_PROTO_LL128 ? 640 : over_nvlink(t->topo) ? 512 : 256;
+	double threshold = proto == MQ_PROTO_SIMPLE ? 64 : 8;
+
+	if (algo != MQ_ALGO_RING && algo != MQ_ALGO_TREE)
+		return channels;
+	if (proto == MQ_PROTO_LL && algo == MQ_ALGO_RING)
+		threshold *= t->n;
+	while (channels > 1 && t->bytes < channels * threads * threshold)
+		channels--;
+	return channels;
+}
+
+struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
+				 bool actual)
+{
+	double scale = actual && !one_node(t) ? t->topo->net_calib->latency_scale : 1;
+
+	return (struct mq_coll_cost){
+		.latency_s = latency(t, algo, proto, scale) * US,
+		.bw_Bps = bandwidth(t, algo, proto, actual),
+		.channels = channels_used(t, algo, proto),
+	};
+}
+
+static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
+			     struct mq_err *err)
+{
+	const char *why = "";
+
+	if (algo != MQ_ALGO_AUTO)
+		why = mq_tune_refusal(t, algo, proto == MQ_PROTO_AUTO ? MQ_PROTO_SIMPLE : proto);
+	else
+		why = mq_tune_refusal(t, MQ_ALGO_RING, proto);
+	return mq_fail(err, MQ_EINPUT, "%s over %u ranks in %u nodes cannot use algorithm %s with protocol "
+		       "%s: %s %s; use auto or ring", mq_coll_name(t->kind), t->n, t->n_nodes,
+		       mq_algo_name(algo), mq_proto_name(proto),
+		       mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo),
+		       why ? why : "does not run");
+}
+
+enum mq_status mq_tune_choose(const struct mq_tune *t, enum mq_algo *algo, enum mq_proto *proto,
+			      struct mq_err *err)
+{
+	enum mq_algo best_algo = MQ_ALGO_AUTO;
+	enum mq_proto best_proto = MQ_PROTO_AUTO;
+	double best = INFINITY;
+
+	for (int a = MQ_ALGO_AUTO + 1; a < MQ_N_ALGOS; a++) {
+		for (int p = MQ_PROTO_AUTO + 1; p < MQ_N_PROTOS; p++) {
+			struct mq_coll_cost cost;
+			double time;
+
+			if ((*algo != MQ_ALGO_AUTO && *algo != (enum mq_algo)a) ||
+			    (*proto != MQ_PROTO_AUTO && *proto != (enum mq_proto)p) ||
+			    mq_tune_refusal(t, (enum mq_algo)a, (enum mq_proto)p))
+				continue;
+			cost = mq_tune_cost(t, (enum mq_algo)a, (enum mq_proto)p, false);
+			time = cost.latency_s + t->bytes / cost.bw_Bps;
+			if (time < best) {
+				best = time;
+				best_algo = (enum mq_algo)a;
+				best_proto = (enum mq_proto)p;
+			}
+		}
+	}
+	if (isinf(best))
+		return refuse(t, *algo, *proto, err);
+	*algo = best_algo;
+	*proto = best_proto;
+	return MQ_OK;
+}
