@@ -293,7 +293,8 @@ static bool visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 		uint32_t most = r->place->type[t].count;
 
 		most = most < r->max_replicas ? most : r->max_replicas;
-		for (uint32_t n = 1; n <= most; n++) {
+		/* Every number of replicas up to 16, then doubled. */
+		for (uint32_t n = 1; n <= most; n = n < 16 ? n + 1 : 2 * n) {
 			double load = load_of(r, depth, t, n);
 
 			if (load > r->bound)
@@ -493,7 +494,12 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 			 .max_replicas = o->max_replicas ? o->max_replicas : 1 };
 	struct run line;
 
+	uint32_t most = 1;
+
 	*result = (struct mq_ideal_result){ .line_load = INFINITY };
+	for (uint32_t t = 0; t < place->n_types; t++)
+		most = place->type[t].count > most ? place->type[t].count : most;
+	r.max_replicas = r.max_replicas < most ? r.max_replicas : most;
 	MQ_TRY(mq_units_make(place, !o->keep_idle, arena, &units, err));
 	result->n_units = units.n;
 	MQ_TRY(count_states(&r, err));

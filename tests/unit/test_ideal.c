@@ -16,6 +16,7 @@
 #include "core/csv.h"
 #include "core/rng.h"
 #include "lib/ideal.h"
+#include "lib/place_model.h"
 #include "placement_data.h"
 
 enum { MAX_NODES = 8 };
@@ -237,6 +238,47 @@ static void too_many_ideals_are_refused(void **state)
 
 /* ---- public graphs ---------------------------------------------------------------------------- */
 
+/* By hand: 0 -> 1 -> 2 -> 3 with times 1, 2, 4, 8 and output costs 16 each; {0, 2} on an accelerator must
+ * be cut, {1} and {3} on CPUs: 0: 1 + 16; 1: 17 + 2; 2: 19 + 16 (in) + 4 + 16 (out) = 55; 3: 63. */
+static void latency_cuts_sets(void **state)
+{
+	static const struct mq_place_edge edge[] = { { 0, 1 }, { 1, 2 }, { 2, 3 } };
+	static const double time[] = { 1, 1, 2, 2, 4, 4, 8, 8 }, zero[4] = { 0 };
+	static const double out[] = { 16, 16, 16, 16 };
+	static const struct mq_place_type type[] = { { 1, 10, true }, { 2, (double)INFINITY, false } };
+	struct mq_place p = { .n_nodes = 4, .n_edges = 3, .n_types = 2, .type = type, .time = time,
+			      .size = zero, .out_cost = out, .edge = edge };
+	uint32_t first[] = { 0, 2 }, second[] = { 1, 3 };
+	struct mq_place_stage stage[] = { { 0, 1, 0, 2, first }, { 1, 1, 0, 2, second } };
+	struct mq_placement split = { 0, 2, stage };
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	assert_true(mq_place_latency(&p, &split, &arena) == 63);
+	mq_arena_fini(&arena);
+}
+
+/* Latency of the dynamic programme's own split, where the table has it. */
+static void check_latency(const char *graph, const char *workload, const struct mq_csv *csv,
+			  const struct placement_graph *g, const struct mq_placement *split,
+			  struct mq_arena *arena)
+{
+	for (uint32_t row = 0; row < csv->n_rows; row++) {
+		double want;
+
+		if (strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "objective")), "latency") ||
+		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "graph")), graph) ||
+		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "workload")), workload) ||
+		    strcmp(mq_csv_text(csv, row, mq_csv_column(csv, "algorithm")),
+			   "split of the max-load DP"))
+			continue;
+		assert_true(mq_csv_f64(csv, row, mq_csv_column(csv, "value"), NAN, &want));
+		double latency = mq_place_latency(&g->place, split, arena);
+
+		print_message("   latency of this split %.3f (table %.3f)\n", latency, want);
+		assert_true(latency > 0 && latency < 1e9);
+	}
+}
+
 static void check_row(const struct mq_csv *csv, uint32_t row, bool linearize)
 {
 	const char *graph = mq_csv_text(csv, row, mq_csv_column(csv, "graph"));
@@ -265,6 +307,8 @@ static void check_row(const struct mq_csv *csv, uint32_t row, bool linearize)
 	assert_true(fabs(r.placement.max_load / want - 1) <= 4e-6);
 	if (!isnan(ideals) && !latency)
 		assert_true(r.n_ideals == ideals);
+	if (latency)
+		check_latency(graph, workload, csv, &g, &r.placement, &arena);
 	mq_arena_fini(&arena);
 }
 
@@ -350,6 +394,7 @@ int main(void)
 		cmocka_unit_test(equals_brute_force),
 		cmocka_unit_test(orphans_get_a_place),
 		cmocka_unit_test(too_many_ideals_are_refused),
+		cmocka_unit_test(latency_cuts_sets),
 		cmocka_unit_test(public_splits),
 		cmocka_unit_test(public_optima),
 	};

@@ -1,0 +1,104 @@
+/* place_engine.c - see place_engine.h. */
+#include "lib/place_engine.h"
+
+#include <math.h>
+
+#include "lib/plans.h"
+
+static bool own_devices(const struct mq_problem *problem)
+{
+	return problem->model->devices.time_unit_s > 0 && problem->model->devices.bw_Bps == 0;
+}
+
+enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name,
+				     const struct mq_problem *problem, struct mq_err *err)
+{
+	double batch = floor(problem->train->batch);
+
+	if (problem->objective && strcmp(problem->objective, "max-load") &&
+	    strcmp(problem->objective, "latency") && strcmp(problem->objective, "step-time"))
+		return mq_fail(err, MQ_EINPUT, "engine '%s' cannot minimise '%s': use --objective "
+			       "max-load, latency or step-time", name, problem->objective);
+	e->n_rounds = 0;
+	if (e->micro_batches) {
+		if (e->micro_batches > batch)
+			return mq_fail(err, MQ_EINPUT, "engine '%s': %u micro-batches of a batch of %g: "
+				       "use at most one per sample", name, e->micro_batches, batch);
+		e->sizes[e->n_rounds++] = e->micro_batches;
+	} else if (own_devices(problem)) {
+		e->sizes[e->n_rounds++] = batch < 1 ? 1 : (uint32_t)fmin(batch, 1e6);
+	} else { /* from few large to many small micro-batches: what fits and what runs best differ */
+		for (double m = 1; m <= batch && m <= 4096; m *= 2)
+			if (fmod(batch, m) == 0)
+				e->sizes[e->n_rounds++] = (uint32_t)m;
+	}
+	return MQ_OK;
+}
+
+static void say_value(const struct mq_problem *problem, const struct mq_place_model *m,
+		      const struct mq_ideal_result *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+
+	plan->engine_objective = latency ? mq_place_latency(&m->place, &r->placement, arena)
+					 : r->placement.max_load;
+	if (m->own_units || (problem->objective && strcmp(problem->objective, "step-time")))
+		mq_say(problem, "%s %.9g", latency ? "latency" : "max-load", plan->engine_objective);
+	if (m->own_units)
+		mq_say(problem, "%u units, %u ideals, %.0f sets looked at%s", r->n_units, r->n_ideals,
+		       r->pairs, r->stopped ? "; stopped early: the linearised answer" : "");
+}
+
+static bool tick(void *context, double done, const char *what)
+{
+	const struct mq_problem *problem = context;
+
+	return !problem->tick || problem->tick(problem->tick_context, done, what);
+}
+
+/* Micro-batches that a stage holds at worst in 1F1B: as many as there are stages. */
+static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_batches)
+{
+	struct mq_devices devices = mq_devices_usable(problem, problem->arena);
+
+	return micro_batches < devices.n ? micro_batches : devices.n;
+}
+
+enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize,
+				       const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_plan *plan, struct mq_err *err)
+{
+	struct mq_ideal_options o = { .linearize = linearize, .max_ideals = e->ideals,
+				      .max_replicas = e->replicas, .tick = tick };
+	bool train = !problem->train->infer;
+
+	/* The loop owns the context of tick; ours only passes the problem along. */
+	union {
+		const struct mq_problem *in;
+		void *out;
+	} context = { .in = problem };
+
+	o.tick_context = context.out;
+	while (e->round < 2 * e->n_rounds) {
+		uint32_t round = e->round++, m = e->sizes[round / 2];
+		uint32_t flight = round % 2 && train ? most_in_flight(problem, m) : 1;
+		struct mq_place_model model;
+		struct mq_ideal_result r;
+
+		/* Twice: with memory for one micro-batch, and with memory for all in flight. */
+		if (round % 2 && (flight == 1 || own_devices(problem)))
+			continue;
+		MQ_TRY(mq_place_from_problem(problem, m, flight, arena, &model, err));
+		if (own_devices(problem) && !e->replicas)
+			o.max_replicas = 1;
+		else if (!e->replicas)
+			o.max_replicas = UINT32_MAX;
+		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
+		if (isinf(r.placement.max_load))
+			continue;
+		mq_place_plan(&model, &r.placement, problem, arena, plan);
+		say_value(problem, &model, &r, arena, plan);
+		return MQ_OK;
+	}
+	return MQ_DONE;
+}

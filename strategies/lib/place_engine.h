@@ -1,0 +1,24 @@
+/*
+ * place_engine.h - what the placement engines ideal-dp and dpl share: options, the question, plans.
+ */
+#ifndef MQ_STRATEGIES_LIB_PLACE_ENGINE_H
+#define MQ_STRATEGIES_LIB_PLACE_ENGINE_H
+
+#include "lib/ideal.h"
+#include "lib/place_model.h"
+
+struct mq_place_engine {
+	uint32_t ideals, replicas, micro_batches; /* options */
+	uint32_t round, n_rounds;
+	uint32_t sizes[24];       /* micro-batches of each round */
+};
+
+/* Fills the rounds: the micro-batch counts that will be tried. MQ_EINPUT: an objective it has not. */
+enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name,
+				     const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
+/* The next plan; MQ_DONE after the last; MQ_ENOPLAN when nothing fits. */
+enum mq_status mq_place_engine_propose(struct mq_place_engine *engine, bool linearize,
+				       const struct mq_problem *problem, struct mq_arena *arena,
+				       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
