@@ -2,11 +2,11 @@
 # GNU make, no configure step. Everything generated goes to build/.
 
 -include config.mk
-PREFIX ?= /usr/local
 VERSION := 0.1
-CUDA   ?= auto
-SAN    ?=
-V      ?= 0
+PREFIX  ?= /usr/local
+CUDA    ?= auto
+SAN     ?=
+V       ?= 0
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -14,8 +14,8 @@ ifeq ($(origin CXX),default)
 CXX := g++
 endif
 
-BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(subst $() ,,$(SAN))))
 comma := ,
+BUILD := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
 Q := $(if $(filter 0,$(V)),@)
 say = $(if $(filter 0,$(V)),@printf '  %-7s %s\n' $(1) $(2))
 sources = $(sort $(wildcard $(1)))
@@ -23,9 +23,25 @@ sources = $(sort $(wildcard $(1)))
 WARN := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wcast-qual -Wvla -Wformat=2 -Wundef \
 	-Wwrite-strings -Wdouble-promotion
 CWARN := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
-FLAGS := -O2 -g -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE -DMQ_VERSION=\"$(VERSION)\" -Isim -Istrategies \
-	-Ivalidator -I$(BUILD)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
-ALL_CFLAGS := -std=gnu11 $(CWARN) $(FLAGS) $(CFLAGS)
+FLAGS := -O2 -g -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE \
+	-DMQ_VERSION_NUMBER=$(VERSION) -Isim -Istrategies -Ivalidator -I$(BUILD)/gen \
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+
+# The CUDA toolkit is needed by no build: with it the executor's types are checked against its headers.
+CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard $(shell command -v nvcc 2>/dev/null) \
+	/usr/local/cuda/bin/nvcc)))
+ifeq ($(CUDA),yes)
+ifeq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
+$(error CUDA=yes, but no toolkit was found: set CUDA_HOME or put nvcc in PATH)
+endif
+endif
+ifneq ($(CUDA),no)
+ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
+CUDA_FLAGS := -DMQ_CUDA_HEADERS=1 -isystem $(CUDA_HOME)/include
+endif
+endif
+
+ALL_CFLAGS := -std=gnu11 $(CWARN) $(FLAGS) $(CUDA_FLAGS) $(CFLAGS)
 ALL_CXXFLAGS := -std=gnu++17 $(WARN) $(FLAGS) $(CXXFLAGS)
 ALL_LDFLAGS := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
@@ -130,24 +146,88 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags
 	$(Q)$(CXX) $(ALL_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c $< -o $@
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
-##@ Test
-test: check ## what the README promises: everything that needs no GPU
-check: unit ## all quick tests
+# Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
+DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
+	libjansson-dev libinih-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev
+DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev libglpk-dev coinor-cbc gnuplot-nox \
+	graphviz libcmocka-dev valgrind python3
+deps: ## install what is missing (as root or through sudo), or print the line to run
+	@missing=$$(for p in $(DEB_BUILD) $(DEB_PARTS); do \
+		dpkg-query -W -f '$${db:Status-Abbrev}' $$p 2>/dev/null | grep -q '^.i' || printf '%s ' $$p; done); \
+	[ -n "$$missing" ] || { echo "deps: nothing is missing"; exit 0; }; \
+	line="apt-get install -y --no-install-recommends $$missing"; \
+	if [ $$(id -u) = 0 ]; then as=; elif sudo -n true 2>/dev/null; then as=sudo; else \
+		echo "deps: missing: $$missing"; echo "run as root: $$line"; exit 1; fi; \
+	echo "deps: installing $$missing"; \
+	DEBIAN_FRONTEND=noninteractive; export DEBIAN_FRONTEND; \
+	$$as apt-get update -qq && $$as $$line >/dev/null && echo "deps: done"
+doctor: ## what is there and what is not
+	@for p in $(DEB_BUILD) $(DEB_PARTS); do v=$$(dpkg-query -W -f '$${Version}' $$p 2>/dev/null); \
+		printf '%-22s %s\n' $$p "$${v:-MISSING (make deps)}"; done
+	@printf '%-22s %s\n' 'CUDA toolkit' '$(if $(CUDA_FLAGS),$(CUDA_HOME),none: the executor loads libraries at run time)'
+	@printf '%-22s %s\n' 'NVIDIA GPU' "$$(nvidia-smi -L 2>/dev/null | head -n 1 || true)"
 
-# A unit test links every object but main.
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(call sources,tests/unit/test_*.c))
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.c.o $(LIB_OBJ) $(BUILD)/englib.a
-	$(call say,LINK,$@)
-	@mkdir -p $(@D)
-	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(call link_libs,tests/unit/$*.c) -lcmocka $(SIM_LIBS)
-unit: $(UNIT) ## cmocka unit tests
-	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+demo: all ## the main job on two clusters: ranked tables and figures under build/demo/
+	@tests/run-demo $(BUILD)/maquette build/demo
+plots: all ## the figures of results/ under build/plots/
+	@set -e; for d in $(wildcard results/*/); do n=$$(basename $$d); \
+		$(BUILD)/maquette plot $$d -o build/plots/$$n; done
+install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man page under PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/maquette/engines \
+		$(DESTDIR)$(PREFIX)/lib/maquette/executors $(DESTDIR)$(PREFIX)/share/maquette/plots \
+		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib $(DESTDIR)$(PREFIX)/share/man/man1
+	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(ENGINE_SO) $(DESTDIR)$(PREFIX)/lib/maquette/engines
+	install -m 644 $(EXEC_SO) $(DESTDIR)$(PREFIX)/lib/maquette/executors
+	install -m 644 $(wildcard platforms/*.xml) $(DESTDIR)$(PREFIX)/share/maquette/platforms
+	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
+	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/maquette/plots
+	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
+# The man page comes from the option tables, through --help.
+$(BUILD)/maquette.1: $(BUILD)/maquette $(ENGINE_SO) tests/make-manpage
+	@tests/make-manpage $(BUILD)/maquette $(VERSION) >$@
+
+##@ Test
+# A unit test links every object but main; tests of engines and fuzz targets likewise.
+UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(call sources,tests/unit/test_*.c)) \
+	$(patsubst tests/engines/%.c,$(BUILD)/tests/%,$(call sources,tests/engines/test_*.c))
+FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(call sources,tests/fuzz/fuzz_*.c))
+BENCH := $(patsubst tests/bench/%.c,$(BUILD)/tests/%,$(call sources,tests/bench/bench_*.c))
+define test_rule
+$(BUILD)/tests/%: $(BUILD)/obj/tests/$(1)/%.c.o $(2) $(LIB_OBJ) $(BUILD)/englib.a
+	$$(call say,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $$@ $$^ $$(call link_libs,tests/$(1)/$$*.c) -lcmocka $(SIM_LIBS)
+endef
+$(eval $(call test_rule,unit,))
+$(eval $(call test_rule,engines,))
+$(eval $(call test_rule,bench,))
+$(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/replay.c)))
+
+tests: $(UNIT) $(FUZZ)
+unit: tests ## unit and conformance tests alone
+	@BUILD=$(BUILD) tests/run-tests unit engines
+check: all tests ## all quick tests; with SAN=address,undefined under the sanitizers
+	@BUILD=$(BUILD) tests/run-tests
+test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
+	@$(MAKE) -s SAN=address,undefined all tests
+	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
+bless: all ## rewrite the expected outputs of goldens and command-line cases
+	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli
+bench: all $(BENCH) ## speed beside raw SimGrid
+	@set -e; for b in $(BENCH); do echo "== $$(basename $$b)"; $$b; done
 
 ##@ Tidy
-compile_commands.json: Makefile
+C_FILES = $(shell git ls-files '*.c' '*.h' '*.cpp')
+format: ## clang-format, in place
+	clang-format -i $(C_FILES)
+tidy: compile_commands.json ## static analysis: clang-tidy, else gcc -fanalyzer
+	@if command -v clang-tidy >/dev/null; then clang-tidy --quiet -p . $(CORE); \
+	else for f in $(CORE); do $(CC) $(ALL_CFLAGS) -fanalyzer -c $$f -o /dev/null; done; fi
+compile_commands.json: Makefile $(BUILD)/flags
 	@{ echo '['; for f in $(CORE) $(SIM) $(CMD) $(ENGINES) $(ENGLIB) $(REPLAY) $(EXECS); do \
-		echo "{\"directory\":\"$(CURDIR)\",\"file\":\"$$f\",\"command\":\"$(CC) $(ALL_CFLAGS) -c $$f\"},"; \
+		echo '{"directory":"$(CURDIR)","file":"'$$f'","command":"$(CC) $(ALL_CFLAGS) -c '$$f'"},'; \
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: help all test check unit clean FORCE
+.PHONY: help all deps doctor demo plots install tests test check unit bless bench format tidy clean FORCE

@@ -6,6 +6,10 @@
 
 #include "core/err.h"
 
+#define MQ_STRING_OF(text) #text
+#define MQ_STRING(macro) MQ_STRING_OF(macro)
+#define MQ_VERSION MQ_STRING(MQ_VERSION_NUMBER)
+
 struct mq_command {
 	const char *name;
 	const char *summary; /* one line for --help and the man page */
