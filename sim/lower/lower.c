@@ -1,0 +1,325 @@
+/*
+ * lower.c - plan -> schedule: the steps, and the instances of the templates. See lower.h, program.h.
+ */
+#include "lower/lower.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "lower/fold.h"
+#include "lower/program.h"
+
+static void verdict(struct mq_low *low, enum mq_verdict v, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void verdict(struct mq_low *low, enum mq_verdict v, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(low->out->message, sizeof(low->out->message), format, ap);
+	va_end(ap);
+	low->out->verdict = v;
+}
+
+/* ---- who is who ------------------------------------------------------------------------------------------ */
+
+static void number_units(struct mq_low *low)
+{
+	uint32_t unit = 0;
+
+	low->unit_of = mq_arena_array(&low->scratch, low->model->n_ops, uint32_t);
+	for (uint32_t op = 0; op < low->model->n_ops; op++) {
+		if (op && low->model->op[op].layer != low->model->op[op - 1].layer)
+			unit++;
+		low->unit_of[op] = unit;
+		low->explicit_backward |= low->model->op[op].phase == MQ_BACKWARD;
+	}
+}
+
+static void number_stages(struct mq_low *low)
+{
+	uint32_t n = low->model->n_ops;
+
+	low->stage_of = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t op = 0; op < n; op++) {
+		low->stage_of[op] = mq_low_config(low, op)->stage;
+		if (low->stage_of[op] + 1 > low->n_stages)
+			low->n_stages = low->stage_of[op] + 1;
+	}
+	low->n_ranks = low->n_stages / low->plan->virtual;
+	low->stage_first = mq_arena_array(&low->scratch, low->n_stages + 1, uint32_t);
+	low->stage_op = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t op = 0; op < n; op++)
+		low->stage_first[low->stage_of[op] + 1]++;
+	for (uint32_t s = 0; s < low->n_stages; s++)
+		low->stage_first[s + 1] += low->stage_first[s];
+	uint32_t *at = mq_arena_array(&low->scratch, low->n_stages, uint32_t);
+	for (uint32_t op = 0; op < n; op++) {
+		uint32_t s = low->stage_of[op];
+
+		low->stage_op[low->stage_first[s] + at[s]++] = op;
+	}
+}
+
+static void number_devsets(struct mq_low *low)
+{
+	struct mq_index *index = mq_index_new(low->arena);
+	uint32_t n = 0;
+
+	low->devset_of = mq_arena_array(&low->scratch, low->plan->n_configs, uint32_t);
+	for (uint32_t i = 0; i < low->plan->n_configs; i++) {
+		const struct mq_config *c = &low->plan->config[i];
+		bool found;
+
+		low->devset_of[i] = mq_index_put(index, c->device, c->n_devices * sizeof(*c->device),
+						 n, &found);
+		n += !found;
+	}
+}
+
+/* Every device belongs to one pipeline rank. */
+static void number_devices(struct mq_low *low)
+{
+	const struct mq_cluster *cluster = low->rq->cluster;
+	struct mq_lowered *out = low->out;
+
+	low->rank_of_device = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		low->rank_of_device[d] = MQ_NONE;
+	for (uint32_t op = 0; op < low->model->n_ops; op++) {
+		const struct mq_config *c = mq_low_config(low, op);
+		uint32_t r = low->stage_of[op] % low->n_ranks;
+
+		for (uint32_t i = 0; i < c->n_devices; i++) {
+			uint32_t *mine = &low->rank_of_device[c->device[i]];
+
+			if (*mine != MQ_NONE && *mine != r) {
+				verdict(low, MQ_VERDICT_REFUSED,
+					"device %u works for pipeline ranks %u and %u; give stages "
+					"devices of their own",
+					c->device[i], *mine, r);
+				return;
+			}
+			out->n_devices += *mine == MQ_NONE;
+			*mine = r;
+		}
+	}
+	out->device = mq_arena_array(low->arena, out->n_devices, uint32_t);
+	out->memory = mq_arena_array(low->arena, out->n_devices, struct mq_memory);
+	uint32_t n = 0;
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		if (low->rank_of_device[d] != MQ_NONE)
+			out->device[n++] = d;
+}
+
+/* ---- the schedule's head ------------------------------------------------------------------------------------ */
+
+static void begin_schedule(struct mq_low *low)
+{
+	struct mq_schedule *s = mq_arena_alloc(low->arena, sizeof(*s));
+	const struct mq_cluster *cluster = low->rq->cluster;
+	uint32_t n = low->out->n_devices;
+
+	s->arena = low->arena;
+	s->model = low->model->name;
+	s->plan_hash = mq_plan_hash(low->plan);
+	s->model_hash = mq_hash(MQ_HASH_INIT, s->model, strlen(s->model));
+	s->device = mq_arena_array(low->arena, n, uint32_t);
+	s->device_name = mq_arena_array(low->arena, n, const char *);
+	s->device_type = mq_arena_array(low->arena, n, const char *);
+	low->index_of = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		low->index_of[d] = MQ_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t d = low->out->device[i];
+
+		if (low->fold && !low->active[d])
+			continue;
+		low->index_of[d] = s->n_devices;
+		s->device[s->n_devices] = d;
+		s->device_name[s->n_devices] = cluster->device[d].name;
+		s->device_type[s->n_devices++] = cluster->device[d].type;
+	}
+	s->n_ops = low->model->n_ops;
+	s->op_name = mq_arena_array(low->arena, s->n_ops, const char *);
+	for (uint32_t op = 0; op < s->n_ops; op++)
+		s->op_name[op] = low->model->op[op].name;
+	s->fold = low->fold;
+	low->schedule = s;
+	low->open = mq_arena_array(&low->scratch, n, uint32_t);
+	low->last_compute = mq_arena_array(&low->scratch, n, uint32_t);
+	low->unit_end = mq_arena_array(&low->scratch, n, uint32_t);
+	low->pending = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->kv = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->comm_index = mq_index_new(low->arena);
+	low->work_index = mq_index_new(low->arena);
+}
+
+/* ---- templates ------------------------------------------------------------------------------------------------ */
+
+static void build_templates(struct mq_low *low)
+{
+	bool zb = low->plan->pipeline == MQ_PIPE_ZB_H1;
+
+	low->pass = mq_arena_array(&low->scratch, low->n_stages * MQ_N_PASSES, struct mq_template);
+	for (uint32_t s = 0; s < low->n_stages; s++)
+		mq_pass_forward(low, s);
+	if (low->train->infer)
+		return;
+	for (uint32_t s = low->n_stages; s-- > 0;) {
+		mq_pass_backward(low, s, MQ_PASS_B);
+		mq_pass_backward(low, s, MQ_PASS_B_LAST);
+		if (zb) {
+			mq_pass_weights(low, s, MQ_PASS_W);
+			mq_pass_weights(low, s, MQ_PASS_W_LAST);
+		}
+	}
+	for (uint32_t s = 0; s < low->n_stages; s++)
+		mq_pass_post(low, s);
+}
+
+/* ---- instances ------------------------------------------------------------------------------------------------- */
+
+struct instancer {
+	struct mq_low *low;
+	uint32_t *newest; /* [devices * streams] newest task of each stream, or MQ_NONE */
+};
+
+static void copy_deps(struct instancer *in, const struct mq_template *t, const struct mq_task *task,
+		      uint32_t base)
+{
+	struct mq_schedule *s = in->low->schedule;
+
+	for (uint32_t k = 0; k < task->n_deps; k++) {
+		uint32_t d = t->dep[task->dep_first + k];
+
+		if (d >= MQ_DEP_STREAM(0))
+			d = in->newest[task->device * MQ_N_STREAMS + (d & 0xff)];
+		else
+			d += base;
+		if (d != MQ_NONE)
+			MQ_PUSH(in->low->arena, s->dep, s->n_deps, s->dep_room, d);
+	}
+}
+
+static void instantiate(struct instancer *in, uint32_t stage, enum mq_pass pass, uint32_t micro_batch)
+{
+	struct mq_low *low = in->low;
+	struct mq_schedule *s = low->schedule;
+	const struct mq_template *t = &low->pass[stage * MQ_N_PASSES + pass];
+	uint32_t base = s->n_tasks;
+
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
+		struct mq_task task = t->task[i].task;
+		uint32_t first = s->n_deps;
+
+		copy_deps(in, t, &task, base);
+		task.dep_first = first;
+		task.n_deps = s->n_deps - first;
+		task.stage = (uint16_t)stage;
+		task.micro_batch = micro_batch;
+		MQ_PUSH(low->arena, s->task, s->n_tasks, s->task_room, task);
+	}
+	/* Streams seen by markers are those before this instance. */
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
+		const struct mq_task *task = &s->task[base + i];
+
+		in->newest[task->device * MQ_N_STREAMS + task->stream] = base + i;
+	}
+}
+
+static bool string_together(struct mq_low *low)
+{
+	struct instancer in = { low, NULL };
+	uint32_t n = low->schedule->n_devices * MQ_N_STREAMS;
+	uint32_t chunks = low->n_stages / low->n_ranks;
+
+	in.newest = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		in.newest[i] = MQ_NONE;
+	for (uint32_t r = 0; r < low->n_ranks; r++) {
+		uint32_t count;
+		struct mq_slot *slot = mq_pipeline_order(low->plan, low->n_ranks, r,
+							 low->train->infer, &low->scratch, &count,
+							 low->out->message);
+
+		if (!slot) {
+			low->out->verdict = MQ_VERDICT_REFUSED;
+			return false;
+		}
+		for (uint32_t i = 0; i < count; i++) {
+			bool last = slot[i].micro_batch + 1 == low->plan->micro_batches;
+			uint32_t pass = slot[i].pass;
+
+			if (pass != MQ_PASS_F && last)
+				pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
+			instantiate(&in, slot[i].chunk * low->n_ranks + r, pass,
+				    slot[i].micro_batch);
+		}
+		for (uint32_t k = 0; k < chunks && !low->train->infer; k++)
+			instantiate(&in, k * low->n_ranks + r, MQ_PASS_POST, MQ_NONE);
+	}
+	return true;
+}
+
+/* FLOPs of the model itself for one step, recomputation apart. */
+static double model_flop(const struct mq_model *m, const struct mq_train *train)
+{
+	struct mq_model_totals t = mq_model_totals(m);
+
+	return train->batch * (t.forward_flop + (train->infer ? 0 : t.backward_flop));
+}
+
+static enum mq_status run(struct mq_low *low)
+{
+	struct mq_lowered *out = low->out;
+	struct mq_err reason = MQ_ERR_INIT;
+
+	if (mq_plan_check(low->plan, low->model, low->rq->cluster, low->train, &reason) != MQ_OK) {
+		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
+		return MQ_OK;
+	}
+	if (low->plan->offload_optimizer) {
+		verdict(low, MQ_VERDICT_REFUSED,
+			"offload_optimizer: host-side optimizer steps are not lowered; set it false");
+		return MQ_OK;
+	}
+	number_stages(low);
+	number_units(low);
+	number_devsets(low);
+	number_devices(low);
+	if (out->verdict != MQ_VERDICT_OK)
+		return MQ_OK;
+	out->model_flop = model_flop(low->model, low->train);
+	MQ_TRY(mq_low_memory(low));
+	if (out->verdict != MQ_VERDICT_OK || low->rq->memory_only)
+		return MQ_OK;
+	begin_schedule(low);
+	MQ_TRY(mq_transfers_plan(low));
+	mq_buckets_plan(low);
+	build_templates(low);
+	if (string_together(low))
+		out->schedule = low->schedule;
+	return MQ_OK;
+}
+
+enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena,
+			struct mq_lowered *lowered, struct mq_err *err)
+{
+	struct mq_low low = { .rq = request,
+			      .model = request->model,
+			      .plan = request->plan,
+			      .train = request->train,
+			      .arena = arena,
+			      .scratch = MQ_ARENA_INIT,
+			      .out = lowered,
+			      .err = err };
+
+	memset(lowered, 0, sizeof(*lowered));
+	lowered->verdict = MQ_VERDICT_OK;
+	enum mq_status status = run(&low);
+	mq_arena_fini(&low.scratch);
+	return status;
+}

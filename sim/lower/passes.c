@@ -1,0 +1,381 @@
+/*
+ * passes.c - forward and backward of one stage, op by op. See program.h.
+ *
+ * Recomputation follows Megatron-LM: `full` runs a whole layer again (its collectives too) before the
+ * layer's backward; `selective` runs the attention core again (Korthikanti et al. 2022).
+ *
+ * Context parallelism gathers keys and values while the local block is computed, as ring attention and
+ * Megatron's all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Its backward
+ * gathers again and scatters the gradients of keys and values.
+ */
+#include "lower/program.h"
+
+static struct mq_piece piece_of(const struct mq_low *low, uint32_t op, uint32_t p,
+				enum mq_phase phase)
+{
+	uint32_t config = low->plan->config_of[op];
+
+	return (struct mq_piece){
+		.op = op,
+		.config = config,
+		.phase = (uint8_t)phase,
+		.samples = mq_low_samples(low, &low->plan->config[config], p),
+		.scale = 1,
+	};
+}
+
+/* ---- collectives inside an op ----------------------------------------------------------------------- */
+
+struct inner {
+	enum mq_coll_kind kind;
+	uint32_t mask;       /* dimensions of the group */
+	double elems;        /* per sample, as nccl-tests counts */
+	enum mq_dtype dtype;
+	const char *purpose;
+	enum mq_phase phase;
+	bool awaited;        /* the next compute task waits for it */
+};
+
+static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inner)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	uint32_t n = mq_mesh_group_size(c, inner->mask);
+	uint32_t *position = mq_arena_array(&low->scratch, n, uint32_t);
+	uint32_t *member = mq_arena_array(&low->scratch, n, uint32_t);
+	uint32_t *done = mq_arena_array(&low->scratch, n, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, n, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		mq_mesh_group(c, inner->mask, p, position);
+		uint32_t first = 0;
+
+		while (first < n && mq_low_device(low, c, position[first]) == MQ_NONE)
+			first++;
+		if (first == n || position[first] != p)
+			continue;
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t device = mq_low_device(low, c, position[i]);
+
+			member[i] = c->device[position[i]];
+			after[i] = (struct mq_ids){ 0 };
+			if (device == MQ_NONE)
+				continue;
+			mq_ids_add(low, &after[i], mq_emit_seal(low, device));
+			for (uint32_t k = 0; k < low->pending[device].n; k++)
+				mq_ids_add(low, &after[i], low->pending[device].id[k]);
+		}
+		struct mq_coll_call call = { .kind = inner->kind,
+					     .stream = MQ_STREAM_COMM,
+					     .member = member,
+					     .n = n,
+					     .bytes = inner->elems * mq_low_samples(low, c, p) *
+						      mq_dtype_size(inner->dtype),
+					     .dtype = inner->dtype,
+					     .purpose = inner->purpose,
+					     .op = op,
+					     .phase = inner->phase };
+		mq_emit_collective(low, &call, after, done);
+		for (uint32_t i = 0; i < n && inner->awaited; i++)
+			if (done[i] != MQ_NONE)
+				mq_ids_add(low, &low->pending[mq_low_device(low, c, position[i])],
+					   done[i]);
+	}
+}
+
+/* Elements of keys and values that one tensor-parallel rank works with, per sample. */
+static double kv_elems(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_model *m = low->model;
+	const struct mq_op *o = &m->op[op];
+	double heads = mq_low_config(low, op)->split[MQ_DIM_HEAD];
+	double queries = o->m * o->k * o->count;
+	double kv = o->read > queries && o->fused ? o->read - queries :
+						    2 * o->n * m->kv_heads * m->head_dim;
+
+	return kv / heads;
+}
+
+static uint32_t context_degree(const struct mq_low *low, uint32_t op)
+{
+	return low->model->op[op].kind == MQ_OP_ATTENTION ? mq_low_config(low, op)->split[MQ_DIM_SEQ] :
+							    1;
+}
+
+static void gather_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
+{
+	emit_inner(low, op,
+		   &(struct inner){ .kind = MQ_COLL_ALL_GATHER,
+				    .mask = 1u << MQ_DIM_SEQ,
+				    .elems = kv_elems(low, op),
+				    .dtype = low->train->dtype,
+				    .purpose = "cp",
+				    .phase = phase,
+				    .awaited = true });
+}
+
+/* Vocabulary-parallel cross-entropy: the maximum, the sum of exponentials and the target's logit of each
+ * token are reduced, in fp32. */
+static void reduce_loss(struct mq_low *low, uint32_t op)
+{
+	const struct mq_op *o = &low->model->op[op];
+	double tokens = o->extent[MQ_DIM_SEQ] > 0 ? o->extent[MQ_DIM_SEQ] : 1;
+
+	if (o->kind != MQ_OP_LOSS || mq_low_config(low, op)->split[MQ_DIM_OUT] == 1)
+		return;
+	emit_inner(low, op,
+		   &(struct inner){ .kind = MQ_COLL_ALL_REDUCE,
+				    .mask = 1u << MQ_DIM_OUT,
+				    .elems = 3 * tokens / mq_low_config(low, op)->split[MQ_DIM_SEQ],
+				    .dtype = MQ_FP32,
+				    .purpose = "tp",
+				    .phase = MQ_FORWARD,
+				    .awaited = true });
+}
+
+/* ---- one op -------------------------------------------------------------------------------------------- */
+
+struct visit {
+	enum mq_phase phase;
+	uint8_t only;
+	bool again;          /* recomputation: stays inside the layer */
+};
+
+/* Compute on every device of the op; `waits` are the transfers that bring its inputs. */
+static void compute(struct mq_low *low, uint32_t op, const struct visit *v, const uint32_t *waits,
+		    uint32_t n_waits)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	uint32_t cp = v->only == 2 ? 1 : context_degree(low, op);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+		struct mq_piece piece = piece_of(low, op, p, v->phase);
+		struct mq_ids deps = { 0 };
+
+		if (device == MQ_NONE)
+			continue;
+		for (uint32_t i = 0; i < n_waits; i++)
+			mq_transfer_arrival(low, waits[i], p, &deps);
+		piece.only = v->only;
+		piece.again = v->again;
+		piece.scale = 1.0 / cp;
+		mq_emit_compute(low, device, &piece, &deps);
+	}
+	if (cp == 1)
+		return;
+	/* The block at hand was computed; the others need the gathered keys and values. The gather was
+	 * issued before, and is waited for only now. */
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+		struct mq_piece piece = piece_of(low, op, p, v->phase);
+
+		if (device == MQ_NONE)
+			continue;
+		piece.again = v->again;
+		piece.scale = (cp - 1.0) / cp;
+		mq_emit_compute(low, device, &piece, &low->kv[device]);
+	}
+}
+
+static void issue_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
+{
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+		low->kv[d].n = 0;
+	if (context_degree(low, op) == 1)
+		return;
+	gather_kv(low, op, phase);
+	/* Move the wait from the next compute task to the one after the local block. */
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
+		struct mq_ids t = low->kv[d];
+
+		low->kv[d] = low->pending[d];
+		low->pending[d] = t;
+	}
+}
+
+static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
+{
+	const struct mq_model *m = low->model;
+	uint32_t first = m->in_first[op], n = m->in_first[op + 1] - first, n_waits = 0;
+
+	if (m->op[op].kind == MQ_OP_INPUT)
+		return;
+	uint32_t *waits = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		if (low->edge_forward[m->in_edge[first + i]] != MQ_NONE)
+			waits[n_waits++] = low->edge_forward[m->in_edge[first + i]];
+	issue_kv(low, op, v->phase);
+	compute(low, op, v, waits, n_waits);
+	reduce_loss(low, op);
+	for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
+		if (!v->again || low->transfer[t].inside)
+			mq_transfer_emit(low, t);
+}
+
+static bool again_selective(const struct mq_low *low, uint32_t op)
+{
+	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_SELECTIVE &&
+	       low->model->op[op].saved_selective > 0;
+}
+
+/* Sufficient factors: inputs and output gradients of all replicas are gathered, and each forms the weight
+ * gradient of the whole batch. */
+static void whole_gradient(struct mq_low *low, uint32_t op)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	const struct mq_op *o = &low->model->op[op];
+	uint32_t n = mq_duplicates(low, op);
+	double in = c->split[MQ_DIM_IN], out = c->split[MQ_DIM_OUT];
+
+	emit_inner(low, op,
+		   &(struct inner){ .kind = MQ_COLL_ALL_GATHER,
+				    .mask = mq_grad_mask,
+				    .elems = n * (o->read / in + o->write / out) / c->split[MQ_DIM_SEQ],
+				    .dtype = low->train->dtype,
+				    .purpose = "dp",
+				    .phase = MQ_BACKWARD,
+				    .awaited = true });
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+		struct mq_piece piece = piece_of(low, op, p, MQ_BACKWARD);
+
+		piece.only = 2;
+		piece.samples = low->train->batch / low->plan->micro_batches;
+		if (device != MQ_NONE)
+			mq_emit_compute(low, device, &piece, NULL);
+	}
+}
+
+static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
+{
+	const struct mq_model *m = low->model;
+	uint32_t first = m->out_first[op], n = m->out_first[op + 1] - first, n_waits = 0;
+
+	if (m->op[op].kind == MQ_OP_INPUT)
+		return;
+	uint32_t *waits = mq_arena_array(&low->scratch, n, uint32_t);
+	for (uint32_t e = first; e < first + n; e++)
+		if (low->edge_backward[e] != MQ_NONE)
+			waits[n_waits++] = low->edge_backward[e];
+	issue_kv(low, op, MQ_BACKWARD);
+	if (again_selective(low, op))
+		compute(low, op, &(struct visit){ MQ_FORWARD, 0, true }, waits, n_waits);
+	if (only == 0 && mq_duplicates(low, op) > 1) {
+		compute(low, op, &(struct visit){ MQ_BACKWARD, 1, false }, waits, n_waits);
+		whole_gradient(low, op);
+	} else {
+		compute(low, op, &(struct visit){ MQ_BACKWARD, only, false }, waits, n_waits);
+	}
+	if (context_degree(low, op) > 1)
+		emit_inner(low, op,
+			   &(struct inner){ .kind = MQ_COLL_REDUCE_SCATTER,
+					    .mask = 1u << MQ_DIM_SEQ,
+					    .elems = kv_elems(low, op),
+					    .dtype = low->train->dtype,
+					    .purpose = "cp",
+					    .phase = MQ_BACKWARD,
+					    .awaited = true });
+	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
+		uint32_t t = low->edge_backward[m->in_edge[i]];
+
+		if (t != MQ_NONE && --low->transfer[t].waits == 0)
+			mq_transfer_emit(low, t);
+	}
+}
+
+/* ---- passes of a stage ------------------------------------------------------------------------------- */
+
+static uint32_t op_at(const struct mq_low *low, uint32_t stage, uint32_t i)
+{
+	return low->stage_op[low->stage_first[stage] + i];
+}
+
+static uint32_t n_ops_of(const struct mq_low *low, uint32_t stage)
+{
+	return low->stage_first[stage + 1] - low->stage_first[stage];
+}
+
+void mq_pass_forward(struct mq_low *low, uint32_t stage)
+{
+	uint32_t unit = MQ_NONE;
+
+	mq_template_begin(low, stage, MQ_PASS_F);
+	mq_transfer_receive(low, stage, MQ_PASS_F);
+	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
+		uint32_t op = op_at(low, stage, i);
+
+		if (low->model->op[op].phase == MQ_BACKWARD)
+			continue;
+		if (low->unit_of[op] != unit)
+			mq_sync_gather(low, stage, unit = low->unit_of[op], MQ_FORWARD);
+		forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, false });
+	}
+	mq_template_end(low);
+}
+
+/* Ops i .. of the same unit in this stage are run forward again before the unit's backward. */
+static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
+{
+	uint32_t unit = low->unit_of[op_at(low, stage, i)], first = i;
+
+	mq_sync_gather(low, stage, unit, MQ_BACKWARD);
+	while (first > 0 && low->unit_of[op_at(low, stage, first - 1)] == unit)
+		first--;
+	for (uint32_t k = first; k <= i; k++) {
+		uint32_t op = op_at(low, stage, k);
+
+		if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL &&
+		    low->model->op[op].layer != MQ_NONE)
+			forward_op(low, op, &(struct visit){ MQ_FORWARD, 0, true });
+	}
+}
+
+static void explicit_backward(struct mq_low *low, uint32_t stage)
+{
+	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
+		uint32_t op = op_at(low, stage, i);
+
+		if (low->model->op[op].phase == MQ_BACKWARD)
+			forward_op(low, op, &(struct visit){ MQ_BACKWARD, 0, false });
+	}
+}
+
+void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
+{
+	bool split = low->plan->pipeline == MQ_PIPE_ZB_H1;
+	uint32_t unit = MQ_NONE;
+
+	mq_template_begin(low, stage, pass);
+	mq_transfer_receive(low, stage, pass);
+	for (uint32_t t = 0; t < low->n_transfers; t++)
+		if (low->transfer[t].channel && low->transfer[t].from_stage == stage)
+			low->transfer[t].waits = low->transfer[t].n_waits;
+	if (low->explicit_backward)
+		explicit_backward(low, stage);
+	for (uint32_t i = n_ops_of(low, stage); i-- > 0;) {
+		uint32_t op = op_at(low, stage, i);
+
+		if (!low->explicit_backward && low->unit_of[op] != unit) {
+			enter_unit(low, stage, i);
+			unit = low->unit_of[op];
+		}
+		if (!low->explicit_backward)
+			backward_op(low, op, split ? 1 : 0);
+		if (!split)
+			mq_sync_after(low, stage, op, pass == MQ_PASS_B_LAST);
+	}
+	mq_template_end(low);
+}
+
+void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)
+{
+	mq_template_begin(low, stage, pass);
+	for (uint32_t i = n_ops_of(low, stage); i-- > 0;) {
+		uint32_t op = op_at(low, stage, i);
+
+		if (low->model->op[op].kind != MQ_OP_INPUT && low->model->op[op].param > 0)
+			compute(low, op, &(struct visit){ MQ_BACKWARD, 2, false }, NULL, 0);
+		mq_sync_after(low, stage, op, pass == MQ_PASS_W_LAST);
+	}
+	mq_template_end(low);
+}

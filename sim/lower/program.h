@@ -1,0 +1,233 @@
+/*
+ * program.h - inside lowering: templates of one micro-batch, and how they become a schedule.
+ *
+ * For each stage and pass there is a template: the tasks of all its devices for ONE micro-batch. The
+ * pipeline order of each rank then strings instances of templates together (pipeline.c), so lowering
+ * costs one graph walk per stage and a copy per micro-batch.
+ *
+ *   F       forward                       B        backward (with weight gradients unless zb-h1)
+ *   B_LAST  backward of the last micro-batch, with the gradient reduction that overlaps it
+ *   W       weight gradients (zb-h1)      W_LAST   the same for the last micro-batch
+ *   POST    what follows the last micro-batch: reductions, optimizer, parameter gathering
+ *
+ * Dependencies inside a template are local; between instances the order of the streams is enough,
+ * because a stage boundary is always a send/recv pair.
+ */
+#ifndef MQ_LOWER_PROGRAM_H
+#define MQ_LOWER_PROGRAM_H
+
+#include "lower/lower.h"
+#include "lower/mesh.h"
+
+enum mq_pass { MQ_PASS_F, MQ_PASS_B, MQ_PASS_B_LAST, MQ_PASS_W, MQ_PASS_W_LAST, MQ_PASS_POST,
+	       MQ_N_PASSES };
+
+/* Part of a compute task before its kernels are made. */
+struct mq_piece {
+	uint32_t op, config;
+	uint8_t phase;           /* enum mq_phase */
+	uint8_t only;            /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
+	uint8_t again;           /* recomputed: does not count as model FLOPs */
+	uint8_t spare[5];        /* no padding: pieces are compared as bytes */
+	double samples;          /* of the micro-batch on this device */
+	double scale;            /* of FLOPs and bytes: optimizer shards */
+};
+
+struct mq_owned_piece {
+	struct mq_piece piece;
+	uint32_t owner;          /* local id of its task */
+};
+
+struct mq_ttask {                /* a task of a template; deps are local ids */
+	struct mq_task task;
+	uint32_t piece_first, n_pieces; /* COMPUTE, while the template is open */
+	bool waited;             /* a compute task of its device waits for it already */
+};
+
+struct mq_template {
+	uint32_t n_tasks, n_deps, task_room, dep_room;
+	struct mq_ttask *task;
+	uint32_t *dep;
+};
+
+/* A list of local task ids, in the scratch arena. */
+struct mq_ids {
+	uint32_t n, room;
+	uint32_t *id;
+};
+
+/* One tensor on its way from a producer's layout to a consumer's: shared by all consumers that need the
+ * same layout on the same devices. */
+enum mq_way { MQ_WAY_STEPS, MQ_WAY_PAIRS, MQ_WAY_BOXES };
+struct mq_transfer {
+	uint32_t op;             /* whose output (forward) or output gradient (backward) it is */
+	uint32_t from_config, to_config; /* representatives of the layouts */
+	struct mq_layout from, to;
+	uint8_t way;             /* STEPS: collectives on the same devices; PAIRS: position to position;
+				    BOXES: by intersection of what each holds */
+	uint8_t channel;         /* 0 forward, 1 backward */
+	bool inside;             /* forward: producer and consumers lie in one layer (recomputation) */
+	double elems;            /* per sample */
+	uint32_t waits, n_waits; /* backward: producers still to come, and of all */
+	uint32_t from_stage;
+	uint32_t to_stage;
+	uint8_t to_pass;         /* MQ_PASS_F or MQ_PASS_B: the template that receives */
+	struct mq_step gather;   /* PAIRS with scatter_gather: what the receivers do; size 0 = nothing */
+	uint32_t serial;         /* template in which `arrival` holds */
+	struct mq_ids *arrival;  /* [positions of to_config] tasks that deliver it there */
+};
+
+struct mq_bucket {               /* gradients reduced by one call */
+	uint32_t stage, unit;
+	uint32_t config;         /* a config with the group's mesh */
+	uint32_t n;              /* ranks of the group */
+	uint32_t last_op;        /* the op whose backward completes it */
+	double elems;            /* parameters per rank */
+	uint8_t sync;            /* enum mq_sync */
+	uint32_t shard;          /* ranks over which ZeRO shards it; 1 = whole everywhere */
+};
+
+/* A dependency on whatever ran last on a stream of the same device, before this template's instance. */
+#define MQ_DEP_STREAM(stream) (0xffffff00u | (uint32_t)(stream))
+
+struct mq_low {
+	const struct mq_lower_request *rq;
+	const struct mq_model *model;
+	const struct mq_plan *plan;
+	const struct mq_train *train;
+	struct mq_arena *arena;      /* of the result */
+	struct mq_arena scratch;
+	struct mq_schedule *schedule;
+	struct mq_lowered *out;
+	uint32_t n_stages, n_ranks;  /* pipeline ranks = stages / virtual */
+	uint32_t *stage_of;          /* [n_ops] */
+	uint32_t *unit_of;           /* [n_ops] layer units inside the model, increasing */
+	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
+	uint32_t *devset_of;         /* [n_configs] configs with equal device lists share a number */
+	uint32_t *rank_of_device;    /* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
+	uint32_t *index_of; /* [cluster devices] schedule index, MQ_NONE = not simulated */
+	bool *active;                /* [cluster devices] simulated; NULL = all of the plan */
+	/* transfers: forward ones first */
+	uint32_t n_transfers, transfer_room;
+	struct mq_transfer *transfer;
+	uint32_t *edge_forward, *edge_backward; /* [n_edges] transfer, or MQ_NONE = nothing to do */
+	uint32_t *out_first, *out_transfer;     /* CSR: forward transfers of each op's output */
+	bool explicit_backward;      /* the graph has backward ops of its own */
+	uint32_t n_buckets, bucket_room;
+	struct mq_bucket *bucket;    /* by stage, in the order of the backward pass */
+	/* communicators and works, by content */
+	struct mq_index *comm_index, *work_index;
+	struct mq_fold *fold;
+	uint32_t fold_room;
+	/* the template being built */
+	struct mq_template *t;
+	struct mq_template *pass;    /* [n_stages * MQ_N_PASSES] */
+	uint32_t serial;
+	uint32_t *open;              /* [schedule devices] compute task that may grow, or MQ_NONE */
+	uint32_t *last_compute;      /* [schedule devices] newest compute task, or MQ_NONE */
+	struct mq_ids *pending;      /* [schedule devices] what the next compute task waits for */
+	struct mq_ids *kv;           /* [schedule devices] gathered keys and values (context parallelism) */
+	uint32_t *unit_end;          /* [schedule devices] newest compute task at the last unit's start */
+	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
+	uint32_t n_pieces, piece_room;
+	/* messages sent by one template and received by another, in order of sending */
+	uint32_t n_messages, message_room;
+	struct mq_message *message;
+	struct mq_err *err;
+};
+
+struct mq_message {
+	uint32_t src, dst;           /* schedule devices, MQ_NONE where not simulated */
+	uint32_t transfer;
+	uint32_t position;           /* of the receiver in to_config */
+	double bytes;
+};
+
+/* ---- content -> index (index.c) ------------------------------------------------------------------ */
+struct mq_index *mq_index_new(struct mq_arena *arena);
+/* Returns the slot's value; *found says whether the bytes were there; else the value is set to `fresh`. */
+uint32_t mq_index_put(struct mq_index *index, const void *bytes, size_t size, uint32_t fresh,
+		      bool *found);
+
+/* ---- template.c: the pieces that templates are made of ------------------------------------------- */
+void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass);
+void mq_template_end(struct mq_low *low);
+/* Appends a task with its deps; returns its local id. */
+uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps);
+/* A piece of compute on a device: joins the open task where nothing lies between. */
+uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece,
+			 const struct mq_ids *deps);
+/* Somebody waits for what this device has computed so far: later pieces start a new task. Returns the
+ * newest compute task (MQ_NONE = none in this template). */
+uint32_t mq_emit_seal(struct mq_low *low, uint32_t device);
+/* A collective among the members (cluster ranks, in order): one task per active member. `after` gives,
+ * for each member, the local ids it waits for (may be NULL); `done` receives each member's task. */
+struct mq_coll_call {
+	enum mq_coll_kind kind;
+	enum mq_stream stream;
+	const uint32_t *member;      /* [n] cluster ranks */
+	uint32_t n;
+	double bytes;
+	enum mq_dtype dtype;
+	const char *purpose;
+	uint32_t op;
+	enum mq_phase phase;
+	uint32_t root;
+};
+void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
+			const struct mq_ids *after, uint32_t *done);
+uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose);
+void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
+/* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
+uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position);
+const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
+double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);
+
+/* ---- transfer.c: tensors on the move -------------------------------------------------------------- */
+enum mq_status mq_transfers_plan(struct mq_low *low);
+/* Everything that its producers have computed goes on its way. */
+void mq_transfer_emit(struct mq_low *low, uint32_t transfer);
+/* Receives what other templates sent to this stage and pass, in the order of sending. */
+void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass);
+/* Adds the tasks that position p of the consumer must wait for. */
+void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids);
+
+/* ---- passes.c: forward, backward, weight gradients of a stage ------------------------------------- */
+void mq_pass_forward(struct mq_low *low, uint32_t stage);
+void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass);
+void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass);
+
+/* ---- sync.c: gradients, optimizer, parameters ------------------------------------------------------ */
+void mq_buckets_plan(struct mq_low *low);
+/* Dimensions along which ranks hold the same parameters but different samples or tokens. */
+extern const uint32_t mq_grad_mask;
+/* Number of ranks over which an op's optimizer state (and for ZeRO-2 its gradients, ZeRO-3 its
+ * parameters) is sharded; 1 without ZeRO. */
+uint32_t mq_shard_of(const struct mq_low *low, uint32_t op);
+/* Ranks that form the whole gradient of this op themselves (sync `duplicate`); 1 = not so. */
+uint32_t mq_duplicates(const struct mq_low *low, uint32_t op);
+/* Reduction of the buckets that `op`'s backward completes, in a pass where that is due. */
+void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last);
+/* ZeRO-3: the parameters of a unit are gathered, one unit ahead of the compute. */
+void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_phase phase);
+void mq_pass_post(struct mq_low *low, uint32_t stage);
+
+/* ---- pipeline.c: the order of each rank ------------------------------------------------------------ */
+struct mq_slot {
+	uint8_t pass;                /* F, B or W */
+	uint32_t chunk, micro_batch;
+};
+/* The list for pipeline rank `rank`, or NULL with a message (refused). */
+struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank,
+				  bool infer, struct mq_arena *arena, uint32_t *n, char message[256]);
+
+/* ---- memory.c --------------------------------------------------------------------------------------- */
+enum mq_status mq_low_memory(struct mq_low *low);
+
+/* ---- fold.c ------------------------------------------------------------------------------------------ */
+/* Decides which devices are simulated; all of them where folding would not be exact. */
+void mq_fold_decide(struct mq_low *low);
+/* After the templates: turns collectives that nobody disturbs into fixed parts of compute tasks. */
+enum mq_status mq_fold_fuse(struct mq_low *low);
+
+#endif

@@ -1,0 +1,396 @@
+/*
+ * sync.c - gradients, optimizer state and parameters: who reduces what with whom, and when.
+ *
+ * Ranks that hold the same parameters but see different samples (batch split) or tokens (sequence,
+ * spatial split) must agree on gradients. Parameters with the same group are reduced in buckets, in the
+ * order in which the backward pass completes them:
+ *
+ *   allreduce  one all-reduce per bucket in the last micro-batch
+ *   zero1      reduce-scatter there, every rank updates its shard, all-gather of the new parameters
+ *              (Rajbhandari et al. 2020)
+ *   zero2      the reduce-scatter in every micro-batch: no rank keeps whole gradients
+ *   zero3      parameters too are sharded: gathered per layer before its forward and its backward, one
+ *              layer ahead of the compute (FSDP, Zhao et al. 2023); gradients reduced as in zero2
+ *   ps         reduce to a server rank (buckets in turn), which updates and broadcasts
+ *   duplicate  sufficient factors: activations and output gradients are gathered instead, each rank forms
+ *              the whole gradient itself (Xie et al. 2016); only for GEMMs, others all-reduce
+ *
+ * With a ZeRO group smaller than the data-parallel group, shards live inside a subgroup of neighbours and
+ * the subgroups all-reduce their shards (hybrid sharding).
+ *
+ * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
+ */
+#include <math.h>
+
+#include "lower/program.h"
+
+const uint32_t mq_grad_mask = 1u << MQ_DIM_BATCH | 1u << MQ_DIM_SEQ | 1u << MQ_DIM_SPATIAL;
+
+static bool is_zero(uint8_t sync)
+{
+	return sync == MQ_SYNC_ZERO1 || sync == MQ_SYNC_ZERO2 || sync == MQ_SYNC_ZERO3;
+}
+
+static uint32_t shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
+{
+	uint32_t z = low->plan->zero_group;
+
+	if (!is_zero(sync))
+		return 1;
+	return z && z < n && n % z == 0 ? z : n;
+}
+
+uint32_t mq_shard_of(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+
+	return shard_size(low, c->sync, mq_mesh_group_size(c, mq_grad_mask));
+}
+
+uint32_t mq_duplicates(const struct mq_low *low, uint32_t op)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+
+	if (c->sync != MQ_SYNC_DUPLICATE || low->model->op[op].kind != MQ_OP_GEMM)
+		return 1;
+	return mq_mesh_group_size(c, mq_grad_mask);
+}
+
+/* ---- buckets ------------------------------------------------------------------------------------------ */
+
+/* The group of position 0 tells groups apart: they are all alike under one mesh. */
+static bool same_group(struct mq_low *low, const struct mq_config *a,
+		       const struct mq_config *b, uint32_t n)
+{
+	uint32_t *ga = mq_arena_array(&low->scratch, n, uint32_t);
+	uint32_t *gb = mq_arena_array(&low->scratch, n, uint32_t);
+
+	mq_mesh_group(a, mq_grad_mask, 0, ga);
+	mq_mesh_group(b, mq_grad_mask, 0, gb);
+	for (uint32_t i = 0; i < n; i++)
+		if (ga[i] != gb[i])
+			return false;
+	return true;
+}
+
+static bool fits(struct mq_low *low, const struct mq_bucket *b, const struct mq_bucket *more)
+{
+	double limit = low->plan->bucket_B / mq_dtype_size(low->train->grad_dtype);
+
+	return b->stage == more->stage && b->sync == more->sync && b->n == more->n &&
+	       low->devset_of[b->config] == low->devset_of[more->config] &&
+	       (b->sync != MQ_SYNC_ZERO3 || b->unit == more->unit) &&
+	       (b->config == more->config ||
+		same_group(low, &low->plan->config[b->config], &low->plan->config[more->config],
+			   b->n)) &&
+	       (!(limit > 0) || b->elems + more->elems <= limit);
+}
+
+void mq_buckets_plan(struct mq_low *low)
+{
+	for (uint32_t stage = 0; stage < low->n_stages && !low->train->infer; stage++) {
+		uint32_t first = low->n_buckets;
+
+		for (uint32_t i = low->stage_first[stage + 1]; i-- > low->stage_first[stage];) {
+			uint32_t op = low->stage_op[i], config = low->plan->config_of[op];
+			const struct mq_config *c = &low->plan->config[config];
+			double split[MQ_N_DIMS];
+
+			if (low->model->op[op].param <= 0 || mq_duplicates(low, op) > 1)
+				continue;
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = c->split[d];
+			struct mq_bucket b = {
+				.stage = stage,
+				.unit = low->unit_of[op],
+				.config = config,
+				.n = mq_mesh_group_size(c, mq_grad_mask),
+				.last_op = op,
+				.elems = mq_op_param_shard(&low->model->op[op], split),
+				.sync = c->sync,
+			};
+			if (b.n == 1)
+				continue;
+			b.shard = shard_size(low, b.sync, b.n);
+			uint32_t k = low->n_buckets;
+			while (k > first && !fits(low, &low->bucket[k - 1], &b))
+				k--;
+			if (k > first) {
+				low->bucket[k - 1].elems += b.elems;
+				low->bucket[k - 1].last_op = op;
+			} else {
+				MQ_PUSH(&low->scratch, low->bucket, low->n_buckets,
+					low->bucket_room, b);
+			}
+		}
+	}
+}
+
+/* ---- one collective of a bucket over all its groups ----------------------------------------------------- */
+
+struct bucket_call {
+	enum mq_coll_kind kind;
+	uint32_t stride, size;   /* blocks of `size` neighbours (stride 1) or every stride-th member */
+	double bytes;
+	enum mq_dtype dtype;
+	enum mq_phase phase;
+	uint32_t root;
+	bool seal;               /* wait for what this template has computed so far */
+	bool awaited;            /* the next compute task waits for it */
+	const uint32_t *wait_of; /* [schedule devices] another task to wait for, or NULL */
+	uint32_t wait;           /* another dependency of all, or MQ_NONE */
+};
+
+/* One call; `position` are the members' places in the config. False where nobody is simulated. */
+static void call_members(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc,
+			 const uint32_t *position)
+{
+	const struct mq_config *c = &low->plan->config[b->config];
+	uint32_t *member = mq_arena_array(&low->scratch, bc->size, uint32_t);
+	uint32_t *done = mq_arena_array(&low->scratch, bc->size, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, bc->size, struct mq_ids);
+	bool any = false;
+
+	for (uint32_t i = 0; i < bc->size; i++) {
+		uint32_t device = mq_low_device(low, c, position[i]);
+
+		member[i] = c->device[position[i]];
+		if (device == MQ_NONE)
+			continue;
+		any = true;
+		if (bc->seal)
+			mq_ids_add(low, &after[i], mq_emit_seal(low, device));
+		if (bc->wait_of)
+			mq_ids_add(low, &after[i], bc->wait_of[device]);
+		mq_ids_add(low, &after[i], bc->wait);
+	}
+	if (!any)
+		return;
+	struct mq_coll_call call = { .kind = bc->kind,
+				     .stream = MQ_STREAM_GRAD,
+				     .member = member,
+				     .n = bc->size,
+				     .bytes = bc->bytes,
+				     .dtype = bc->dtype,
+				     .purpose = "dp",
+				     .op = b->last_op,
+				     .phase = bc->phase,
+				     .root = bc->root };
+	mq_emit_collective(low, &call, after, done);
+	for (uint32_t i = 0; bc->awaited && i < bc->size; i++)
+		if (done[i] != MQ_NONE)
+			mq_ids_add(low, &low->pending[mq_low_device(low, c, position[i])], done[i]);
+}
+
+static void call_bucket(struct mq_low *low, const struct mq_bucket *b, const struct bucket_call *bc)
+{
+	const struct mq_config *c = &low->plan->config[b->config];
+	uint32_t *group = mq_arena_array(&low->scratch, b->n, uint32_t);
+	uint32_t *position = mq_arena_array(&low->scratch, bc->size, uint32_t);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		mq_mesh_group(c, mq_grad_mask, p, group);
+		if (group[0] != p)
+			continue;
+		for (uint32_t g = 0; g < b->n / bc->size; g++) {
+			uint32_t base = bc->stride == 1 ? g * bc->size : g;
+
+			for (uint32_t i = 0; i < bc->size; i++)
+				position[i] = group[base + i * bc->stride];
+			call_members(low, b, bc, position);
+		}
+	}
+}
+
+/* The reduction of one bucket, whatever its kind of sync. */
+static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
+{
+	const struct mq_bucket *b = &low->bucket[index];
+	struct bucket_call bc = { .kind = MQ_COLL_ALL_REDUCE,
+				  .stride = 1,
+				  .size = b->n,
+				  .bytes = b->elems * mq_dtype_size(low->train->grad_dtype),
+				  .dtype = low->train->grad_dtype,
+				  .phase = MQ_BACKWARD,
+				  .seal = seal,
+				  .wait = wait };
+
+	if (b->sync == MQ_SYNC_PS) {
+		bc.kind = MQ_COLL_REDUCE;
+		bc.root = index % b->n;
+	} else if (b->shard > 1) {
+		bc.kind = MQ_COLL_REDUCE_SCATTER;
+		bc.size = b->shard;
+	}
+	call_bucket(low, b, &bc);
+	if (b->shard > 1 && b->shard < b->n) { /* subgroups agree on their shards */
+		bc.kind = MQ_COLL_ALL_REDUCE;
+		bc.bytes /= b->shard;
+		bc.stride = b->shard;
+		bc.size = b->n / b->shard;
+		bc.seal = false;
+		bc.wait = MQ_NONE; /* the stream's order is enough */
+		call_bucket(low, b, &bc);
+	}
+}
+
+static bool every_micro_batch(const struct mq_bucket *b)
+{
+	return b->sync == MQ_SYNC_ZERO2 || b->sync == MQ_SYNC_ZERO3;
+}
+
+void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last)
+{
+	for (uint32_t i = 0; i < low->n_buckets; i++) {
+		const struct mq_bucket *b = &low->bucket[i];
+
+		if (b->stage == stage && b->last_op == op &&
+		    (every_micro_batch(b) || (last && low->plan->overlap_grads)))
+			reduce(low, i, true, MQ_NONE);
+	}
+}
+
+void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_phase phase)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < low->n_buckets; i++) {
+		const struct mq_bucket *b = &low->bucket[i];
+
+		if (b->stage != stage || b->unit != unit || b->sync != MQ_SYNC_ZERO3)
+			continue;
+		any = true;
+		/* It may start when the unit before the last one has ended: one unit ahead. */
+		call_bucket(low, b,
+			    &(struct bucket_call){
+				    .kind = MQ_COLL_ALL_GATHER,
+				    .stride = 1,
+				    .size = b->shard,
+				    .bytes = b->elems * mq_dtype_size(low->train->dtype),
+				    .dtype = low->train->dtype,
+				    .phase = phase,
+				    .awaited = true,
+				    .wait_of = low->unit_end,
+				    .wait = MQ_NONE });
+	}
+	for (uint32_t d = 0; any && d < low->schedule->n_devices; d++)
+		low->unit_end[d] = mq_emit_seal(low, d);
+}
+
+/* ---- after the last micro-batch ------------------------------------------------------------------------- */
+
+/* Ops that share parameters across stages (input embedding and head) sum their gradients. Each stage
+ * emits the calls of its own ranks. */
+static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
+{
+	uint32_t owner = low->model->op[op].tied;
+	const struct mq_config *a, *b;
+	double split[MQ_N_DIMS];
+
+	if (owner == MQ_NONE || low->stage_of[owner] == low->stage_of[op])
+		return;
+	a = mq_low_config(low, owner);
+	b = mq_low_config(low, op);
+	if (a->n_devices != b->n_devices)
+		return;
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = a->split[d];
+	for (uint32_t p = 0; p < a->n_devices; p++) {
+		uint32_t member[2] = { a->device[p], b->device[p] };
+		uint32_t mine = mq_low_device(low, low->stage_of[op] == stage ? b : a, p);
+
+		if (mine == MQ_NONE || member[0] == member[1])
+			continue;
+		struct mq_task task = {
+			.device = mine,
+			.kind = MQ_TASK_COLLECTIVE,
+			.stream = MQ_STREAM_GRAD,
+			.coll = MQ_COLL_ALL_REDUCE,
+			.algo = low->plan->algo,
+			.proto = low->plan->proto,
+			.dtype = (uint8_t)low->train->grad_dtype,
+			.comm = mq_comm_of(low, member, 2, "embedding"),
+			.peer = MQ_NONE,
+			.op = op,
+			.micro_batch = MQ_NONE,
+			.phase = MQ_BACKWARD,
+			.bytes = mq_op_param_shard(&low->model->op[owner], split) *
+				 mq_dtype_size(low->train->grad_dtype),
+		};
+		struct mq_ids after = { 0 };
+		mq_ids_add(low, &after, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+		mq_emit(low, &task, &after);
+	}
+}
+
+/* The optimizer step of every op of the stage: one compute task per device. */
+static void update(struct mq_low *low, uint32_t stage)
+{
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+		mq_ids_add(low, &low->pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
+	for (uint32_t i = 0; i < low->t->n_tasks; i++)
+		mq_ids_add(low, &low->pending[low->t->task[i].task.device], i);
+	for (uint32_t i = low->stage_first[stage]; i < low->stage_first[stage + 1]; i++) {
+		uint32_t op = low->stage_op[i], config = low->plan->config_of[op];
+		const struct mq_config *c = &low->plan->config[config];
+		double shard = mq_shard_of(low, op);
+
+		if (low->model->op[op].param <= 0)
+			continue;
+		if (c->sync == MQ_SYNC_PS) /* servers take buckets in turn */
+			shard = mq_mesh_group_size(c, mq_grad_mask);
+		for (uint32_t p = 0; p < c->n_devices; p++) {
+			uint32_t device = mq_low_device(low, c, p);
+			struct mq_piece piece = { .op = op,
+						  .config = config,
+						  .phase = MQ_UPDATE,
+						  .samples = 1,
+						  .scale = 1 / shard };
+
+			if (device != MQ_NONE)
+				mq_emit_compute(low, device, &piece, NULL);
+		}
+	}
+}
+
+static void publish(struct mq_low *low, uint32_t stage)
+{
+	for (uint32_t i = 0; i < low->n_buckets; i++) {
+		const struct mq_bucket *b = &low->bucket[i];
+		struct bucket_call bc = { .kind = MQ_COLL_ALL_GATHER,
+					  .stride = 1,
+					  .size = b->shard,
+					  .bytes = b->elems * mq_dtype_size(low->train->dtype),
+					  .dtype = low->train->dtype,
+					  .phase = MQ_UPDATE,
+					  .seal = true,
+					  .wait = MQ_NONE };
+
+		if (b->stage != stage)
+			continue;
+		if (b->sync == MQ_SYNC_PS) {
+			bc.kind = MQ_COLL_BROADCAST;
+			bc.size = b->n;
+			bc.root = i % b->n;
+		} else if (b->sync != MQ_SYNC_ZERO1 && b->sync != MQ_SYNC_ZERO2) {
+			continue;
+		}
+		call_bucket(low, b, &bc);
+	}
+}
+
+void mq_pass_post(struct mq_low *low, uint32_t stage)
+{
+	mq_template_begin(low, stage, MQ_PASS_POST);
+	for (uint32_t i = 0; i < low->n_buckets; i++)
+		if (low->bucket[i].stage == stage && !every_micro_batch(&low->bucket[i]) &&
+		    !low->plan->overlap_grads)
+			reduce(low, i, false, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+	for (uint32_t op = 0; op < low->model->n_ops; op++)
+		if (low->model->op[op].tied != MQ_NONE &&
+		    (low->stage_of[op] == stage || low->stage_of[low->model->op[op].tied] == stage))
+			reduce_tied(low, stage, op);
+	update(low, stage);
+	publish(low, stage);
+	mq_template_end(low);
+}

@@ -1,0 +1,256 @@
+/* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
+#include "lower/fold.h"
+#include "lower/program.h"
+
+void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id)
+{
+	if (id == MQ_NONE)
+		return;
+	for (uint32_t i = 0; i < ids->n; i++)
+		if (ids->id[i] == id)
+			return;
+	MQ_PUSH(&low->scratch, ids->id, ids->n, ids->room, id);
+}
+
+const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op)
+{
+	return &low->plan->config[low->plan->config_of[op]];
+}
+
+uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position)
+{
+	return low->index_of[config->device[position]];
+}
+
+double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position)
+{
+	uint32_t b = mq_mesh_coordinate(config, position, MQ_DIM_BATCH);
+
+	return mq_plan_samples(low->plan, config, low->train, b);
+}
+
+void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
+{
+	low->t = &low->pass[stage * MQ_N_PASSES + pass];
+	memset(low->t, 0, sizeof(*low->t));
+	low->serial++;
+	low->n_pieces = 0;
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+		low->open[d] = low->last_compute[d] = low->unit_end[d] = MQ_NONE;
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+		low->pending[d].n = 0;
+}
+
+uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps)
+{
+	struct mq_template *t = low->t;
+	struct mq_ttask tt = { .task = *task };
+
+	tt.task.dep_first = t->n_deps;
+	for (uint32_t i = 0; deps && i < deps->n; i++)
+		MQ_PUSH(&low->scratch, t->dep, t->n_deps, t->dep_room, deps->id[i]);
+	tt.task.n_deps = t->n_deps - tt.task.dep_first;
+	MQ_PUSH(&low->scratch, t->task, t->n_tasks, t->task_room, tt);
+	return t->n_tasks - 1;
+}
+
+uint32_t mq_emit_seal(struct mq_low *low, uint32_t device)
+{
+	low->open[device] = MQ_NONE;
+	return low->last_compute[device];
+}
+
+/* What an earlier compute task of the device has waited for is over when a later one starts. */
+static void take_waits(struct mq_low *low, const struct mq_ids *deps, struct mq_ids *wait)
+{
+	for (uint32_t i = 0; deps && i < deps->n; i++) {
+		bool *waited = deps->id[i] < low->t->n_tasks ? &low->t->task[deps->id[i]].waited : NULL;
+
+		if (waited && *waited)
+			continue;
+		if (waited)
+			*waited = true;
+		mq_ids_add(low, wait, deps->id[i]);
+	}
+}
+
+uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_piece *piece,
+			 const struct mq_ids *deps)
+{
+	uint32_t id = low->open[device];
+	struct mq_ids wait = { 0 };
+
+	take_waits(low, deps, &wait);
+	take_waits(low, &low->pending[device], &wait);
+	low->pending[device].n = 0;
+	if (id == MQ_NONE || wait.n) {
+		struct mq_task task = { .device = device,
+					.kind = MQ_TASK_COMPUTE,
+					.stream = MQ_STREAM_COMPUTE,
+					.op = piece->op,
+					.comm = MQ_NONE,
+					.peer = MQ_NONE,
+					.micro_batch = MQ_NONE,
+					.phase = piece->phase };
+
+		id = mq_emit(low, &task, &wait);
+		low->open[device] = low->last_compute[device] = id;
+	}
+	/* Several tasks grow at the same time: mq_template_end sorts the pieces by owner. */
+	struct mq_owned_piece owned = { *piece, id };
+	MQ_PUSH(&low->scratch, low->piece, low->n_pieces, low->piece_room, owned);
+	low->t->task[id].n_pieces++;
+	return id;
+}
+
+/* ---- works ---------------------------------------------------------------------------------------- */
+
+static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
+				const char *type)
+{
+	struct mq_work w = { 0 };
+	struct mq_kernel buffer[MQ_MAX_KERNELS_PER_OP];
+	uint32_t room = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_config *c = &low->plan->config[piece[i].config];
+		struct mq_share share = { .samples = piece[i].samples };
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			share.split[d] = c->split[d];
+		uint32_t count = mq_op_kernels(low->model, low->train, piece[i].op, piece[i].phase,
+					       &share, type, buffer);
+		for (uint32_t k = 0; k < count; k++) {
+			/* The input gradient comes first, the weight gradient second (model_kernels.c). */
+			if ((piece[i].only == 1 && count > 1 && k > 0) ||
+			    (piece[i].only == 2 && (count < 2 || k == 0)))
+				continue;
+			buffer[k].flop *= piece[i].scale;
+			buffer[k].bytes *= piece[i].scale;
+			w.flop += buffer[k].flop;
+			w.bytes += buffer[k].bytes;
+			if (!piece[i].again && piece[i].phase != MQ_UPDATE)
+				w.model_flop += buffer[k].flop;
+			MQ_PUSH(low->arena, w.kernel, w.n_kernels, room, buffer[k]);
+		}
+	}
+	return w;
+}
+
+/* Profiled times differ by device type, everything else does not. */
+static uint32_t work_of(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
+			uint32_t device)
+{
+	struct mq_schedule *s = low->schedule;
+	const char *type = s->device_type[device];
+	size_t tail = low->model->profile.n_types ? strlen(type) : 0;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	unsigned char *key = mq_arena_alloc(&low->scratch, n * sizeof(*piece) + tail);
+	bool found;
+
+	memcpy(key, piece, n * sizeof(*piece));
+	if (tail)
+		memcpy(key + n * sizeof(*piece), type, tail);
+	uint32_t id = mq_index_put(low->work_index, key, n * sizeof(*piece) + tail, s->n_works, &found);
+	mq_arena_rewind(&low->scratch, mark);
+	if (!found) {
+		struct mq_work w = make_work(low, piece, n, type);
+		MQ_PUSH(low->arena, s->work, s->n_works, s->work_room, w);
+	}
+	return id;
+}
+
+void mq_template_end(struct mq_low *low)
+{
+	struct mq_template *t = low->t;
+	uint32_t first = 0;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	struct mq_piece *sorted = mq_arena_array(&low->scratch, low->n_pieces, struct mq_piece);
+
+	for (uint32_t i = 0; i < t->n_tasks; i++) {
+		t->task[i].piece_first = first;
+		first += t->task[i].n_pieces;
+		t->task[i].n_pieces = 0;
+	}
+	for (uint32_t i = 0; i < low->n_pieces; i++) {
+		struct mq_ttask *owner = &t->task[low->piece[i].owner];
+
+		sorted[owner->piece_first + owner->n_pieces++] = low->piece[i].piece;
+	}
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		if (t->task[i].task.kind == MQ_TASK_COMPUTE)
+			t->task[i].task.work = work_of(low, sorted + t->task[i].piece_first,
+						       t->task[i].n_pieces, t->task[i].task.device);
+	mq_arena_rewind(&low->scratch, mark);
+	low->n_pieces = 0;
+}
+
+/* ---- collectives ----------------------------------------------------------------------------------- */
+
+/* Folded: the executors still need everyone, for the cost and for the real neighbours. */
+static void remember_members(struct mq_low *low, const uint32_t *member, uint32_t n)
+{
+	struct mq_fold *fold = low->fold;
+	uint32_t *all = mq_arena_array(low->arena, n, uint32_t), room = low->fold_room;
+
+	memcpy(all, member, n * sizeof(*all));
+	if (fold->n_comms == room) {
+		fold->comm_n = mq_arena_grow(low->arena, fold->comm_n, sizeof(*fold->comm_n),
+					     fold->n_comms, room + 1, &low->fold_room);
+		fold->comm_rank = mq_arena_grow(low->arena, fold->comm_rank,
+						sizeof(*fold->comm_rank), fold->n_comms, room + 1,
+						&room);
+	}
+	fold->comm_n[fold->n_comms] = n;
+	fold->comm_rank[fold->n_comms++] = all;
+}
+
+uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose)
+{
+	struct mq_schedule *s = low->schedule;
+	bool found;
+	uint32_t id = mq_index_put(low->comm_index, member, n * sizeof(*member), s->n_comms, &found);
+
+	if (found)
+		return id;
+	struct mq_comm comm = { .purpose = purpose };
+	comm.rank = mq_arena_array(low->arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++)
+		if (low->index_of[member[i]] != MQ_NONE)
+			comm.rank[comm.n++] = low->index_of[member[i]];
+	MQ_PUSH(low->arena, s->comm, s->n_comms, s->comm_room, comm);
+	if (low->fold)
+		remember_members(low, member, n);
+	return id;
+}
+
+void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
+			const struct mq_ids *after, uint32_t *done)
+{
+	struct mq_task task = { .kind = MQ_TASK_COLLECTIVE,
+				.stream = (uint8_t)call->stream,
+				.coll = (uint8_t)call->kind,
+				.algo = low->plan->algo,
+				.proto = low->plan->proto,
+				.dtype = (uint8_t)call->dtype,
+				.peer = MQ_NONE,
+				.root = call->root,
+				.op = call->op,
+				.micro_batch = MQ_NONE,
+				.phase = (uint8_t)call->phase,
+				.bytes = call->bytes };
+
+	task.comm = mq_comm_of(low, call->member, call->n, call->purpose);
+	for (uint32_t i = 0; i < call->n; i++) {
+		uint32_t device = low->index_of[call->member[i]];
+
+		if (done)
+			done[i] = MQ_NONE;
+		if (device == MQ_NONE)
+			continue;
+		task.device = device;
+		uint32_t id = mq_emit(low, &task, after ? &after[i] : NULL);
+		if (done)
+			done[i] = id;
+	}
+}

@@ -1,0 +1,490 @@
+/*
+ * transfer.c - tensors on the move between the layouts of producers and consumers. See program.h.
+ *
+ * Consumers that need the same layout on the same devices share one transfer. Forward, a tensor leaves as
+ * soon as it is made. Backward, the gradients of all consumers with the same layout are summed first, so
+ * that one reduction serves them all (qkv, gate and up, residual branches).
+ *
+ * A boundary between devices that split alike is a set of pairs; where both sides hold copies along one
+ * factor, each copy sends its part and the receivers gather them (Megatron's scatter/gather, Narayanan et
+ * al. 2021, section 4.1). Anything else goes by intersection of what each side holds, from the copy with
+ * the receiver's own index. Not modelled: combining small messages of different tensors.
+ */
+#include <math.h>
+
+#include "lower/program.h"
+
+static bool same_shares(const struct mq_config *a, const struct mq_config *b)
+{
+	if (!a->share && !b->share)
+		return true;
+	if (a->split[MQ_DIM_BATCH] != b->split[MQ_DIM_BATCH])
+		return false;
+	for (uint32_t i = 0; i < a->split[MQ_DIM_BATCH]; i++)
+		if ((a->share ? a->share[i] : 1) != (b->share ? b->share[i] : 1))
+			return false;
+	return true;
+}
+
+static bool same_layout(const struct mq_layout *a, const struct mq_layout *b)
+{
+	if (a->n != b->n || a->n_factors != b->n_factors)
+		return false;
+	for (uint32_t i = 0; i < a->n_factors; i++)
+		if (a->size[i] != b->size[i] || a->role[i] != b->role[i])
+			return false;
+	return true;
+}
+
+/* How the tensor gets there. Equal shares are even ones or the very same uneven ones. */
+static enum mq_way way_of(const struct mq_low *low, const struct mq_transfer *t)
+{
+	const struct mq_config *a = &low->plan->config[t->from_config];
+	const struct mq_config *b = &low->plan->config[t->to_config];
+	bool shares = same_shares(a, b);
+
+	if (low->devset_of[t->from_config] == low->devset_of[t->to_config]) {
+		struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+
+		return c.possible && shares ? MQ_WAY_STEPS : MQ_WAY_BOXES;
+	}
+	struct mq_layout whole = mq_layout_reduced(&t->from);
+	struct mq_conversion c = mq_layout_convert(&whole, &t->to);
+	return c.possible && c.identity && shares ? MQ_WAY_PAIRS : MQ_WAY_BOXES;
+}
+
+/* The one replica factor along which the receivers can gather, if there is just one. */
+static struct mq_step gather_step(const struct mq_layout *to)
+{
+	struct mq_step g = { .kind = MQ_COLL_ALL_GATHER, .fraction = 1 };
+	uint32_t stride = to->n, found = 0;
+
+	for (uint32_t i = 0; i < to->n_factors; i++) {
+		stride /= to->size[i];
+		if (to->role[i] == MQ_ROLE_REPLICA) {
+			g.stride = stride;
+			g.size = to->size[i];
+			found++;
+		} else {
+			g.fraction /= to->size[i];
+		}
+	}
+	if (found != 1)
+		g.size = 0;
+	return g;
+}
+
+static uint32_t add_transfer(struct mq_low *low, const struct mq_transfer *like)
+{
+	struct mq_transfer t = *like;
+
+	t.way = (uint8_t)way_of(low, &t);
+	if (t.way == MQ_WAY_PAIRS && low->plan->scatter_gather)
+		t.gather = gather_step(&t.to);
+	t.arrival = mq_arena_array(&low->scratch, t.to.n, struct mq_ids);
+	MQ_PUSH(&low->scratch, low->transfer, low->n_transfers, low->transfer_room, t);
+	return low->n_transfers - 1;
+}
+
+static bool no_op(const struct mq_low *low, const struct mq_transfer *t)
+{
+	struct mq_conversion c;
+
+	if (low->devset_of[t->from_config] != low->devset_of[t->to_config] ||
+	    !same_shares(&low->plan->config[t->from_config], &low->plan->config[t->to_config]))
+		return false;
+	c = mq_layout_convert(&t->from, &t->to);
+	return c.possible && !c.n_steps;
+}
+
+static struct mq_transfer forward_transfer(const struct mq_low *low, const struct mq_edge *e)
+{
+	const struct mq_op *u = &low->model->op[e->src], *v = &low->model->op[e->dst];
+	uint32_t from = low->plan->config_of[e->src], to = low->plan->config_of[e->dst];
+
+	return (struct mq_transfer){
+		.op = e->src,
+		.from_config = from,
+		.to_config = to,
+		.from = mq_layout_of(u, &low->plan->config[from], MQ_TENSOR_OUT),
+		.to = mq_layout_of(v, &low->plan->config[to], MQ_TENSOR_IN),
+		.inside = u->layer != MQ_NONE && u->layer == v->layer,
+		.elems = e->elems,
+		.to_stage = low->stage_of[e->dst],
+		.to_pass = v->phase == MQ_BACKWARD ? MQ_PASS_B : MQ_PASS_F,
+	};
+}
+
+/* Transfers of one op's output: consumers are compared with the ones already planned. */
+static void plan_forward(struct mq_low *low, uint32_t op)
+{
+	uint32_t first = low->n_transfers;
+
+	low->out_first[op] = first;
+	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++) {
+		low->edge_forward[e] = MQ_NONE;
+		if (low->model->op[op].kind == MQ_OP_INPUT)
+			continue;
+		struct mq_transfer t = forward_transfer(low, &low->model->edge[e]);
+		uint32_t k = first;
+
+		if (no_op(low, &t))
+			continue;
+		while (k < low->n_transfers &&
+		       (low->devset_of[low->transfer[k].to_config] != low->devset_of[t.to_config] ||
+			low->transfer[k].to_stage != t.to_stage ||
+			low->transfer[k].to_pass != t.to_pass ||
+			!same_layout(&low->transfer[k].to, &t.to) ||
+			!same_shares(&low->plan->config[low->transfer[k].to_config],
+				     &low->plan->config[t.to_config])))
+			k++;
+		if (k == low->n_transfers)
+			add_transfer(low, &t);
+		low->transfer[k].inside = low->transfer[k].inside && t.inside;
+		low->transfer[k].elems = fmax(low->transfer[k].elems, t.elems);
+		low->edge_forward[e] = k;
+	}
+}
+
+/* Gradients of one op's output: consumers with the same layout of dX are summed first. */
+static void plan_backward(struct mq_low *low, uint32_t op)
+{
+	uint32_t first = low->n_transfers;
+
+	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++) {
+		const struct mq_edge *edge = &low->model->edge[e];
+		uint32_t from = low->plan->config_of[edge->dst], to = low->plan->config_of[op];
+		struct mq_transfer t = {
+			.op = op,
+			.from_config = from,
+			.to_config = to,
+			.from = mq_layout_of(&low->model->op[edge->dst], &low->plan->config[from],
+					     MQ_TENSOR_DX),
+			.to = mq_layout_of(&low->model->op[op], &low->plan->config[to], MQ_TENSOR_DY),
+			.channel = 1,
+			.from_stage = low->stage_of[edge->dst],
+			.elems = edge->elems,
+			.to_stage = low->stage_of[op],
+			.to_pass = MQ_PASS_B,
+		};
+		uint32_t k = first;
+
+		low->edge_backward[e] = MQ_NONE;
+		if (low->explicit_backward || edge->no_grad ||
+		    low->model->op[op].kind == MQ_OP_INPUT || no_op(low, &t))
+			continue;
+		while (k < low->n_transfers &&
+		       (low->devset_of[low->transfer[k].from_config] != low->devset_of[from] ||
+			low->transfer[k].from_stage != t.from_stage ||
+			!same_layout(&low->transfer[k].from, &t.from)))
+			k++;
+		if (k == low->n_transfers)
+			add_transfer(low, &t);
+		low->transfer[k].n_waits++;
+		low->edge_backward[e] = k;
+	}
+}
+
+enum mq_status mq_transfers_plan(struct mq_low *low)
+{
+	const struct mq_model *m = low->model;
+
+	low->edge_forward = mq_arena_array(&low->scratch, m->n_edges, uint32_t);
+	low->edge_backward = mq_arena_array(&low->scratch, m->n_edges, uint32_t);
+	low->out_first = mq_arena_array(&low->scratch, m->n_ops + 1, uint32_t);
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		plan_forward(low, op);
+	low->out_first[m->n_ops] = low->n_transfers;
+	for (uint32_t op = 0; op < m->n_ops && !low->train->infer; op++)
+		plan_backward(low, op);
+	return MQ_OK;
+}
+
+/* ---- on its way ------------------------------------------------------------------------------------ */
+
+static struct mq_ids *arrivals(struct mq_low *low, struct mq_transfer *t)
+{
+	if (t->serial != low->serial) {
+		t->serial = low->serial;
+		for (uint32_t p = 0; p < t->to.n; p++)
+			t->arrival[p].n = 0;
+	}
+	return t->arrival;
+}
+
+static double micro_batch_samples(const struct mq_low *low)
+{
+	return low->train->batch / low->plan->micro_batches;
+}
+
+/* Uneven batch shares: this position's samples over the mean. */
+static double unevenness(const struct mq_low *low, const struct mq_config *c, uint32_t p)
+{
+	uint32_t n = c->split[MQ_DIM_BATCH];
+
+	return n == 1 ? 1 : mq_low_samples(low, c, p) * n / micro_batch_samples(low);
+}
+
+static const char *purpose_of(const struct mq_step *step)
+{
+	switch (step->role) {
+	case MQ_ROLE_EXPERT:
+		return "ep";
+	case MQ_ROLE_BATCH:
+		return "dp";
+	default:
+		return "tp";
+	}
+}
+
+/* One collective step over all groups along its factor; `state` holds what each position waits for. */
+static void emit_step(struct mq_low *low, const struct mq_transfer *t, const struct mq_step *step,
+		      const struct mq_config *c, struct mq_ids *state)
+{
+	uint32_t *member = mq_arena_array(&low->scratch, step->size, uint32_t);
+	uint32_t *done = mq_arena_array(&low->scratch, step->size, uint32_t);
+	struct mq_ids *after = mq_arena_array(&low->scratch, step->size, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t mine = p / step->stride % step->size, leader = p - mine * step->stride;
+		bool first = mq_low_device(low, c, p) != MQ_NONE;
+
+		/* The first simulated member speaks for its group. */
+		for (uint32_t i = 0; first && i < mine; i++)
+			first = mq_low_device(low, c, leader + i * step->stride) == MQ_NONE;
+		if (!first)
+			continue;
+		double uneven = 0;
+		for (uint32_t i = 0; i < step->size; i++) {
+			uint32_t q = leader + i * step->stride;
+
+			member[i] = c->device[q];
+			after[i] = state[q];
+			uneven = fmax(uneven, unevenness(low, c, q));
+		}
+		struct mq_coll_call call = {
+			.kind = step->kind,
+			.stream = MQ_STREAM_COMM,
+			.member = member,
+			.n = step->size,
+			.bytes = step->fraction * t->elems * micro_batch_samples(low) * uneven *
+				 mq_dtype_size(low->train->dtype),
+			.dtype = low->train->dtype,
+			.purpose = purpose_of(step),
+			.op = t->op,
+			.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
+		};
+		mq_emit_collective(low, &call, after, done);
+		for (uint32_t i = 0; i < step->size; i++) {
+			struct mq_ids fresh = { 0 };
+
+			mq_ids_add(low, &fresh, done[i]);
+			state[leader + i * step->stride] = fresh;
+		}
+	}
+}
+
+static void emit_steps(struct mq_low *low, const struct mq_transfer *t, const struct mq_layout *to,
+		       struct mq_ids *state)
+{
+	struct mq_conversion c = mq_layout_convert(&t->from, to);
+
+	for (uint32_t i = 0; i < c.n_steps; i++)
+		emit_step(low, t, &c.step[i], &low->plan->config[t->from_config], state);
+}
+
+static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
+{
+	const struct mq_transfer *t = &low->transfer[m->transfer];
+	struct mq_task task = { .device = m->dst,
+				.kind = MQ_TASK_RECV,
+				.stream = MQ_STREAM_RECV,
+				.dtype = (uint8_t)low->train->dtype,
+				.comm = MQ_NONE,
+				.peer = m->src,
+				.channel = t->channel,
+				.op = t->op,
+				.micro_batch = MQ_NONE,
+				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
+				.bytes = m->bytes };
+
+	return mq_emit(low, &task, NULL);
+}
+
+static void gather(struct mq_low *low, struct mq_transfer *t)
+{
+	if (t->gather.size > 1)
+		emit_step(low, t, &t->gather, &low->plan->config[t->to_config], arrivals(low, t));
+}
+
+static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
+{
+	uint32_t at = (uint32_t)(low->t - low->pass);
+	uint32_t pass = at % MQ_N_PASSES == MQ_PASS_B_LAST ? MQ_PASS_B : at % MQ_N_PASSES;
+
+	return at / MQ_N_PASSES == t->to_stage && pass == t->to_pass;
+}
+
+/* A message from position p of the producers to position q of the consumers. */
+static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_ids *after,
+			 uint32_t p, uint32_t q, double bytes)
+{
+	struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_config *from = &low->plan->config[t->from_config];
+	const struct mq_config *to = &low->plan->config[t->to_config];
+	struct mq_message m = { mq_low_device(low, from, p), mq_low_device(low, to, q), transfer, q,
+				bytes };
+
+	if (from->device[p] == to->device[q] || m.src == MQ_NONE || m.dst == MQ_NONE)
+		return;
+	struct mq_task task = { .device = m.src,
+				.kind = MQ_TASK_SEND,
+				.stream = MQ_STREAM_SEND,
+				.dtype = (uint8_t)low->train->dtype,
+				.comm = MQ_NONE,
+				.peer = m.dst,
+				.channel = t->channel,
+				.op = t->op,
+				.micro_batch = MQ_NONE,
+				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
+				.bytes = bytes };
+	mq_emit(low, &task, after);
+	if (same_template(low, t))
+		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));
+	else if ((uint32_t)(low->t - low->pass) % MQ_N_PASSES != MQ_PASS_B_LAST)
+		MQ_PUSH(&low->scratch, low->message, low->n_messages, low->message_room, m);
+}
+
+static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
+{
+	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	double part = 1;
+
+	for (uint32_t i = 0; i < t->to.n_factors; i++)
+		if (t->to.role[i] != MQ_ROLE_REPLICA)
+			part /= t->to.size[i];
+	if (t->gather.size > 1)
+		part /= t->gather.size;
+	part *= t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
+	for (uint32_t p = 0; p < t->to.n; p++)
+		if (mq_low_device(low, c, p) != MQ_NONE)
+			emit_message(low, transfer, &state[p], p, p, part * unevenness(low, c, p));
+}
+
+struct interval {
+	double lo, hi;
+};
+
+/* Samples of a box, as an interval of the micro-batch. */
+static struct interval samples_of(const struct mq_low *low, const struct mq_config *c,
+				  const struct mq_box *box)
+{
+	uint32_t n = c->split[MQ_DIM_BATCH];
+	uint32_t per = box->n_batch > n ? box->n_batch / n : 1;
+	double lo = 0, width;
+
+	if (box->n_batch < n) /* the tensor is not divided along the batch here */
+		return (struct interval){ 0, micro_batch_samples(low) };
+	for (uint32_t i = 0; i < box->batch / per; i++)
+		lo += mq_plan_samples(low->plan, c, low->train, i);
+	width = mq_plan_samples(low->plan, c, low->train, box->batch / per) / per;
+	lo += box->batch % per * width;
+	return (struct interval){ lo, lo + width };
+}
+
+static double overlap(double a_lo, double a_hi, double b_lo, double b_hi)
+{
+	return fmax(0, fmin(a_hi, b_hi) - fmax(a_lo, b_lo));
+}
+
+static void emit_boxes(struct mq_low *low, uint32_t transfer, const struct mq_ids *state)
+{
+	const struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_config *a = &low->plan->config[t->from_config];
+	const struct mq_config *b = &low->plan->config[t->to_config];
+	struct mq_layout from = mq_layout_reduced(&t->from);
+	uint32_t replicas = mq_layout_replicas(&from);
+	double unit = t->elems * mq_dtype_size(low->train->dtype);
+
+	for (uint32_t q = 0; q < t->to.n; q++) {
+		struct mq_box need = mq_layout_box(&t->to, q);
+		struct interval ns = samples_of(low, b, &need);
+		uint32_t mine = MQ_NONE; /* a copy on the receiver itself spares the message */
+
+		for (uint32_t p = 0; p < from.n && mine == MQ_NONE; p++)
+			if (a->device[p] == b->device[q])
+				mine = mq_layout_box(&from, p).replica;
+		if (mine == MQ_NONE)
+			mine = q % replicas;
+		for (uint32_t p = 0; p < from.n; p++) {
+			struct mq_box have = mq_layout_box(&from, p);
+
+			if (have.replica != mine)
+				continue;
+			struct interval hs = samples_of(low, a, &have);
+			double bytes = unit * overlap(ns.lo, ns.hi, hs.lo, hs.hi) *
+				       overlap(need.seq_lo, need.seq_hi, have.seq_lo, have.seq_hi) *
+				       overlap(need.feature_lo, need.feature_hi, have.feature_lo,
+					       have.feature_hi);
+			if (bytes > unit * 1e-9)
+				emit_message(low, transfer, &state[p], p, q, bytes);
+		}
+	}
+}
+
+void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
+{
+	struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	struct mq_ids *state = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+
+		if (device != MQ_NONE)
+			mq_ids_add(low, &state[p], mq_emit_seal(low, device));
+	}
+	if (t->way == MQ_WAY_STEPS) {
+		emit_steps(low, t, &t->to, state);
+		struct mq_ids *arrival = arrivals(low, t);
+		for (uint32_t p = 0; p < c->n_devices; p++)
+			arrival[p] = state[p];
+		return;
+	}
+	struct mq_layout whole = mq_layout_reduced(&t->from);
+	emit_steps(low, t, &whole, state);
+	arrivals(low, t);
+	if (t->way == MQ_WAY_PAIRS)
+		emit_pairs(low, transfer, state);
+	else
+		emit_boxes(low, transfer, state);
+	if (same_template(low, t))
+		gather(low, t);
+}
+
+void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
+{
+	uint8_t want = pass == MQ_PASS_B_LAST ? MQ_PASS_B : (uint8_t)pass;
+
+	for (uint32_t i = 0; i < low->n_messages; i++) {
+		const struct mq_message *m = &low->message[i];
+		struct mq_transfer *t = &low->transfer[m->transfer];
+
+		if (t->to_stage != stage || t->to_pass != want)
+			continue;
+		mq_ids_add(low, &arrivals(low, t)[m->position], emit_receive(low, m));
+		bool last = i + 1 == low->n_messages || low->message[i + 1].transfer != m->transfer;
+		if (last)
+			gather(low, t);
+	}
+}
+
+void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids)
+{
+	struct mq_transfer *t = &low->transfer[transfer];
+	const struct mq_ids *a = &arrivals(low, t)[p];
+
+	for (uint32_t i = 0; i < a->n; i++)
+		mq_ids_add(low, ids, a->id[i]);
+}
