@@ -39,12 +39,12 @@ struct mq_lowered {
 enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena,
 			struct mq_lowered *lowered, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Valid for every plan of this model on this cluster: total model FLOPs over the sum of all peaks, and
- * the longest chain no plan can cut (an op that may not be split). Seconds per step. */
+/* Valid for every plan of this model on this cluster: total model FLOPs over the sum of all peaks.
+ * Seconds per step. */
 double mq_lower_bound(const struct mq_model *model, const struct mq_cluster *cluster,
 		      const struct mq_calib *calib, const struct mq_train *train);
 
-/* The cost queries of engine.h. Lives in the arena. */
+/* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena. */
 struct mq_costs *mq_costs_new(const struct mq_model *model, const struct mq_cluster *cluster,
 			      const struct mq_calib *calib, const struct mq_train *train,
 			      struct mq_arena *arena);

@@ -1,0 +1,45 @@
+/*
+ * bound.c - a step time that no plan of a model on a cluster can beat. See lower.h.
+ *
+ * Every FLOP of the model has to be done once, and no device does them faster than its peak; profiled ops
+ * take at least their least measured time. Communication, launches and bubbles are left out, so that it
+ * holds for any plan.
+ */
+#include <math.h>
+
+#include "lower/lower.h"
+
+static double profiled_s(const struct mq_model *m, const struct mq_train *train)
+{
+	const struct mq_profile *p = &m->profile;
+	double sum = 0;
+
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		double forward = INFINITY, backward = INFINITY;
+
+		if (m->op[op].kind != MQ_OP_PROFILED || !p->n_types ||
+		    (train->infer && m->op[op].phase == MQ_BACKWARD))
+			continue;
+		for (uint32_t t = 0; t < p->n_types; t++) {
+			forward = fmin(forward, p->forward_s[(size_t)op * p->n_types + t]);
+			if (p->backward_s)
+				backward = fmin(backward, p->backward_s[(size_t)op * p->n_types + t]);
+		}
+		sum += isfinite(forward) ? forward : 0;
+		sum += isfinite(backward) && !train->infer ? backward : 0;
+	}
+	return sum * train->batch;
+}
+
+double mq_lower_bound(const struct mq_model *model, const struct mq_cluster *cluster,
+		      const struct mq_calib *calib, const struct mq_train *train)
+{
+	struct mq_model_totals totals = mq_model_totals(model);
+	double flop = totals.forward_flop + (train->infer ? 0 : totals.backward_flop), peak = 0;
+
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		if (cluster->device[d].calib != MQ_NONE)
+			peak += calib->device[cluster->device[d].calib].peak_flops[train->dtype];
+	double bound = profiled_s(model, train) / cluster->n_devices;
+	return peak > 0 ? fmax(bound, flop * train->batch / peak) : bound;
+}

@@ -1,0 +1,237 @@
+/*
+ * costs.c - the cost queries that engines ask (engine.h), answered from the cost models, without
+ * contention and one question at a time. Answers about communication are remembered by content.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/collective.h"
+#include "core/cost.h"
+#include "core/engine.h"
+#include "lower/lower.h"
+#include "lower/mesh.h"
+#include "lower/program.h"
+
+struct asked {
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;
+	const struct mq_calib *calib;
+	const struct mq_train *train;
+	struct mq_arena *arena;
+	struct mq_index *index;      /* request -> answer */
+	uint32_t n_answers, room;
+	double *answer;              /* seconds, NaN = none */
+};
+
+static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+		      const uint32_t split[MQ_N_DIMS], double samples)
+{
+	struct asked *a = context;
+	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
+	struct mq_share share = { .samples = samples };
+	const struct mq_device *d = &a->cluster->device[device];
+
+	for (int i = 0; i < MQ_N_DIMS; i++)
+		share.split[i] = split[i];
+	struct mq_work work = { .kernel = kernel };
+	work.n_kernels = mq_op_kernels(a->model, a->train, op, phase, &share, d->type, kernel);
+	return d->calib == MQ_NONE ? INFINITY : mq_cost_work(&a->calib->device[d->calib], &work);
+}
+
+static double state_bytes(const struct mq_train *train)
+{
+	double master = mq_dtype_size(train->dtype) < 4 ? 4 : 0;
+
+	return master + (train->optimizer == MQ_OPTIMIZER_ADAM     ? 8 :
+			 train->optimizer == MQ_OPTIMIZER_MOMENTUM ? 4 :
+								     0);
+}
+
+static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
+		      enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
+		      double *activation_B)
+{
+	struct asked *a = context;
+	const struct mq_op *o = &a->model->op[op];
+	struct mq_share share = { .samples = samples };
+	double size = mq_dtype_size(a->train->dtype), n = dp ? dp : 1;
+
+	for (int i = 0; i < MQ_N_DIMS; i++)
+		share.split[i] = split[i];
+	double elems = mq_op_param_shard(o, share.split);
+	double weights = elems * size, grads = elems * mq_dtype_size(a->train->grad_dtype);
+	double state = elems * state_bytes(a->train);
+	if (sync >= MQ_SYNC_ZERO1)
+		state /= n;
+	if (sync >= MQ_SYNC_ZERO2)
+		grads /= n;
+	if (sync == MQ_SYNC_ZERO3)
+		weights /= n;
+	*static_B = a->train->infer ? weights : weights + grads + state;
+	*activation_B = mq_op_saved_shard(o, &share, recompute == MQ_RECOMPUTE_SELECTIVE) * size;
+	if (recompute == MQ_RECOMPUTE_FULL && o->layer != MQ_NONE) {
+		/* The layer's input alone is kept: counted with the ops that read it from outside. */
+		*activation_B = 0;
+		for (uint32_t i = a->model->in_first[op]; i < a->model->in_first[op + 1]; i++) {
+			const struct mq_edge *e = &a->model->edge[a->model->in_edge[i]];
+
+			if (a->model->op[e->src].layer != o->layer && o->kind == MQ_OP_NORM)
+				*activation_B = e->elems * samples / fmax(1, split[MQ_DIM_SEQ]) * size;
+		}
+	}
+	if (a->train->infer)
+		*activation_B = 0;
+}
+
+/* The answer's slot for a question's bytes; *known says whether it holds one. */
+static double *slot(struct asked *a, const void *key, size_t size, bool *known)
+{
+	uint32_t at = mq_index_put(a->index, key, size, a->n_answers, known);
+
+	if (!*known)
+		MQ_PUSH(a->arena, a->answer, a->n_answers, a->room, NAN);
+	return &a->answer[at];
+}
+
+static bool collective(void *context, const struct mq_coll_request *rq, double *seconds)
+{
+	struct asked *a = context;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	size_t head = 6 * sizeof(double), size = head + rq->n * sizeof(uint32_t);
+	unsigned char *key = mq_arena_alloc(&scratch, size);
+	double fields[6] = { rq->kind, rq->bytes, rq->dtype, rq->algo, rq->proto, rq->root };
+	bool known;
+
+	memcpy(key, fields, head);
+	memcpy(key + head, rq->rank, rq->n * sizeof(uint32_t));
+	double *answer = slot(a, key, size, &known);
+	if (!known) {
+		struct mq_coll_flows flows;
+		struct mq_err err = MQ_ERR_INIT;
+
+		if (mq_collective_expand(a->cluster, a->calib, rq, &scratch, &flows, &err) == MQ_OK)
+			*answer = flows.alone_s;
+	}
+	mq_arena_fini(&scratch);
+	*seconds = *answer;
+	return !isnan(*answer);
+}
+
+static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, double *seconds)
+{
+	struct asked *a = context;
+	struct {
+		double bytes;
+		uint32_t src, dst;
+	} key = { bytes, src, dst };
+	bool known;
+
+	*seconds = 0;
+	if (src == dst)
+		return true;
+	double *answer = slot(a, &key, sizeof(key), &known);
+	if (!known) {
+		double latency, rate, alone;
+		struct mq_err err = MQ_ERR_INIT;
+
+		if (mq_p2p_expand(a->cluster, a->calib, src, dst, bytes, &latency, &rate, &alone,
+				  &err) == MQ_OK)
+			*answer = alone;
+	}
+	*seconds = *answer;
+	return !isnan(*answer);
+}
+
+static bool same_devices(const struct mq_config *a, const struct mq_config *b)
+{
+	return a->n_devices == b->n_devices &&
+	       !memcmp(a->device, b->device, a->n_devices * sizeof(*a->device));
+}
+
+/* Seconds of one direction: collectives of the first group of each step, or messages between sets. */
+static bool move(struct asked *a, const struct mq_layout *from, const struct mq_layout *to,
+		 const struct mq_config *cf, const struct mq_config *ct, double bytes, double *seconds)
+{
+	struct mq_layout goal = same_devices(cf, ct) ? *to : mq_layout_reduced(from);
+	struct mq_conversion c = mq_layout_convert(from, &goal);
+	uint32_t member[4096];
+
+	*seconds = 0;
+	for (uint32_t i = 0; i < c.n_steps; i++) {
+		double s;
+		struct mq_coll_request rq = { .kind = c.step[i].kind,
+					      .n = c.step[i].size,
+					      .rank = member,
+					      .bytes = bytes * c.step[i].fraction,
+					      .dtype = a->train->dtype };
+
+		if (rq.n > sizeof(member) / sizeof(*member))
+			return false;
+		for (uint32_t k = 0; k < rq.n; k++)
+			member[k] = cf->device[k * c.step[i].stride];
+		if (!collective(a, &rq, &s))
+			return false;
+		*seconds += s;
+	}
+	if (same_devices(cf, ct))
+		return c.possible;
+	/* The receiver that needs most, from the senders in turn. */
+	double part = 1;
+	for (uint32_t i = 0; i < to->n_factors; i++)
+		if (to->role[i] != MQ_ROLE_REPLICA && to->role[i] != MQ_ROLE_PARTIAL)
+			part /= to->size[i];
+	double worst = 0;
+	for (uint32_t q = 0; q < ct->n_devices; q++) {
+		double s;
+
+		if (!transfer(a, cf->device[q % cf->n_devices], ct->device[q], bytes * part, &s))
+			return false;
+		worst = fmax(worst, s);
+	}
+	*seconds += worst;
+	return true;
+}
+
+static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
+		    const struct mq_config *to, double samples, double *forward_s, double *backward_s)
+{
+	struct asked *a = context;
+	const struct mq_edge *e = &a->model->edge[edge];
+	const struct mq_op *u = &a->model->op[e->src], *v = &a->model->op[e->dst];
+	double bytes = e->elems * samples * mq_dtype_size(a->train->dtype);
+
+	*forward_s = *backward_s = 0;
+	if (u->kind == MQ_OP_INPUT)
+		return true;
+	struct mq_layout out = mq_layout_of(u, from, MQ_TENSOR_OUT);
+	struct mq_layout in = mq_layout_of(v, to, MQ_TENSOR_IN);
+	if (!move(a, &out, &in, from, to, bytes, forward_s))
+		return false;
+	if (e->no_grad || a->train->infer)
+		return true;
+	struct mq_layout dx = mq_layout_of(v, to, MQ_TENSOR_DX);
+	struct mq_layout dy = mq_layout_of(u, from, MQ_TENSOR_DY);
+	return move(a, &dx, &dy, to, from, bytes, backward_s);
+}
+
+struct mq_costs *mq_costs_new(const struct mq_model *model, const struct mq_cluster *cluster,
+			      const struct mq_calib *calib, const struct mq_train *train,
+			      struct mq_arena *arena)
+{
+	struct mq_costs *costs = mq_arena_alloc(arena, sizeof(*costs));
+	struct asked *a = mq_arena_alloc(arena, sizeof(*a));
+
+	*a = (struct asked){ .model = model,
+			     .cluster = cluster,
+			     .calib = calib,
+			     .train = train,
+			     .arena = arena,
+			     .index = mq_index_new(arena) };
+	*costs = (struct mq_costs){ .context = a,
+				    .op_time = op_time,
+				    .op_memory = op_memory,
+				    .reshard = reshard,
+				    .collective = collective,
+				    .transfer = transfer };
+	return costs;
+}
