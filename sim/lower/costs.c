@@ -35,7 +35,7 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 		share.split[i] = split[i];
 	struct mq_work work = { .kernel = kernel };
 	work.n_kernels = mq_op_kernels(a->model, a->train, op, phase, &share, d->type, kernel);
-	return d->calib == MQ_NONE ? INFINITY : mq_cost_work(&a->calib->device[d->calib], &work);
+	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->calib->device[d->calib], &work);
 }
 
 static double state_bytes(const struct mq_train *train)

@@ -105,6 +105,16 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 
 /* ---- works ---------------------------------------------------------------------------------------- */
 
+/* Ops with weights give the input gradient first, the weight gradient second (model_kernels.c); only they
+ * can do the two at different times. */
+static bool left_out(const struct mq_low *low, const struct mq_piece *piece, uint32_t count, uint32_t k)
+{
+	enum mq_op_kind kind = low->model->op[piece->op].kind;
+	bool two = count == 2 && (kind == MQ_OP_GEMM || kind == MQ_OP_CONV || kind == MQ_OP_ROUTER);
+
+	return (piece->only == 1 && two && k == 1) || (piece->only == 2 && !(two && k == 1));
+}
+
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
 				const char *type)
 {
@@ -121,9 +131,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		uint32_t count = mq_op_kernels(low->model, low->train, piece[i].op, piece[i].phase,
 					       &share, type, buffer);
 		for (uint32_t k = 0; k < count; k++) {
-			/* The input gradient comes first, the weight gradient second (model_kernels.c). */
-			if ((piece[i].only == 1 && count > 1 && k > 0) ||
-			    (piece[i].only == 2 && (count < 2 || k == 0)))
+			if (left_out(low, &piece[i], count, k))
 				continue;
 			buffer[k].flop *= piece[i].scale;
 			buffer[k].bytes *= piece[i].scale;

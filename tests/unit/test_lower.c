@@ -1,0 +1,337 @@
+/* test_lower.c - what lowering makes of plans: counts, bytes and order that can be worked out by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "lower/lower.h"
+#include "core/rng.h"
+
+#define assert_near(a, b, tolerance)                                                         \
+	do {                                                                                   \
+		double a_ = (a), b_ = (b);                                                     \
+		if (!(fabs(a_ - b_) <= (tolerance)))                                           \
+			fail_msg("%s is %.12g, not %.12g", #a, a_, b_);                        \
+	} while (0)
+
+enum { LAYERS = 4, HIDDEN = 64, HEADS = 4, SEQ = 32, VOCAB = 128 };
+
+struct world {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_train train;
+	struct mq_plan plan;
+	struct mq_lowered low;
+	struct mq_err err;
+};
+
+static int make_world(void **state)
+{
+	static struct world w;
+	struct mq_model_request rq = {
+		.spec = "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=128",
+		.train = &w.train,
+	};
+
+	w = (struct world){ .train = { .batch = 16, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 } };
+	if (mq_model_load(&rq, &w.arena, &w.model, &w.err) != MQ_OK) {
+		fprintf(stderr, "%s\n", w.err.text);
+		return -1;
+	}
+	w.cluster = mq_cluster_flat(&w.arena, 16, "ideal", 1e12, 1e12, 1e9, 1e-6);
+	w.calib = mq_calib_new(&w.arena);
+	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
+	if (mq_calib_bind(w.calib, w.cluster, &w.err) != MQ_OK)
+		return -1;
+	*state = &w;
+	return 0;
+}
+
+static int free_world(void **state)
+{
+	struct world *w = *state;
+
+	mq_arena_fini(&w->arena);
+	return 0;
+}
+
+static struct mq_schedule *lower_plan(struct world *w)
+{
+	struct mq_lower_request rq = { .model = w->model,
+				       .cluster = w->cluster,
+				       .calib = w->calib,
+				       .train = &w->train,
+				       .plan = &w->plan };
+	bool deadlock = false;
+
+	assert_int_equal(mq_lower(&rq, &w->arena, &w->low, &w->err), MQ_OK);
+	if (w->low.verdict != MQ_VERDICT_OK) {
+		print_message("%s: %s\n", mq_verdict_name(w->low.verdict), w->low.message);
+		return NULL;
+	}
+	if (mq_schedule_check(w->low.schedule, &deadlock, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+	return w->low.schedule;
+}
+
+static struct mq_schedule *lower_shape(struct world *w, const struct mq_shape *shape)
+{
+	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+	return lower_plan(w);
+}
+
+struct count {
+	uint32_t tasks;
+	double bytes;
+};
+
+static struct count count(const struct mq_schedule *s, enum mq_task_kind kind, int coll, int phase)
+{
+	struct count c = { 0 };
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == kind && (coll < 0 || s->task[i].coll == coll) &&
+		    (phase < 0 || s->task[i].phase == phase)) {
+			c.tasks++;
+			c.bytes += s->task[i].bytes;
+		}
+	return c;
+}
+
+static double total_flop(const struct mq_schedule *s)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE)
+			sum += s->work[s->task[i].work].model_flop;
+	return sum;
+}
+
+/* One device, one micro-batch: forward and backward are one task each, the update a third. */
+static void one_device_is_three_tasks(void **state)
+{
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .micro_batches = 1 });
+
+	assert_int_equal(s->n_devices, 1);
+	assert_int_equal(s->n_tasks, 3);
+	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+}
+
+/* Megatron: per layer two all-reduces forward and two backward, of one activation each. With the vocabulary
+ * split, the embedding adds one forward, the head one backward; the loss is counted apart (fp32). */
+static void tensor_parallel_reduces_twice_per_layer(void **state)
+{
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
+	double activation = 16.0 * SEQ * HIDDEN * 2;
+	struct count f = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
+	struct count b = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_BACKWARD);
+
+	assert_int_equal(f.tasks, 2 * 2 * LAYERS);
+	assert_int_equal(b.tasks, 2 * 2 * LAYERS);
+	assert_near(f.bytes, 2 * 2 * LAYERS * activation, 1e-6);
+	assert_near(b.bytes, 2 * 2 * LAYERS * activation, 1e-6);
+}
+
+/* Sequence parallelism: all-gather and reduce-scatter in place of each all-reduce. */
+static void sequence_parallel_gathers_and_scatters(void **state)
+{
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(
+		w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
+	struct count ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
+	struct count rs = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, MQ_FORWARD);
+
+	/* Every gather feeds a column-parallel GEMM; the head works on the whole sequence too. */
+	assert_int_equal(ag.tasks, 2 * (2 * LAYERS + 1));
+	assert_int_equal(rs.tasks, 2 * 2 * LAYERS);
+}
+
+/* Data parallelism: one all-reduce of all parameters, in the gradient's type. */
+static void data_parallel_reduces_all_parameters_once(void **state)
+{
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2 });
+	struct count c = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1);
+	double parameters = mq_model_totals(w->model).parameters;
+
+	assert_int_equal(c.tasks, 4);
+	assert_near(c.bytes, 4 * parameters * 2, 1e-6 * parameters);
+	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+}
+
+/* A pipeline sends one activation per boundary and micro-batch, and one gradient back. */
+static void pipeline_sends_activations_and_gradients(void **state)
+{
+	struct world *w = *state;
+
+	for (int p = MQ_PIPE_GPIPE; p <= MQ_PIPE_ZB_H1; p++) {
+		if (p == MQ_PIPE_INTERLEAVED)
+			continue;
+		struct mq_schedule *s = lower_shape(
+			w, &(struct mq_shape){ .pp = 4, .micro_batches = 8, .pipeline = (uint8_t)p });
+		struct count sends = count(s, MQ_TASK_SEND, -1, -1);
+		double message = 16.0 / 8 * SEQ * HIDDEN * 2;
+
+		assert_int_equal(sends.tasks, 3 * 8 * 2);
+		assert_near(sends.bytes, 3 * 8 * 2 * message, 1e-6);
+		assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	}
+}
+
+static void interleaved_walks_every_chunk(void **state)
+{
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 2,
+								   .virtual = 2,
+								   .micro_batches = 4,
+								   .pipeline = MQ_PIPE_INTERLEAVED });
+
+	assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks, 3 * 4 * 2);
+	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+}
+
+static void zero_shards_what_it_says(void **state)
+{
+	struct world *w = *state;
+	double parameters = mq_model_totals(w->model).parameters * 2;
+
+	for (int sync = MQ_SYNC_ZERO1; sync <= MQ_SYNC_ZERO3; sync++) {
+		struct mq_schedule *s = lower_shape(
+			w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = (uint8_t)sync });
+		struct count rs = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1);
+		struct count ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
+		double times_rs = sync == MQ_SYNC_ZERO1 ? 1 : 2, times_ag = sync == MQ_SYNC_ZERO3 ? 4 : 1;
+
+		assert_near(rs.bytes, 4 * times_rs * parameters, 1e-6 * parameters);
+		assert_near(ag.bytes, 4 * times_ag * parameters, 1e-6 * parameters);
+		double held = w->low.memory[0].parameter_B;
+		assert_near(held, sync == MQ_SYNC_ZERO3 ? parameters / 4 : parameters,
+				    1e-6 * parameters);
+		assert_near(w->low.memory[0].optimizer_B, parameters * 6 / 4,
+				    1e-6 * parameters);
+	}
+}
+
+static void full_recomputation_runs_forward_again(void **state)
+{
+	struct world *w = *state;
+	double flop = 0;
+	struct mq_schedule *s = lower_shape(
+		w, &(struct mq_shape){ .micro_batches = 1, .recompute = MQ_RECOMPUTE_FULL });
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE)
+			flop += s->work[s->task[i].work].flop - s->work[s->task[i].work].model_flop;
+	double layers = 0;
+	for (uint32_t op = 0; op < w->model->n_ops; op++)
+		if (w->model->op[op].layer != MQ_NONE)
+			layers += w->model->op[op].flop * w->train.batch;
+	/* What is counted apart is the second forward, and the optimizer, which has no model FLOPs. */
+	assert_true(flop >= layers * (1 - 1e-9));
+	assert_true(flop < layers * 1.5);
+}
+
+static void context_parallel_gathers_keys(void **state)
+{
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	struct count ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
+
+	assert_int_equal(ag.tasks, 2 * LAYERS);
+	assert_near(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
+}
+
+static void uneven_shares_keep_the_batch(void **state)
+{
+	struct world *w = *state;
+	double share[3] = { 5, 2, 1 };
+	struct mq_schedule *s = lower_shape(
+		w, &(struct mq_shape){ .dp = 3, .micro_batches = 2, .share = share });
+
+	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+}
+
+/* Every op on the device (index mod 3): tensors cross as send/recv, nothing is lost. */
+static void placement_crosses_devices(void **state)
+{
+	struct world *w = *state;
+	uint32_t *device = mq_arena_array(&w->arena, w->model->n_ops, uint32_t);
+
+	for (uint32_t op = 0; op < w->model->n_ops; op++)
+		device[op] = op % 3;
+	mq_plan_from_placement(device, w->model, &w->arena, &w->plan);
+	w->plan.micro_batches = 2;
+	struct mq_schedule *s = lower_plan(w);
+	assert_non_null(s);
+	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks, count(s, MQ_TASK_RECV, -1, -1).tasks);
+}
+
+/* A seed-driven walk over shapes: whatever is accepted is free of deadlock and does all the work. */
+static void random_shapes_hold(void **state)
+{
+	struct world *w = *state;
+	struct mq_rng rng;
+	uint32_t accepted = 0;
+
+	mq_rng_seed(&rng, 20);
+	for (int i = 0; i < 300; i++) {
+		static const uint32_t degree[] = { 1, 2, 4 };
+		struct mq_shape shape = {
+			.dp = degree[mq_rng_below(&rng, 3)],
+			.tp = degree[mq_rng_below(&rng, 3)],
+			.pp = degree[mq_rng_below(&rng, 3)],
+			.cp = degree[mq_rng_below(&rng, 2)],
+			.micro_batches = degree[mq_rng_below(&rng, 3)],
+			.pipeline = (uint8_t)mq_rng_below(&rng, MQ_N_PIPELINES),
+			.sync = (uint8_t)mq_rng_below(&rng, MQ_N_SYNCS),
+			.recompute = (uint8_t)mq_rng_below(&rng, MQ_N_RECOMPUTES),
+			.sequence_parallel = mq_rng_below(&rng, 2),
+			.vocab_parallel = mq_rng_below(&rng, 2),
+		};
+
+		if (shape.pipeline == MQ_PIPE_INTERLEAVED && shape.pp == 2)
+			shape.virtual = 2;
+		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) !=
+		    MQ_OK)
+			continue;
+		w->plan.overlap_grads = mq_rng_below(&rng, 2);
+		w->plan.scatter_gather = mq_rng_below(&rng, 2);
+		struct mq_schedule *s = lower_plan(w);
+		if (!s)
+			continue;
+		accepted++;
+		/* Replicated work (norms under plain tensor parallelism) may add, never lack. */
+		assert_true(total_flop(s) >= w->low.model_flop * (1 - 1e-9));
+	}
+	assert_true(accepted > 150);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_device_is_three_tasks),
+		cmocka_unit_test(tensor_parallel_reduces_twice_per_layer),
+		cmocka_unit_test(sequence_parallel_gathers_and_scatters),
+		cmocka_unit_test(data_parallel_reduces_all_parameters_once),
+		cmocka_unit_test(pipeline_sends_activations_and_gradients),
+		cmocka_unit_test(interleaved_walks_every_chunk),
+		cmocka_unit_test(zero_shards_what_it_says),
+		cmocka_unit_test(full_recomputation_runs_forward_again),
+		cmocka_unit_test(context_parallel_gathers_keys),
+		cmocka_unit_test(uneven_shares_keep_the_batch),
+		cmocka_unit_test(placement_crosses_devices),
+		cmocka_unit_test(random_shapes_hold),
+	};
+
+	return cmocka_run_group_tests(tests, make_world, free_world);
+}
