@@ -1,0 +1,19 @@
+# common.gp - the look that all figures share. The caller sets: fmt (png | svg), out (path without suffix),
+# and may set width and height in pixels before loading this.
+if (!exists("width")) width = 900
+if (!exists("height")) height = 540
+if (fmt eq "png") {
+	set terminal pngcairo size 2*width,2*height font "DejaVu Sans,20" linewidth 2 background "#ffffff"
+} else {
+	set terminal svg size width,height font "DejaVu Sans,12" background "#ffffff"
+}
+set output out.".".fmt
+set datafile separator ","
+set border 3 lc rgb "#444444" lw 1
+set tics nomirror out textcolor rgb "#222222"
+set grid xtics ytics lc rgb "#dddddd" lw 0.7 dt 1
+set key opaque noenhanced
+# Okabe and Ito's palette: readable in print and by the colour-blind.
+blue = 0x0072b2; orange = 0xe69f00; green = 0x009e73; red = 0xd55e00
+sky = 0x56b4e9; pink = 0xcc79a7; yellow = 0xf0e442; grey = 0x8c8c8c
+color(i) = int(word("29362 15113984 40563 13983232 5682409 13400487 15787074 9211020 0 6697881 3329330 11674146", int(i) % 12 + 1))

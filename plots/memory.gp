@@ -1,0 +1,15 @@
+# memory.gp - step time against memory: each feasible plan a point, the best trade-offs joined. Input:
+# candidates.csv. Set by the caller: file, out, fmt, engines, title, pareto (file of the front).
+load common
+set title title noenhanced
+set xlabel "memory of the fullest device, GB"
+set ylabel "step time, ms"
+set logscale y
+set key outside right top vertical Left reverse
+set format y "%g"
+set offsets graph 0.03, graph 0.03, 0, 0
+plot pareto using (column("peak_memory_B") / 1e9):(1e3 * column("step_time_s")) \
+	with fsteps lw 1.5 lc rgb grey title "best trade-off", \
+	for [i=1:words(engines)] file \
+	using (strcol("engine") eq word(engines, i) && strcol("verdict") eq "ok" ? column("peak_memory_B") / 1e9 : NaN):(1e3 * column("step_time_s")) \
+	with points pt 7 ps 0.7 lc rgb color(i - 1) title word(engines, i)

@@ -1,0 +1,426 @@
+/*
+ * plot.c - `maquette plot DIR`: figures (PNG and SVG) from the CSV files of a results folder, drawn by
+ * gnuplot with the scripts in plots/. What the folder holds decides which figures there are.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/common.h"
+#include "core/csv.h"
+
+enum { MAX_ROWS = 16, MAX_LINKS = 24 };
+
+struct plotting {
+	struct mq_arena arena;
+	const char *dir, *out, *scripts, *title;
+	uint32_t figures;
+	struct mq_err *err;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct plotting *p = state->input;
+
+	switch (key) {
+	case 'o':
+		p->out = arg;
+		return 0;
+	case 't':
+		p->title = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (p->dir)
+			return ARGP_ERR_UNKNOWN;
+		p->dir = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_option option_rows[] = {
+	{ "output", 'o', "DIR", 0, "folder for the figures (default: the results folder)", 0 },
+	{ "title", 't', "TEXT", 0, "title of the figures (default: the model and the platform)", 0 },
+	{ 0 },
+};
+static const struct argp argp = {
+	.options = option_rows,
+	.parser = parse,
+	.args_doc = "DIR",
+	.doc = "Draws the figures of a results folder: timeline and links of a simulation, convergence "
+	       "and step time against memory of a search.",
+};
+
+/* ---- gnuplot ------------------------------------------------------------------------------------ */
+
+/* 'text' for gnuplot: a quote is doubled. */
+static const char *quoted(struct mq_arena *arena, const char *text)
+{
+	char *to = mq_arena_alloc(arena, 2 * strlen(text) + 3), *c = to;
+
+	*c++ = '\'';
+	for (; *text; text++) {
+		if (*text == '\'')
+			*c++ = '\'';
+		*c++ = *text;
+	}
+	*c++ = '\'';
+	return to;
+}
+
+static enum mq_status run_gnuplot(const char *settings, const char *script, struct mq_err *err)
+{
+	char name[] = "gnuplot", flag[] = "-e";
+	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script,
+			       NULL };
+	pid_t pid;
+	int status;
+	int bad = posix_spawnp(&pid, "gnuplot", NULL, NULL, argv, environ);
+
+	if (bad)
+		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox",
+			       strerror(bad));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
+	if (status)
+		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s", script);
+	return MQ_OK;
+}
+
+/* One figure in both formats; `settings` are further assignments. */
+static enum mq_status figure(struct plotting *p, const char *name, const char *settings,
+			     struct mq_err *err)
+{
+	static const char *const formats[] = { "png", "svg" };
+	const char *script = mq_arena_printf(&p->arena, "%s/%s.gp", p->scripts, name);
+	const char *out = mq_arena_printf(&p->arena, "%s/%s", p->out, name);
+	const char *common = mq_arena_printf(&p->arena, "%s/common.gp", p->scripts);
+
+	for (int i = 0; i < 2; i++) {
+		const char *all = mq_arena_printf(&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
+						  quoted(&p->arena, common), formats[i],
+						  quoted(&p->arena, out), quoted(&p->arena, p->title),
+						  settings);
+		MQ_TRY(run_gnuplot(all, script, err));
+		printf("%s.%s\n", out, formats[i]);
+	}
+	p->figures++;
+	return MQ_OK;
+}
+
+/* The table DIR/NAME, or false where there is none; a broken one is an error in *status. */
+static bool table(struct plotting *p, const char *name, struct mq_csv *csv, enum mq_status *status,
+		  struct mq_err *err)
+{
+	const char *path = mq_arena_printf(&p->arena, "%s/%s", p->dir, name);
+
+	*status = MQ_OK;
+	if (access(path, F_OK))
+		return false;
+	*status = mq_csv_load(path, &p->arena, csv, err);
+	return *status == MQ_OK && csv->n_rows > 0;
+}
+
+static const char *cell(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	return mq_csv_text(csv, row, mq_csv_column(csv, column));
+}
+
+static double value(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	double v;
+
+	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
+}
+
+/* ---- search: convergence, memory ---------------------------------------------------------------- */
+
+static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
+{
+	const char *list = "";
+
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		const char *word = cell(csv, r, "engine");
+		const char *padded = mq_arena_printf(&p->arena, " %s ", list);
+
+		if (!strstr(padded, mq_arena_printf(&p->arena, " %s ", word)))
+			list = mq_arena_printf(&p->arena, "%s%s%s", list, *list ? " " : "", word);
+	}
+	return list;
+}
+
+static int by_memory(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	if (x[0] != y[0])
+		return x[0] < y[0] ? -1 : 1;
+	return (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* The plans that no other beats in both memory and time. */
+static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, const char *path,
+				  uint32_t *n, struct mq_err *err)
+{
+	double(*point)[2] = mq_arena_alloc(&p->arena, sizeof(*point) * (csv->n_rows + 1));
+	struct mq_csv_writer w;
+	double best = (double)INFINITY;
+
+	*n = 0;
+	for (uint32_t r = 0; r < csv->n_rows; r++)
+		if (!strcmp(cell(csv, r, "verdict"), "ok")) {
+			point[*n][0] = value(csv, r, "peak_memory_B");
+			point[(*n)++][1] = value(csv, r, "step_time_s");
+		}
+	qsort(point, *n, sizeof(*point), by_memory);
+	MQ_TRY(mq_csv_open(&w, path, "w", err));
+	enum mq_status status = mq_csv_put_header(&w, "peak_memory_B,step_time_s", err);
+	for (uint32_t i = 0; i < *n && status == MQ_OK; i++) {
+		if (!(point[i][1] < best))
+			continue;
+		best = point[i][1];
+		mq_csv_put_f64(&w, point[i][0]);
+		mq_csv_put_f64(&w, point[i][1]);
+		status = mq_csv_end_row(&w, err);
+	}
+	struct mq_err lost;
+	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
+	return status == MQ_OK ? closed : status;
+}
+
+static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
+{
+	struct mq_csv csv;
+	enum mq_status status;
+	uint32_t n;
+
+	if (!table(p, "candidates.csv", &csv, &status, err))
+		return status;
+	const char *front = mq_arena_printf(&p->arena, "%s/pareto.csv", p->out);
+	MQ_TRY(write_front(p, &csv, front, &n, err));
+	if (!n) {
+		printf("%s/candidates.csv has no feasible plan: nothing to draw\n", p->dir);
+		return MQ_OK;
+	}
+	const char *settings = mq_arena_printf(
+		&p->arena, "file=%s; engines=%s; pareto=%s", quoted(&p->arena, csv.path),
+		quoted(&p->arena, engines_of(p, &csv)), quoted(&p->arena, front));
+	MQ_TRY(figure(p, "convergence", settings, err));
+	return figure(p, "memory", settings, err);
+}
+
+/* ---- simulation: links, timeline ---------------------------------------------------------------- */
+
+static int by_use(const void *a, const void *b)
+{
+	const double *x = a, *y = b; /* utilisation, row */
+
+	if (x[0] != y[0])
+		return x[0] > y[0] ? -1 : 1;
+	return (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
+{
+	struct mq_csv csv;
+	struct mq_csv_writer w;
+	enum mq_status status;
+	uint32_t n = 0;
+
+	if (!table(p, "links.csv", &csv, &status, err))
+		return status;
+	double(*link)[2] = mq_arena_alloc(&p->arena, sizeof(*link) * (csv.n_rows + 1));
+	for (uint32_t r = 0; r < csv.n_rows; r++)
+		if (value(&csv, r, "utilisation") > 0) {
+			link[n][0] = value(&csv, r, "utilisation");
+			link[n++][1] = r;
+		}
+	if (!n) {
+		printf("%s/links.csv: no link carried anything\n", p->dir);
+		return MQ_OK;
+	}
+	qsort(link, n, sizeof(*link), by_use);
+	n = n < MAX_LINKS ? n : MAX_LINKS;
+	const char *file = mq_arena_printf(&p->arena, "%s/links_busiest.csv", p->out);
+	MQ_TRY(mq_csv_open(&w, file, "w", err));
+	status = mq_csv_put_header(&w, "link,class,utilisation", err);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
+		mq_csv_put_text(&w, cell(&csv, (uint32_t)link[i][1], "link"));
+		mq_csv_put_text(&w, cell(&csv, (uint32_t)link[i][1], "class"));
+		mq_csv_put_f64(&w, link[i][0]);
+		status = mq_csv_end_row(&w, err);
+	}
+	struct mq_err lost;
+	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
+	if (status != MQ_OK || closed != MQ_OK)
+		return status != MQ_OK ? status : closed;
+	return figure(p, "links", mq_arena_printf(&p->arena, "file=%s; rows=%u", quoted(&p->arena, file), n),
+		      err);
+}
+
+/* Class of a task for its colour: see the labels in timeline.gp. */
+static int task_class(const char *kind, const char *stream, const char *phase)
+{
+	if (!strcmp(kind, "send") || !strcmp(kind, "recv"))
+		return 6;
+	if (!strcmp(kind, "copy"))
+		return 7;
+	if (!strcmp(kind, "compute"))
+		return !strcmp(phase, "backward") ? 1 : !strcmp(phase, "update") ? 3 : 0;
+	return !strcmp(stream, "grad") ? 5 : 4;
+}
+
+static int task_lane(const char *stream)
+{
+	if (!strcmp(stream, "compute"))
+		return 0;
+	return !strcmp(stream, "comm") || !strcmp(stream, "grad") ? 1 : 2;
+}
+
+/* Devices that get a band: all, or where there are many the first of each pipeline stage, then others. */
+static uint32_t choose_devices(struct plotting *p, const struct mq_csv *csv, const struct mq_csv *tasks,
+			       const char **name)
+{
+	uint32_t n = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		double last_stage = -1;
+
+		for (uint32_t r = 0; r < csv->n_rows && n < MAX_ROWS; r++) {
+			const char *device = cell(csv, r, "device");
+			double stage = tasks ? value(tasks, r, "stage") : (double)NAN;
+			bool known = false;
+
+			for (uint32_t i = 0; i < n && !known; i++)
+				known = !strcmp(name[i], device);
+			if (known || (pass == 0 && !(stage > last_stage)))
+				continue;
+			name[n++] = device;
+			if (pass == 0)
+				last_stage = stage;
+		}
+	}
+	return n;
+}
+
+static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv,
+				  const struct mq_csv *tasks, const char *path, const char **name,
+				  uint32_t n, double *last_ms, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, path, "w", err));
+	enum mq_status status = mq_csv_put_header(&w, "row,lane,start_ms,finish_ms,class", err);
+	*last_ms = 0;
+	for (uint32_t r = 0; r < csv->n_rows && status == MQ_OK; r++) {
+		const char *device = cell(csv, r, "device"), *stream = cell(csv, r, "stream");
+		double finish_ms = 1e3 * value(csv, r, "finish_s");
+		uint32_t row = 0;
+
+		*last_ms = fmax(*last_ms, finish_ms);
+		while (row < n && strcmp(name[row], device))
+			row++;
+		if (row == n)
+			continue;
+		mq_csv_put_u64(&w, row);
+		mq_csv_put_u64(&w, (uint64_t)task_lane(stream));
+		mq_csv_put_f64(&w, 1e3 * value(csv, r, "start_s"));
+		mq_csv_put_f64(&w, finish_ms);
+		mq_csv_put_u64(&w, (uint64_t)task_class(cell(csv, r, "kind"), stream,
+							tasks ? cell(tasks, r, "phase") : ""));
+		status = mq_csv_end_row(&w, err);
+	}
+	struct mq_err lost;
+	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
+	return status == MQ_OK ? closed : status;
+}
+
+static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
+{
+	struct mq_csv csv, tasks;
+	const char *name[MAX_ROWS], *names = "";
+	enum mq_status status;
+	double last_ms;
+
+	if (!table(p, "timeline.csv", &csv, &status, err))
+		return status;
+	bool have_tasks = table(p, "tasks.csv", &tasks, &status, err);
+	MQ_TRY(status);
+	if (have_tasks && tasks.n_rows != csv.n_rows)
+		have_tasks = false; /* of another run, or with samples: phases are unknown */
+	uint32_t n = choose_devices(p, &csv, have_tasks ? &tasks : NULL, name);
+	for (uint32_t i = 0; i < n; i++)
+		names = mq_arena_printf(&p->arena, "%s%s%s", names, i ? " " : "", name[i]);
+	const char *file = mq_arena_printf(&p->arena, "%s/timeline_bands.csv", p->out);
+	MQ_TRY(write_bands(p, &csv, have_tasks ? &tasks : NULL, file, name, n, &last_ms, err));
+	return figure(p, "timeline",
+		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g",
+				      quoted(&p->arena, file), n, quoted(&p->arena, names), last_ms),
+		      err);
+}
+
+/* ---- the command -------------------------------------------------------------------------------- */
+
+/* "gpt:layers=24 on cloud_v100_t4" from the folder's job file. */
+static const char *title_of(struct plotting *p)
+{
+	char line[512], model[256] = "", platform[256] = "";
+	FILE *file = fopen(mq_arena_printf(&p->arena, "%s/run.ini", p->dir), "r");
+
+	if (!file)
+		return "";
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "model = %255[^\n]", model);
+		sscanf(line, "platform = %255[^\n]", platform);
+	}
+	fclose(file);
+	char *slash = strrchr(platform, '/');
+	char *base = slash ? slash + 1 : platform;
+	base[strcspn(base, ".")] = '\0';
+	slash = strrchr(model, '/');
+	return mq_arena_printf(&p->arena, "%s on %s", slash ? slash + 1 : model, base);
+}
+
+static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
+{
+	if (access(p->dir, R_OK | X_OK))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the results folder: %s", p->dir,
+			       strerror(errno));
+	MQ_TRY(mq_find_dir("plots", &p->arena, &p->scripts, err));
+	p->out = p->out ? p->out : p->dir;
+	p->title = p->title ? p->title : title_of(p);
+	MQ_TRY(mq_make_dir(p->out, err));
+	MQ_TRY(plot_timeline(p, err));
+	MQ_TRY(plot_links(p, err));
+	MQ_TRY(plot_search(p, err));
+	if (!p->figures)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: nothing to draw; a results folder of `search` or `simulate` has "
+			       "candidates.csv or timeline.csv",
+			       p->dir);
+	return MQ_OK;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct plotting p = { .arena = MQ_ARENA_INIT, .err = err };
+
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &p, err));
+	if (!p.dir)
+		return mq_fail(err, MQ_EINPUT, "give a results folder: maquette plot DIR");
+	enum mq_status status = plot_all(&p, err);
+	mq_arena_fini(&p.arena);
+	return status;
+}
+
+const struct mq_command mq_command_plot = {
+	.name = "plot", .summary = "figures (PNG, SVG) of a results folder", .run = run
+};
