@@ -1,0 +1,354 @@
+/*
+ * common_score_case.c - one row of measurements as a question: model, training options, plan.
+ *
+ * What a row leaves open comes from the tables (score_tables.h) or follows from the rest: data-parallel
+ * degree from the number of GPUs, micro-batches from batch and accumulation, layers from the number
+ * of parameters (a multiple of the stages). What cannot be had is a refusal with its reason.
+ */
+#include "cmd/score_runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/score_tables.h"
+
+static uint32_t degree(double value)
+{
+	return isnan(value) || value < 1 ? 1 : (uint32_t)value;
+}
+
+static bool has(const char *text, const char *part)
+{
+	return strcasestr(text, part) != NULL;
+}
+
+/* ---- may the row be scored at all ---------------------------------------------------------------- */
+
+static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
+{
+	if (!strcmp(r->provenance, "memory"))
+		return mq_fail(err, MQ_EINPUT, "unverified source (provenance 'memory')");
+	if (!strcmp(r->status, "failed"))
+		return mq_fail(err, MQ_EINPUT, "the run failed for an unknown cause");
+	if (!strcmp(r->status, "suspect"))
+		return mq_fail(err, MQ_EINPUT, "marked as suspect");
+	if (isnan(r->step_time_s) && strcmp(r->status, "oom"))
+		return mq_fail(err, MQ_EINPUT, "no step time");
+	if (isnan(r->gpus) || r->gpus < 1)
+		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
+	if (isnan(r->gbs) || r->gbs < 1)
+		return mq_fail(err, MQ_EINPUT, "no global batch");
+	if (*r->placement && strchr(r->placement, '+'))
+		return mq_fail(err, MQ_EINPUT, "placement '%s' is not understood", r->placement);
+	return MQ_OK;
+}
+
+/* ---- model --------------------------------------------------------------------------------------- */
+
+/* "key=value" of a row's cell, unless models.csv gives the key and the row does not. */
+static void put(char *spec, size_t size, const char *key, double value)
+{
+	size_t used = strlen(spec);
+
+	if (!isnan(value) && value > 0 && used < size)
+		snprintf(spec + used, size - used, "%s%s=%.0f", used ? "," : "", key, value);
+}
+
+/* Drops from "a=1,b=2" the keys that `spec` already has, and appends the rest. */
+static void put_given(char *spec, size_t size, const char *given)
+{
+	while (*given) {
+		size_t n = strcspn(given, ","), k = strcspn(given, "=");
+		char key[32] = ",";
+
+		if (k + 3 < sizeof(key)) {
+			memcpy(key + 1, given, k);
+			strcpy(key + 1 + k, "=");
+		}
+		bool there = !strncmp(spec, key + 1, k + 1) || strstr(spec, key);
+		size_t used = strlen(spec);
+		if (!there && used + n + 2 < size) {
+			if (used)
+				spec[used++] = ',';
+			memcpy(spec + used, given, n);
+			spec[used + n] = '\0';
+		}
+		given += n + (given[n] == ',');
+	}
+}
+
+static double key_of(const char *spec, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (const char *p = spec; *p; p += strcspn(p, ","), p += *p == ',')
+		if (!strncmp(p, key, n) && p[n] == '=')
+			return strtod(p + n + 1, NULL);
+	return NAN;
+}
+
+/* Parameters of a GPT's blocks are 12 h^2 each (embeddings apart, as the sizes in names count). */
+static double layers_of(const struct mq_run *r)
+{
+	double stages = degree(r->pp) * degree(r->vp);
+
+	if (!isnan(r->layers))
+		return r->layers;
+	if (isnan(r->params_b) || isnan(r->hidden))
+		return NAN;
+	return stages * fmax(1, round(r->params_b * 1e9 / (12 * r->hidden * r->hidden) / stages));
+}
+
+static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case *c,
+				 struct mq_arena *arena, struct mq_err *err)
+{
+	const struct mq_run *r = c->run;
+	const char *builder, *given;
+	char spec[512] = "";
+	/* a rounded vocabulary ("250k") gives way to the exact one */
+	double vocab = r->vocab;
+
+	MQ_TRY(mq_known_model(t, r, &builder, &given, err));
+	if (!isnan(vocab) && fmod(vocab, 10000) == 0 && !isnan(key_of(given, "vocab")))
+		vocab = NAN;
+	put(spec, sizeof(spec), "layers", layers_of(r));
+	put(spec, sizeof(spec), "hidden", r->hidden);
+	put(spec, sizeof(spec), "heads", r->heads);
+	put(spec, sizeof(spec), "kv_heads", r->kv_heads);
+	put(spec, sizeof(spec), "ffn", r->ffn);
+	put(spec, sizeof(spec), "vocab", vocab);
+	put_given(spec, sizeof(spec), given);
+	if (isnan(key_of(spec, "layers")) && !strstr(spec, "size="))
+		return mq_fail(err, MQ_EINPUT, "the layers of '%s' are not given", r->model);
+	if (isnan(key_of(spec, "hidden")) && !strstr(spec, "size="))
+		return mq_fail(err, MQ_EINPUT, "the width of '%s' is not given", r->model);
+	if (isnan(key_of(spec, "heads")) && !strstr(spec, "size="))
+		return mq_fail(err, MQ_EINPUT, "the attention heads of '%s' are not given", r->model);
+	if (isnan(r->seq))
+		return mq_fail(err, MQ_EINPUT, "no sequence length");
+	put(spec, sizeof(spec), "seq", r->seq);
+	c->seq = 0;
+	c->spec = mq_arena_printf(arena, "%s:%s,fused_attention=%s", builder, spec,
+				  c->stack.fused_attention ? "true" : "false");
+	return MQ_OK;
+}
+
+/* ---- training options ---------------------------------------------------------------------------- */
+
+static enum mq_status training(struct mq_case *c, const struct mq_device_calib *d, struct mq_err *err)
+{
+	const char *p = c->run->precision;
+	enum mq_dtype half = d->peak_flops[MQ_BF16] > 0 ? MQ_BF16 : MQ_FP16;
+
+	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
+	if (has(p, "fp4"))
+		return mq_fail(err, MQ_EINPUT, "precision '%s': 4-bit types are not modelled", p);
+	if (has(p, "fp8")) {
+		if (!(d->peak_flops[MQ_FP8] > 0))
+			return mq_fail(err, MQ_EINPUT, "%s has no fp8", d->name);
+		c->fp8 = true;
+		c->train.dtype = MQ_BF16;
+	} else if (has(p, "bf16")) {
+		c->train.dtype = MQ_BF16;
+	} else if (has(p, "fp16")) {
+		c->train.dtype = MQ_FP16;
+	} else if (has(p, "tf32")) {
+		c->train.dtype = MQ_TF32;
+	} else if (has(p, "fp32")) {
+		c->train.dtype = MQ_FP32;
+	} else if (!*p) {
+		c->train.dtype = half;
+	} else {
+		return mq_fail(err, MQ_EINPUT, "precision '%s' is not known", p);
+	}
+	if (!(d->peak_flops[c->train.dtype] > 0))
+		return mq_fail(err, MQ_EINPUT, "%s has no %s", d->name,
+			       mq_dtype_name(c->train.dtype));
+	c->train.grad_dtype = c->stack.grad_as_dtype ? c->train.dtype : c->stack.grad_dtype;
+	if (has(c->run->notes, "fp32 gradient accumulation"))
+		c->train.grad_dtype = MQ_FP32;
+	return MQ_OK;
+}
+
+/* ---- plan ---------------------------------------------------------------------------------------- */
+
+static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
+{
+	const struct mq_run *r = c->run;
+	struct mq_shape *s = &c->shape;
+	double model_parallel;
+
+	s->tp = degree(r->tp);
+	s->pp = degree(r->pp);
+	s->cp = degree(r->cp);
+	s->ep = degree(r->ep);
+	s->virtual = degree(r->vp);
+	model_parallel = (double)s->tp * s->pp * s->cp;
+	s->dp = (uint32_t)(r->gpus / model_parallel);
+	if (s->dp * model_parallel != r->gpus)
+		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u",
+			       r->gpus, s->tp, s->pp, s->cp);
+	if (!isnan(r->dp) && r->dp != s->dp)
+		return mq_fail(err, MQ_EINPUT, "dp %g does not follow from %g GPUs, tp %u, pp %u, "
+			       "cp %u", r->dp, r->gpus, s->tp, s->pp, s->cp);
+	c->n_devices = (uint32_t)r->gpus;
+	return MQ_OK;
+}
+
+static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
+{
+	const struct mq_run *r = c->run;
+	double per_replica = r->gbs / c->shape.dp, n = r->accum;
+
+	if (isnan(n) && !isnan(r->mbs))
+		n = per_replica / r->mbs;
+	if (isnan(n))
+		return mq_fail(err, MQ_EINPUT, "neither micro-batch nor accumulation is given");
+	if (n < 1 || fabs(n - round(n)) > 1e-6)
+		return mq_fail(err, MQ_EINPUT, "batch %g does not divide into micro-batches of %g on "
+			       "%u replicas", r->gbs, r->mbs, c->shape.dp);
+	c->shape.micro_batches = (uint32_t)round(n);
+	return MQ_OK;
+}
+
+static void sync_of(struct mq_case *c)
+{
+	const char *z = c->run->zero;
+	const char *within = strstr(z, "within ");
+
+	c->shape.sync = (uint8_t)c->stack.sync;
+	if (has(z, "zero-1"))
+		c->shape.sync = MQ_SYNC_ZERO1;
+	else if (has(z, "zero-2") || has(z, "shard_grad_op"))
+		c->shape.sync = MQ_SYNC_ZERO2;
+	else if (has(z, "zero-3") || has(z, "fsdp"))
+		c->shape.sync = MQ_SYNC_ZERO3;
+	if (within)
+		c->zero_group = (uint32_t)strtoul(within + 7, NULL, 10);
+	if (c->shape.dp * c->shape.cp == 1)
+		c->shape.sync = MQ_SYNC_ALLREDUCE;
+}
+
+static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
+{
+	const char *s = c->run->schedule, *r = c->run->recompute;
+
+	c->shape.pipeline = c->shape.virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
+	if (has(s, "gpipe"))
+		c->shape.pipeline = MQ_PIPE_GPIPE;
+	else if (has(s, "zb") || has(s, "zero bubble"))
+		c->shape.pipeline = MQ_PIPE_ZB_H1;
+	else if (has(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1)
+		return mq_fail(err, MQ_EINPUT, "interleaved schedule without the number of chunks");
+	c->shape.recompute = (uint8_t)c->stack.recompute;
+	if (has(r, "full"))
+		c->shape.recompute = MQ_RECOMPUTE_FULL;
+	else if (has(r, "selective"))
+		c->shape.recompute = MQ_RECOMPUTE_SELECTIVE;
+	else if (has(r, "none"))
+		c->shape.recompute = MQ_RECOMPUTE_NONE;
+	return MQ_OK;
+}
+
+/* Layers per stage. "7/9/9/9" may count further items before and behind the layers (embedding, head):
+ * what is over is taken half from the first items, half from the last. */
+static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena,
+				    struct mq_err *err)
+{
+	const char *text = c->run->stage_layers;
+	uint32_t *stage = mq_arena_array(arena, c->shape.pp, uint32_t), n = 0;
+	double items = 0, before, at = 0;
+
+	for (const char *p = text; *p;) {
+		char *end;
+		unsigned long value = strtoul(p, &end, 10);
+
+		if (end == p || n == c->shape.pp || (*end && *end != '/'))
+			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not list %u stages",
+				       text, c->shape.pp);
+		stage[n++] = (uint32_t)value;
+		items += (double)value;
+		p = end + (*end == '/');
+	}
+	if (n != c->shape.pp || items < layers)
+		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages",
+			       text, layers, c->shape.pp);
+	before = floor((items - layers) / 2);
+	for (uint32_t s = 0; s < n; s++) {
+		double first = fmax(at, before), last = fmin(at + stage[s], before + layers);
+
+		at += stage[s];
+		stage[s] = last > first ? (uint32_t)(last - first) : 0;
+		if (!stage[s])
+			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave a stage without a "
+				       "layer", text);
+	}
+	c->shape.stage_layers = stage;
+	return MQ_OK;
+}
+
+/* Where the row lists no stages: even, or as its software divides. */
+static enum mq_status stages(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+{
+	double layers = key_of(strchr(c->spec, ':') + 1, "layers");
+	uint32_t n = c->shape.pp, total;
+
+	if (*c->run->stage_layers && !isnan(layers))
+		return listed_stages(c, layers, arena, err);
+	if (isnan(layers) || n == 1 || c->shape.virtual > 1)
+		return MQ_OK;
+	total = (uint32_t)layers;
+	bool ends = has(c->run->notes, "embedding counted as a layer") && (total + 2) % n == 0;
+	if (!ends && (total % n == 0 || !c->stack.full_first))
+		return MQ_OK;
+	uint32_t *stage = mq_arena_array(arena, n, uint32_t);
+	uint32_t most = (total + n - 1) / n, left = total;
+	for (uint32_t s = 0; s < n; s++) {
+		if (ends)
+			stage[s] = (total + 2) / n - (s == 0) - (s == n - 1);
+		else
+			stage[s] = most < left ? most : left;
+		left -= ends ? 0 : stage[s];
+		if (!stage[s])
+			return MQ_OK; /* too few layers for that rule: even */
+	}
+	c->shape.stage_layers = stage;
+	return MQ_OK;
+}
+
+static enum mq_status plan(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+{
+	MQ_TRY(degrees(c, err));
+	MQ_TRY(micro_batches(c, err));
+	MQ_TRY(schedule_of(c, err));
+	sync_of(c);
+	c->shape.sequence_parallel = c->stack.sequence_parallel && c->shape.tp > 1;
+	c->shape.vocab_parallel = c->stack.vocab_parallel;
+	return stages(c, arena, err);
+}
+
+enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,
+			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *c,
+			     struct mq_err *err)
+{
+	*c = (struct mq_case){ .run = run };
+	MQ_TRY(check_row(run, err));
+	MQ_TRY(mq_system_find(tables, run, &c->system, err));
+	MQ_TRY(mq_stack_find(tables, run, &c->stack, err));
+	const struct mq_device_calib *device = mq_calib_device(calib, c->system.device);
+	if (!device)
+		return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", c->system.device);
+	MQ_TRY(training(c, device, err));
+	MQ_TRY(model_spec(tables, c, arena, err));
+	MQ_TRY(plan(c, arena, err));
+	c->per_node = isnan(run->gpus_per_node) ? 8 : degree(run->gpus_per_node);
+	if (c->system.domain)
+		c->per_node = c->system.domain;
+	if (c->per_node > c->n_devices)
+		c->per_node = c->n_devices;
+	c->nodes = (c->n_devices + c->per_node - 1) / c->per_node;
+	c->platform = mq_arena_printf(arena, "%s x%u", c->system.name, c->nodes);
+	return MQ_OK;
+}

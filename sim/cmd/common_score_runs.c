@@ -1,0 +1,305 @@
+/*
+ * common_score_runs.c - `score RUNS.csv`: step times and peak memory of measured runs against the
+ * simulation, file by file.
+ *
+ * Every row is scored or refused with its reason. Rank correlation and regret are taken inside groups
+ * of rows that differ only in plan (Spearman's averaged over groups of three or more, weighted by
+ * rows; regret weighted likewise over groups of two or more).
+ */
+#include "cmd/score_runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/score_spawn.h"
+#include "cmd/score_tables.h"
+
+/* One table and what became of its rows. */
+struct table {
+	const char *path, *stem;
+	struct mq_run *run;
+	uint32_t n;
+	struct mq_case *c;         /* [n] */
+	struct mq_work_item *item; /* [n]; message = reason where refused */
+	struct mq_work_group *group;
+	uint32_t n_groups, group_room;
+};
+
+static void refuse(struct mq_work_item *item, const char *reason)
+{
+	item->verdict = MQ_VERDICT_REFUSED;
+	item->step_s = item->peak_B = item->limit_B = NAN;
+	item->message = reason;
+}
+
+static void enqueue(struct table *t, struct mq_work_item *item, struct mq_arena *arena)
+{
+	struct mq_work_group *g = NULL;
+
+	for (uint32_t i = 0; i < t->n_groups && !g; i++)
+		if (!strcmp(t->group[i].item[0]->c->platform, item->c->platform) &&
+		    t->group[i].item[0]->c->n_devices == item->c->n_devices)
+			g = &t->group[i];
+	if (!g) {
+		struct mq_work_group fresh = { 0 };
+
+		MQ_PUSH(arena, t->group, t->n_groups, t->group_room, fresh);
+		g = &t->group[t->n_groups - 1];
+	}
+	MQ_PUSH(arena, g->item, g->n, g->room, item);
+}
+
+static enum mq_status load_table(const struct mq_score_options *o,
+				 const struct mq_score_tables *tables, struct table *t,
+				 struct mq_err *err)
+{
+	t->stem = mq_score_stem(t->path, o->arena);
+	MQ_TRY(mq_runs_load(t->path, o->arena, &t->run, &t->n, err));
+	t->c = mq_arena_array(o->arena, t->n, struct mq_case);
+	t->item = mq_arena_array(o->arena, t->n, struct mq_work_item);
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct mq_err why = MQ_ERR_INIT;
+
+		t->item[i] = (struct mq_work_item){ .c = &t->c[i] };
+		if (o->only && !strstr(t->run[i].id, o->only) && !strstr(t->run[i].model, o->only)) {
+			t->item[i].verdict = MQ_N_VERDICTS; /* not asked for */
+			continue;
+		}
+		if (mq_case_build(tables, o->calib, &t->run[i], o->arena, &t->c[i], &why) == MQ_OK)
+			enqueue(t, &t->item[i], o->arena);
+		else
+			refuse(&t->item[i], mq_arena_strdup(o->arena, why.text));
+	}
+	return MQ_OK;
+}
+
+static bool is_oom_row(const struct mq_run *r)
+{
+	return !strcmp(r->status, "oom");
+}
+
+static bool scored(const struct table *t, uint32_t i)
+{
+	return t->item[i].verdict == MQ_VERDICT_OK && !isnan(t->run[i].step_time_s) &&
+	       t->run[i].step_time_s > 0;
+}
+
+static double error_of(const struct table *t, uint32_t i)
+{
+	return t->item[i].step_s / t->run[i].step_time_s - 1;
+}
+
+static enum mq_status write_rows(const struct table *t, struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+		const struct mq_run *r = &t->run[i];
+
+		if (item->verdict == MQ_N_VERDICTS)
+			continue;
+		mq_csv_put_text(w, r->id);
+		mq_csv_put_text(w, mq_verdict_name(item->verdict));
+		mq_csv_put_f64(w, item->verdict == MQ_VERDICT_OK ? item->step_s : (double)NAN);
+		mq_csv_put_f64(w, r->step_time_s);
+		mq_csv_put_f64(w, scored(t, i) ? error_of(t, i) : (double)NAN);
+		mq_csv_put_f64(w, item->peak_B > 0 ? item->peak_B / 1e9 : (double)NAN);
+		mq_csv_put_f64(w, r->max_mem_GB);
+		mq_csv_put_text(w, item->c->platform ? item->c->platform : "");
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status write_refused(const struct table *t, struct mq_csv_writer *w,
+				    struct mq_err *err)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+
+		if (item->verdict == MQ_VERDICT_OK || item->verdict == MQ_N_VERDICTS)
+			continue;
+		mq_csv_put_text(w, t->run[i].id);
+		mq_csv_put_text(w, mq_verdict_name(item->verdict));
+		mq_csv_put_text(w, item->message);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+/* Each distinct reason once, with its rows. */
+static void print_refused(const struct table *t, bool *told)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+		uint32_t n = 0;
+
+		if (told[i] || item->verdict == MQ_VERDICT_OK || item->verdict == MQ_N_VERDICTS ||
+		    (item->verdict == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
+			continue;
+		for (uint32_t k = i; k < t->n; k++)
+			if (t->item[k].verdict == item->verdict && t->item[k].message &&
+			    !strcmp(t->item[k].message, item->message)) {
+				told[k] = true;
+				n++;
+			}
+		printf("  %s %s%s: %s\n", mq_verdict_name(item->verdict), t->run[i].id,
+		       n > 1 ? " and others" : "", item->message);
+		if (n > 1)
+			printf("    (%u rows)\n", n);
+	}
+}
+
+struct ranking {
+	double rank_sum, rank_weight, regret_sum, regret_weight;
+};
+
+static void rank_group(const struct mq_score_options *o, const struct table *t, const char *key,
+		       const char *const *keys, struct ranking *r)
+{
+	double *predicted = mq_arena_array(o->arena, t->n, double);
+	double *measured = mq_arena_array(o->arena, t->n, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (scored(t, i) && !strcmp(keys[i], key)) {
+			predicted[n] = t->item[i].step_s;
+			measured[n++] = t->run[i].step_time_s;
+		}
+	double rank = mq_score_spearman(predicted, measured, n, o->arena);
+	if (!isnan(rank)) {
+		r->rank_sum += rank * n;
+		r->rank_weight += n;
+	}
+	if (n >= 2) {
+		r->regret_sum += mq_score_regret(predicted, measured, n) * n;
+		r->regret_weight += n;
+	}
+}
+
+static struct mq_score_line summarise(const struct mq_score_options *o, const struct table *t)
+{
+	struct mq_score_line line = { .kind = "step-time", .table = t->stem };
+	const char **keys = mq_arena_array(o->arena, t->n, const char *);
+	double *error = mq_arena_array(o->arena, t->n, double);
+	struct ranking r = { 0 };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		keys[i] = mq_run_group(&t->run[i], o->arena);
+		if (scored(t, i))
+			error[n++] = error_of(t, i);
+		else
+			line.refused += t->item[i].verdict != MQ_N_VERDICTS &&
+					!is_oom_row(&t->run[i]);
+	}
+	for (uint32_t i = 0; i < t->n; i++) {
+		bool first = true;
+
+		for (uint32_t k = 0; k < i; k++)
+			first &= strcmp(keys[k], keys[i]) != 0;
+		if (first)
+			rank_group(o, t, keys[i], keys, &r);
+	}
+	line.stats = mq_score_stats(error, n, o->arena);
+	line.spearman = r.rank_weight > 0 ? r.rank_sum / r.rank_weight : (double)NAN;
+	line.regret = r.regret_weight > 0 ? r.regret_sum / r.regret_weight : (double)NAN;
+	return line;
+}
+
+/* Peak memory where the source prints it; rows that ran out of memory count as right or wrong. */
+static struct mq_score_line memory_line(const struct mq_score_options *o, const struct table *t)
+{
+	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
+	double *error = mq_arena_array(o->arena, t->n, double);
+	uint32_t n = 0, oom = 0, oom_right = 0, oom_wrong = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+
+		if (item->verdict == MQ_N_VERDICTS)
+			continue;
+		oom += is_oom_row(&t->run[i]);
+		oom_right += is_oom_row(&t->run[i]) && item->verdict == MQ_VERDICT_OOM;
+		oom_wrong += !is_oom_row(&t->run[i]) && item->verdict == MQ_VERDICT_OOM;
+		if (item->peak_B > 0 && t->run[i].max_mem_GB > 0)
+			error[n++] = item->peak_B / 1e9 / t->run[i].max_mem_GB - 1;
+	}
+	line.table = mq_arena_printf(o->arena, "%s memory", t->stem);
+	line.stats = mq_score_stats(error, n, o->arena);
+	if (oom || oom_wrong)
+		printf("  out of memory: %u of %u such runs judged so; %u runs that fitted judged "
+		       "not to\n", oom_right, oom, oom_wrong);
+	return line;
+}
+
+static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_line *line,
+			       struct mq_err *err)
+{
+	mq_score_print_line(line);
+	mq_score_put_line(w, line);
+	return mq_csv_end_row(w, err);
+}
+
+struct outputs {
+	struct mq_csv_writer rows, refused, summary;
+};
+
+static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f,
+				   struct mq_err *err)
+{
+	MQ_TRY(mq_csv_open(&f->rows, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&f->rows, "row_id,verdict,predicted_s,measured_s,error,"
+				 "predicted_mem_GB,measured_mem_GB,platform", err));
+	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w",
+			   err));
+	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
+	MQ_TRY(mq_csv_open(&f->summary, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w",
+			   err));
+	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
+}
+
+static enum mq_status report(const struct mq_score_options *o, const struct table *t,
+			     struct outputs *f, struct mq_score_line *line, struct mq_err *err)
+{
+	struct mq_score_line memory;
+
+	MQ_TRY(write_rows(t, &f->rows, err));
+	MQ_TRY(write_refused(t, &f->refused, err));
+	*line = summarise(o, t);
+	MQ_TRY(put_line(&f->summary, line, err));
+	memory = memory_line(o, t);
+	if (memory.stats.n)
+		MQ_TRY(put_line(&f->summary, &memory, err));
+	print_refused(t, mq_arena_array(o->arena, t->n, bool));
+	return MQ_OK;
+}
+
+enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
+{
+	struct mq_score_tables tables;
+	struct outputs f;
+	const char **files;
+	double sum = 0, n = 0;
+
+	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	MQ_TRY(mq_score_tables_load(o, &tables, err));
+	MQ_TRY(open_outputs(o, &f, err));
+	mq_score_print_header();
+	for (; *files; files++) {
+		struct table t = { .path = *files };
+		struct mq_score_line line;
+
+		MQ_TRY(load_table(o, &tables, &t, err));
+		MQ_TRY(mq_work_run(o, t.path, t.group, t.n_groups, err));
+		MQ_TRY(report(o, &t, &f, &line, err));
+		if (line.stats.n) {
+			sum += line.stats.mean * line.stats.n;
+			n += line.stats.n;
+		}
+	}
+	*mean = n > 0 ? sum / n : (double)NAN;
+	MQ_TRY(mq_csv_close(&f.rows, err));
+	MQ_TRY(mq_csv_close(&f.refused, err));
+	return mq_csv_close(&f.summary, err);
+}

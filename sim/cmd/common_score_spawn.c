@@ -1,0 +1,204 @@
+/*
+ * common_score_spawn.c - starts worker processes of `score`, one per platform, several at a time.
+ *
+ * Input and output of a worker are temporary files, so that no pipe can fill up and block. A worker
+ * that dies costs the row it was at; what is left is given to a new one.
+ */
+#include "cmd/score_spawn.h"
+
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "executors/platform_generate.h"
+
+extern char **environ;
+
+static enum mq_status make_temporary(struct mq_arena *arena, const char *what, const char **path,
+				     struct mq_err *err)
+{
+	const char *dir = getenv("TMPDIR");
+	char *name = mq_arena_printf(arena, "%s/maquette-%s-XXXXXX", dir && *dir ? dir : "/tmp",
+				     what);
+	int fd = mkstemp(name);
+
+	if (fd < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot make a temporary file: %m; set TMPDIR",
+			       name);
+	close(fd);
+	*path = name;
+	return MQ_OK;
+}
+
+static enum mq_status write_platform(struct mq_work_group *g, struct mq_arena *arena,
+				     struct mq_err *err)
+{
+	const struct mq_case *c = g->item[0]->c;
+	struct mq_platform_spec spec;
+
+	mq_platform_spec_init(&spec);
+	MQ_TRY(mq_opt_parse(mq_platform_opts, &spec, "systems.csv", c->system.platform, arena, err));
+	spec.gpu = c->system.device;
+	spec.nodes = c->nodes;
+	spec.gpus = c->per_node;
+	MQ_TRY(make_temporary(arena, "platform", &g->platform, err));
+	return mq_platform_generate(&spec, g->platform, err);
+}
+
+static enum mq_status write_input(struct mq_work_group *g, struct mq_err *err)
+{
+	FILE *file = fopen(g->input, "w");
+	bool bad = false;
+
+	for (uint32_t i = g->next; file && i < g->n; i++)
+		bad |= fprintf(file, "%u\n", g->item[i]->c->run->line) < 0;
+	if (!file || fclose(file) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", g->input);
+	return MQ_OK;
+}
+
+static enum mq_status start(const struct mq_score_options *o, const char *table,
+			    struct mq_work_group *g, struct mq_err *err)
+{
+	const char *const argv[] = { "maquette", "score", "--worker", g->platform, "--executor",
+				     o->executor, "--platforms", o->platforms, "-o", o->out, table,
+				     NULL };
+	posix_spawn_file_actions_t files;
+	int failed;
+
+	MQ_TRY(write_input(g, err));
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, 0, g->input, O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, 1, g->output, O_WRONLY | O_TRUNC, 0600);
+	posix_spawn_file_actions_addopen(&files, 2, g->errors, O_WRONLY | O_TRUNC, 0600);
+	failed = posix_spawn(&g->pid, "/proc/self/exe", &files, NULL, (char *const *)(uintptr_t)argv,
+			     environ);
+	posix_spawn_file_actions_destroy(&files);
+	if (failed)
+		return mq_fail(err, MQ_EBUG, "cannot start a worker process: %s", strerror(failed));
+	return MQ_OK;
+}
+
+/* "LINE verdict step peak limit message" into the item of that line. */
+static bool read_answer(struct mq_work_group *g, char *text, struct mq_arena *arena)
+{
+	char verdict[32];
+	double step, peak, limit;
+	unsigned line;
+	int used = 0;
+
+	text[strcspn(text, "\n")] = '\0';
+	if (sscanf(text, "%u %31s %lf %lf %lf %n", &line, verdict, &step, &peak, &limit, &used) < 5 ||
+	    g->next >= g->n || g->item[g->next]->c->run->line != line)
+		return false;
+	struct mq_work_item *item = g->item[g->next++];
+	item->verdict = (enum mq_verdict)MQ_ENUM_FIND(mq_verdict_name, MQ_N_VERDICTS, verdict);
+	item->step_s = step;
+	item->peak_B = peak;
+	item->limit_B = limit;
+	item->message = mq_arena_strdup(arena, text + used);
+	return true;
+}
+
+static const char *last_line(const char *path, struct mq_arena *arena)
+{
+	FILE *file = fopen(path, "r");
+	char text[512], *last = mq_arena_strdup(arena, "the simulation broke down");
+
+	while (file && fgets(text, sizeof(text), file)) {
+		text[strcspn(text, "\n")] = '\0';
+		if (*text)
+			last = mq_arena_strdup(arena, text);
+	}
+	if (file)
+		fclose(file);
+	return last;
+}
+
+/* Takes in what a finished worker wrote; a row without an answer is where it died. */
+static void collect(struct mq_work_group *g, struct mq_arena *arena)
+{
+	FILE *file = fopen(g->output, "r");
+	char text[1024];
+
+	while (file && fgets(text, sizeof(text), file) && read_answer(g, text, arena))
+		continue;
+	if (file)
+		fclose(file);
+	g->pid = 0;
+	if (g->next < g->n) {
+		struct mq_work_item *item = g->item[g->next++];
+
+		item->verdict = MQ_VERDICT_CRASH;
+		item->step_s = item->peak_B = item->limit_B = NAN;
+		item->message = last_line(g->errors, arena);
+	}
+}
+
+static enum mq_status prepare(struct mq_work_group *g, struct mq_arena *arena, struct mq_err *err)
+{
+	MQ_TRY(make_temporary(arena, "in", &g->input, err));
+	MQ_TRY(make_temporary(arena, "out", &g->output, err));
+	MQ_TRY(make_temporary(arena, "err", &g->errors, err));
+	return write_platform(g, arena, err);
+}
+
+static void clean_up(struct mq_work_group *g)
+{
+	const char *const paths[] = { g->platform, g->input, g->output, g->errors };
+
+	for (int i = 0; i < 4; i++)
+		if (paths[i])
+			unlink(paths[i]);
+}
+
+static struct mq_work_group *finished(struct mq_work_group *group, uint32_t n)
+{
+	int code;
+	pid_t pid;
+
+	do
+		pid = waitpid(-1, &code, 0);
+	while (pid < 0 && errno == EINTR);
+	for (uint32_t i = 0; i < n; i++)
+		if (pid > 0 && group[i].pid == pid)
+			return &group[i];
+	return NULL;
+}
+
+enum mq_status mq_work_run(const struct mq_score_options *o, const char *table,
+			   struct mq_work_group *group, uint32_t n, struct mq_err *err)
+{
+	uint32_t running = 0, next = 0;
+	enum mq_status status = MQ_OK;
+
+	while (status == MQ_OK && (next < n || running)) {
+		if (next < n && running < o->jobs) {
+			status = prepare(&group[next], o->arena, err);
+			if (status == MQ_OK)
+				status = start(o, table, &group[next], err);
+			running += status == MQ_OK;
+			next++;
+			continue;
+		}
+		struct mq_work_group *g = finished(group, n);
+		if (!g)
+			continue;
+		running--;
+		collect(g, o->arena);
+		if (g->next < g->n) {
+			status = start(o, table, g, err);
+			running += status == MQ_OK;
+		}
+	}
+	while (running) /* after a failure: let the others end */
+		running -= finished(group, n) != NULL;
+	for (uint32_t i = 0; i < n; i++)
+		clean_up(&group[i]);
+	return status;
+}

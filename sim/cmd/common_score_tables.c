@@ -1,0 +1,202 @@
+/*
+ * common_score_tables.c - systems.csv, models.csv and stacks.csv: what a row of measurements leaves
+ * open, found by patterns (fnmatch, alternatives separated by ';'); the first row that fits wins.
+ */
+#include "cmd/score_runs.h"
+
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+#include "cmd/common.h"
+#include "cmd/score_tables.h"
+#include "core/opt.h"
+
+bool mq_pattern_fits(const char *patterns, const char *text)
+{
+	char one[256];
+
+	if (!*patterns)
+		return true;
+	while (*patterns) {
+		size_t n = strcspn(patterns, ";");
+
+		if (n < sizeof(one)) {
+			memcpy(one, patterns, n);
+			one[n] = '\0';
+			if (!fnmatch(one, text, 0))
+				return true;
+		}
+		patterns += n + (patterns[n] == ';');
+	}
+	return false;
+}
+
+const char *mq_table_text(const struct mq_csv *csv, uint32_t row, const char *name)
+{
+	return mq_csv_text(csv, row, mq_csv_column(csv, name));
+}
+
+enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *name, double missing,
+			    double *value, struct mq_err *err)
+{
+	if (!mq_csv_f64(csv, row, mq_csv_column(csv, name), missing, value) || !(*value >= 0))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path,
+			       csv->line[row], name, mq_table_text(csv, row, name));
+	return MQ_OK;
+}
+
+static enum mq_status load(const struct mq_score_options *o, const char *name, struct mq_csv *csv,
+			   struct mq_err *err)
+{
+	const char *dir = o->platforms;
+
+	if (!dir)
+		MQ_TRY(mq_find_dir("platforms", o->arena, &dir, err));
+	return mq_csv_load(mq_arena_printf(o->arena, "%s/%s", dir, name), o->arena, csv, err);
+}
+
+enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_score_tables *t,
+				    struct mq_err *err)
+{
+	MQ_TRY(load(o, "systems.csv", &t->systems, err));
+	MQ_TRY(load(o, "models.csv", &t->models, err));
+	return load(o, "stacks.csv", &t->stacks, err);
+}
+
+static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct mq_system *s,
+				  struct mq_err *err)
+{
+	double domain;
+
+	*s = (struct mq_system){ .name = mq_table_text(csv, row, "name"),
+				 .device = mq_table_text(csv, row, "device"),
+				 .platform = mq_table_text(csv, row, "platform") };
+	MQ_TRY(mq_table_f64(csv, row, "domain", 0, &domain, err));
+	s->domain = (uint32_t)domain;
+	return MQ_OK;
+}
+
+enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_run *run,
+			      struct mq_system *system, struct mq_err *err)
+{
+	const struct mq_csv *csv = &t->systems;
+	char per_node[32] = "";
+
+	if (!isnan(run->gpus_per_node))
+		snprintf(per_node, sizeof(per_node), "%g", run->gpus_per_node);
+	for (uint32_t r = 0; r < csv->n_rows; r++)
+		if (mq_pattern_fits(mq_table_text(csv, r, "gpu"), run->gpu) &&
+		    mq_pattern_fits(mq_table_text(csv, r, "gpus_per_node"), per_node) &&
+		    mq_pattern_fits(mq_table_text(csv, r, "intra_link"), run->intra) &&
+		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter))
+			return read_system(csv, r, system, err);
+	return mq_fail(err, MQ_EINPUT, "no system for gpu '%s'; add a row to systems.csv", run->gpu);
+}
+
+enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu,
+			       const char **type, struct mq_err *err)
+{
+	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .gpus_per_node = NAN };
+	struct mq_score_tables t;
+	struct mq_system system;
+
+	MQ_TRY(load(options, "systems.csv", &t.systems, err));
+	if (mq_calib_device(options->calib, gpu)) { /* already a calibrated type */
+		*type = gpu;
+		return MQ_OK;
+	}
+	MQ_TRY(mq_system_find(&t, &run, &system, err));
+	*type = system.device;
+	return MQ_OK;
+}
+
+static enum mq_status read_flag(const struct mq_csv *csv, uint32_t row, const char *name, bool *flag,
+				struct mq_err *err)
+{
+	double value;
+
+	MQ_TRY(mq_table_f64(csv, row, name, 0, &value, err));
+	*flag = value > 0;
+	return MQ_OK;
+}
+
+static enum mq_status read_name(const struct mq_csv *csv, uint32_t row, const char *name,
+				const char *(*name_of)(int), int n, int *index, struct mq_err *err)
+{
+	*index = mq_enum_find(name_of, n, mq_table_text(csv, row, name));
+	if (*index < n)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not known", csv->path, csv->line[row], name,
+		       mq_table_text(csv, row, name));
+}
+#define READ_NAME(csv, row, name, name_of, n, index, err) \
+	read_name(csv, row, name, (const char *(*)(int))(name_of), n, index, err)
+
+static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
+				 struct mq_err *err)
+{
+	double launch_us, reserve_GB;
+	int index;
+
+	*s = (struct mq_stack){ .name = mq_table_text(csv, row, "stack") };
+	MQ_TRY(read_flag(csv, row, "fused_attention", &s->fused_attention, err));
+	MQ_TRY(read_flag(csv, row, "sequence_parallel", &s->sequence_parallel, err));
+	MQ_TRY(read_flag(csv, row, "vocab_parallel", &s->vocab_parallel, err));
+	MQ_TRY(read_flag(csv, row, "overlap_grads", &s->overlap_grads, err));
+	MQ_TRY(read_flag(csv, row, "scatter_gather", &s->scatter_gather, err));
+	s->grad_as_dtype = !strcmp(mq_table_text(csv, row, "grad_dtype"), "dtype");
+	if (!s->grad_as_dtype) {
+		MQ_TRY(READ_NAME(csv, row, "grad_dtype", mq_dtype_name, MQ_N_DTYPES, &index, err));
+		s->grad_dtype = (enum mq_dtype)index;
+	}
+	MQ_TRY(READ_NAME(csv, row, "sync", mq_sync_name, MQ_N_SYNCS, &index, err));
+	s->sync = (enum mq_sync)index;
+	MQ_TRY(READ_NAME(csv, row, "recompute", mq_recompute_name, MQ_N_RECOMPUTES, &index, err));
+	s->recompute = (enum mq_recompute)index;
+	s->full_first = !strcmp(mq_table_text(csv, row, "partition"), "ceil");
+	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
+	MQ_TRY(mq_table_f64(csv, row, "host_launch_us", 5, &launch_us, err));
+	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
+	s->host_launch_s = launch_us * 1e-6;
+	s->reserve_B = reserve_GB * 1e9;
+	return MQ_OK;
+}
+
+enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_run *run,
+			     struct mq_stack *stack, struct mq_err *err)
+{
+	const struct mq_csv *csv = &t->stacks;
+
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		bool fits = *run->stack ?
+			!strcmp(run->stack, mq_table_text(csv, r, "stack")) :
+			mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) &&
+				mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes);
+
+		if (fits)
+			return read_stack(csv, r, stack, err);
+	}
+	return mq_fail(err, MQ_EINPUT, "no training software '%s'; add a row to stacks.csv",
+		       *run->stack ? run->stack : run->source);
+}
+
+enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_run *run,
+			      const char **builder, const char **given, struct mq_err *err)
+{
+	const struct mq_csv *csv = &t->models;
+
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		if (!mq_pattern_fits(mq_table_text(csv, r, "model"), run->model) ||
+		    !mq_pattern_fits(mq_table_text(csv, r, "source"), run->source))
+			continue;
+		*builder = mq_table_text(csv, r, "builder");
+		*given = mq_table_text(csv, r, "given");
+		if (!**builder)
+			return mq_fail(err, MQ_EINPUT, "model '%s': %s", run->model,
+				       mq_table_text(csv, r, "about"));
+		return MQ_OK;
+	}
+	return mq_fail(err, MQ_EINPUT, "model '%s' has no builder; add a row to models.csv",
+		       run->model);
+}

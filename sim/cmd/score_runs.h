@@ -1,0 +1,90 @@
+/*
+ * score_runs.h - from a row of a table of measured training runs to a question the simulator answers.
+ *
+ * What a row leaves open is filled in from tables that a user can extend, never from the row's file:
+ *   platforms/systems.csv  the hardware behind `gpu`, `intra_link`, `inter_link`
+ *   platforms/models.csv   the model behind `model` (public model cards)
+ *   platforms/stacks.csv   the training software behind `source`
+ */
+#ifndef MQ_CMD_SCORE_RUNS_H
+#define MQ_CMD_SCORE_RUNS_H
+
+#include "cmd/score.h"
+#include "core/cluster.h"
+#include "core/plan.h"
+#include "core/result.h"
+
+/* One row as read: text as is, numbers NaN where the cell is empty. Borrowed from the table. */
+struct mq_run {
+	const char *id, *model, *gpu, *intra, *inter, *precision, *zero, *stage_layers, *placement;
+	const char *schedule, *recompute, *metric, *unit, *basis, *status, *source, *provenance;
+	const char *notes, *stack;
+	double params_b, layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
+	double tp, pp, dp, vp, cp, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;
+	uint32_t line;
+};
+
+/* Hardware: a row of systems.csv. */
+struct mq_system {
+	const char *name, *device;
+	const char *platform;      /* options of the platform generator, but gpu, nodes and gpus */
+	uint32_t domain;           /* GPUs joined inside a node where that is not gpus_per_node; 0 */
+};
+
+/* Training software: a row of stacks.csv. */
+struct mq_stack {
+	const char *name;
+	bool fused_attention, sequence_parallel, vocab_parallel, overlap_grads, scatter_gather;
+	bool grad_as_dtype;        /* gradients are reduced in the training dtype */
+	enum mq_dtype grad_dtype;  /* otherwise */
+	enum mq_sync sync;         /* where the row does not say */
+	bool full_first;           /* uneven stages: ceil(layers/stages) each until none are left */
+	double traffic;            /* bytes of element-wise kernels / fused minimum */
+	double host_launch_s;      /* host time per kernel */
+	double reserve_B;          /* framework, libraries, workspaces */
+	enum mq_recompute recompute; /* where the row does not say */
+};
+
+/* A row made ready. */
+struct mq_case {
+	const struct mq_run *run;
+	struct mq_system system;
+	struct mq_stack stack;
+	const char *spec;          /* model, for mq_model_load */
+	struct mq_train train;
+	struct mq_shape shape;
+	uint32_t zero_group, seq;
+	uint32_t nodes, per_node, n_devices;
+	bool fp8;                  /* GEMMs in fp8, the rest in 16 bit */
+	const char *platform;      /* a name for score.csv */
+};
+
+/* The tables behind the rows. */
+struct mq_score_tables {
+	struct mq_csv systems, models, stacks;
+};
+enum mq_status mq_score_tables_load(const struct mq_score_options *options,
+				    struct mq_score_tables *tables, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Read all rows of a table. MQ_EINPUT: no such column as a table must have, a cell that is no number. */
+enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs,
+			    uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+
+/* MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
+enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,
+			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *out,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Simulate (or walk analytically) a case; only inside an actor of the loaded platform. */
+enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster,
+			     const struct mq_calib *shared, bool analytic, struct mq_arena *arena,
+			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+
+/* The worker's side of a `score`, see common_score_worker.c. */
+enum mq_status mq_score_work(const struct mq_score_options *options, const char *platform,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Rows whose key is equal differ only in plan: same model, hardware, batch and precision. */
+const char *mq_run_group(const struct mq_run *run, struct mq_arena *arena);
+
+#endif

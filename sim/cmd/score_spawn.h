@@ -1,0 +1,32 @@
+/*
+ * score_spawn.h - rows of one platform, given to worker processes of `score`.
+ */
+#ifndef MQ_CMD_SCORE_SPAWN_H
+#define MQ_CMD_SCORE_SPAWN_H
+
+#include <fcntl.h>
+#include <sys/types.h>
+
+#include "cmd/score_runs.h"
+
+struct mq_work_item {
+	const struct mq_case *c;
+	enum mq_verdict verdict;   /* the answer: N_VERDICTS until there is one */
+	double step_s, peak_B, limit_B;
+	const char *message;
+};
+
+/* The items of one platform. */
+struct mq_work_group {
+	struct mq_work_item **item;
+	uint32_t n, room;
+	uint32_t next;             /* items before it have their answer */
+	pid_t pid;                 /* of the running worker, 0 = none */
+	const char *platform, *input, *output, *errors; /* temporary files */
+};
+
+/* Fills the answers of all items, options->jobs workers at a time. */
+enum mq_status mq_work_run(const struct mq_score_options *options, const char *table,
+			   struct mq_work_group *group, uint32_t n, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

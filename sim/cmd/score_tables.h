@@ -1,0 +1,25 @@
+/*
+ * score_tables.h - look-ups in the tables of score_runs.h.
+ */
+#ifndef MQ_CMD_SCORE_TABLES_H
+#define MQ_CMD_SCORE_TABLES_H
+
+#include "cmd/score_runs.h"
+
+/* Does `text` fit one of the ';'-separated patterns? An empty list fits all. */
+bool mq_pattern_fits(const char *patterns, const char *text);
+/* Cells by column name; a number that is absent is `missing`, one below 0 is refused. */
+const char *mq_table_text(const struct mq_csv *csv, uint32_t row, const char *name);
+enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *name, double missing,
+			    double *value, struct mq_err *err) MQ_MUST_CHECK;
+
+enum mq_status mq_system_find(const struct mq_score_tables *tables, const struct mq_run *run,
+			      struct mq_system *system, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_stack_find(const struct mq_score_tables *tables, const struct mq_run *run,
+			     struct mq_stack *stack, struct mq_err *err) MQ_MUST_CHECK;
+/* The builder's name and what models.csv gives it, "key=value,...". */
+enum mq_status mq_known_model(const struct mq_score_tables *tables, const struct mq_run *run,
+			      const char **builder, const char **given,
+			      struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

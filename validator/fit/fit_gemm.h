@@ -1,0 +1,25 @@
+/*
+ * fit_gemm.h - the GEMM parameters of a device type from measured kernel times.
+ */
+#ifndef MQ_FIT_GEMM_H
+#define MQ_FIT_GEMM_H
+
+#include "core/calib.h"
+
+struct mq_gemm_sample {
+	enum mq_dtype dtype;
+	double m, n, k;
+	double time_s;
+	uint32_t fold;   /* samples of one shape share a fold: what is held out together */
+};
+
+/* Estimates gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner and gemm_t0_s of `device`
+ * in place, starting from its values, on all samples but those of fold `held_out` (MQ_NONE = all).
+ * Deterministic. MQ_EINPUT: fewer than 30 samples, or one without a positive time. */
+enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint32_t held_out,
+			   struct mq_device_calib *device, struct mq_err *err) MQ_MUST_CHECK;
+
+/* A fold for a weight shape, spread evenly and the same on every machine. */
+uint32_t mq_gemm_fold(double n, double k, uint32_t folds);
+
+#endif
