@@ -348,8 +348,15 @@ void mq_gen_leaf(struct mq_gen *gen, uint32_t leaf)
 static void put_head(struct mq_gen *gen)
 {
 	const struct mq_platform_spec *spec = gen->spec;
-	const char *options = mq_opt_print(mq_platform_opts, spec, gen->arena);
+	struct mq_platform_spec shown = *spec;
 	FILE *f = gen->file;
+
+	/* commas separate options below, a mix may be joined by '+' as well */
+	char *mix = mq_arena_strdup(gen->arena, spec->gpu);
+	for (char *comma = strchr(mix, ','); comma; comma = strchr(comma, ','))
+		*comma = '+';
+	shown.gpu = mix;
+	const char *options = mq_opt_print(mq_platform_opts, &shown, gen->arena);
 
 	fprintf(f,
 		"<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -360,7 +367,7 @@ static void put_head(struct mq_gen *gen)
 	for (const char *o = options; *o;) {
 		size_t n = strcspn(o, ",");
 
-		fprintf(f, "%s%.*s", " ", (int)n, o);
+		fprintf(f, " %.*s", (int)n, o);
 		o += n + (o[n] == ',');
 	}
 	fprintf(f, "\n-->\n<platform version=\"4.1\">\n");
@@ -422,6 +429,9 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE
 	if (status == MQ_OK) {
 		gen.file = file;
 		put_all(&gen);
+		if (fflush(file) != 0 || ferror(file))
+			status = mq_fail(err, MQ_EINPUT,
+					 "cannot write the platform: %m; is the disk full?");
 	}
 	mq_arena_fini(&arena);
 	return status;

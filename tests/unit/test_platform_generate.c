@@ -1,0 +1,377 @@
+/*
+ * test_platform_generate.c - generated clusters: hop counts and bisection bandwidths have the closed
+ * forms of the textbook, shared ports and switches are shared, bad options are refused.
+ *
+ * SimGrid takes one platform per process, so each case runs in a child.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/link.h>
+
+#include "executors/platform.h"
+#include "executors/platform_generate.h"
+
+typedef bool check_fn(const struct mq_cluster *c);
+
+struct job {
+	const struct mq_cluster *cluster;
+	check_fn *check;
+	bool passed;
+};
+
+static void inspect(int argc, char **argv)
+{
+	struct job *job = sg_actor_get_data(sg_actor_self());
+
+	job->passed = job->check(job->cluster);
+}
+
+static void in_child(const char *options, check_fn *check)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_platform_spec spec;
+	struct mq_cluster *cluster;
+	char path[] = "/tmp/mq-generate-XXXXXX";
+	struct job job = { .check = check };
+
+	mq_platform_spec_init(&spec);
+	int file = mkstemp(path);
+	if (file < 0 || close(file) ||
+	    mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) != MQ_OK ||
+	    mq_platform_generate(&spec, path, &err) != MQ_OK) {
+		fprintf(stderr, "%s: %s\n", options, err.text);
+		_exit(2);
+	}
+	mq_platform_start("test");
+	enum mq_status status = mq_platform_load(path, &arena, &cluster, &err);
+	unlink(path);
+	if (status != MQ_OK) {
+		fprintf(stderr, "%s: %s\n", options, err.text);
+		_exit(2);
+	}
+	job.cluster = cluster;
+	sg_actor_t actor = sg_actor_init("inspect", mq_platform_host(cluster, 0));
+	sg_actor_set_data(actor, &job);
+	sg_actor_start_(actor, inspect, 0, NULL);
+	simgrid_run();
+	_exit(job.passed ? 0 : 1);
+}
+
+static int outcome(const char *options, check_fn *check)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child)
+		in_child(options, check);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static const struct mq_route *route(const struct mq_cluster *c, uint32_t a, uint32_t b)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	const struct mq_route *r;
+
+	if (mq_cluster_route(c, a, b, &r, &err) != MQ_OK) {
+		fprintf(stderr, "%s\n", err.text);
+		_exit(1);
+	}
+	return r;
+}
+
+static uint32_t hops(const struct mq_cluster *c, uint32_t a, uint32_t b)
+{
+	return route(c, a, b)->n_links;
+}
+
+static bool same(double got, double want, const char *what)
+{
+	if (fabs(got - want) <= 1e-9 * fabs(want))
+		return true;
+	fprintf(stderr, "%s: %.12g, expected %.12g\n", what, got, want);
+	return false;
+}
+
+/* Each device of one half sends to its partner in the other, both ways at once: bytes per second and
+ * direction, limited by the link that has most to carry for its width. */
+static double bisection(const struct mq_cluster *c)
+{
+	double *load = calloc(c->n_links, sizeof(*load)), worst = 0;
+	uint32_t n = c->n_devices;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_route *r = route(c, i, (i + n / 2) % n);
+
+		for (uint32_t j = 0; j < r->n_links; j++)
+			load[r->link[j]]++;
+	}
+	for (uint32_t i = 0; i < c->n_links; i++)
+		worst = fmax(worst, load[i] / c->link[i].bw_Bps);
+	free(load);
+	return n / 2 / worst;
+}
+
+static bool switch_16(const struct mq_cluster *c)
+{
+	return c->n_devices == 16 && c->n_nodes == 2 && c->nvls && c->nics_per_node == 8 &&
+		hops(c, 0, 7) == 2 && hops(c, 0, 8) == 2 &&
+		same(route(c, 0, 7)->bw_Bps, 450e9, "NVLink") &&
+		same(route(c, 0, 15)->bw_Bps, 50e9, "port") &&
+		same(bisection(c), 8 * 50e9, "bisection") && c->device[9].node == 1 &&
+		c->device[9].local == 1 && c->device[13].socket == 1 &&
+		!strcmp(c->device[9].type, "H100-SXM-80GB");
+}
+
+/* 16 machines in leaves of 2: 2 hops in a leaf, 4 beyond; half of all ports / 2. */
+static bool fat_tree(const struct mq_cluster *c)
+{
+	return hops(c, 0, 8) == 2 && hops(c, 8, 16) == 4 && hops(c, 0, 127) == 4 &&
+		same(bisection(c), 64 * 50e9 / 2, "bisection");
+}
+
+/* The same in pods of two leaves, which lose another factor of 4. */
+static bool three_levels(const struct mq_cluster *c)
+{
+	return hops(c, 0, 8) == 2 && hops(c, 0, 16) == 4 && hops(c, 0, 32) == 6 &&
+		same(bisection(c), 64 * 50e9 / 8, "bisection");
+}
+
+static bool rails(const struct mq_cluster *c)
+{
+	return hops(c, 0, 8) == 2 && hops(c, 0, 32) == 4 && same(bisection(c), 32 * 50e9, "bisection");
+}
+
+/* 9 groups of 4 routers with 2 machines of one GPU: at most local, global, local between two ports, and
+ * all-to-all traffic puts (8 machines)^2 flows on each global link and direction. */
+static bool dragonfly(const struct mq_cluster *c)
+{
+	uint32_t n = c->n_devices, globals = 0;
+	double *load = calloc(c->n_links, sizeof(*load));
+
+	for (uint32_t a = 0; a < n; a++)
+		for (uint32_t b = 0; b < n; b++) {
+			uint32_t most = a / 2 == b / 2 ? 2 : a / 8 == b / 8 ? 3 : 5;
+
+			if (a == b)
+				continue;
+			if (hops(c, a, b) > most || (a / 8 == b / 8 && hops(c, a, b) != most))
+				return same(hops(c, a, b), most, "hops");
+			for (uint32_t j = 0; j < hops(c, a, b); j++)
+				load[route(c, a, b)->link[j]]++;
+		}
+	for (uint32_t i = 0; i < c->n_links; i++)
+		if (!strncmp(c->link[i].name, "global", 6)) {
+			globals++;
+			if (!same(load[i], 64, "flows on a global link") ||
+			    !same(c->link[i].bw_Bps, 50e9, "global link"))
+				return false;
+		}
+	free(load);
+	return n == 72 && same(globals, 2 * 36, "directed global links");
+}
+
+/* 4-ary 3-cube: the distances from one vertex sum to N n k/4; n N pairs are neighbours. */
+static bool torus(const struct mq_cluster *c)
+{
+	uint32_t n = c->n_devices, near = 0;
+
+	for (uint32_t a = 0; a < n; a++) {
+		uint32_t sum = 0;
+
+		for (uint32_t b = 0; b < n; b++)
+			if (a != b) {
+				sum += hops(c, a, b) - 2;
+				near += hops(c, a, b) == 3;
+			}
+		if (!same(sum, n * 3, "sum of distances"))
+			return false;
+	}
+	return n == 64 && same(near, 2 * 3 * n, "neighbours");
+}
+
+static bool scale_up(const struct mq_cluster *c)
+{
+	return c->n_devices == 288 && c->n_nodes == 4 && c->nvls && hops(c, 0, 71) == 2 &&
+		c->device[71].node == 0 && c->device[72].node == 1 &&
+		same(route(c, 0, 71)->bw_Bps, 900e9, "NVLink") &&
+		same(route(c, 0, 72)->bw_Bps, 50e9, "port") &&
+		same(bisection(c), 144 * 50e9 / 2, "bisection");
+}
+
+/* Four T4 share one port and, in pairs, a PCIe switch. */
+static bool shared_port(const struct mq_cluster *c)
+{
+	const struct mq_route *r = route(c, 0, 4), *s = route(c, 3, 7);
+	uint32_t common = 0;
+
+	for (uint32_t i = 0; i < r->n_links; i++)
+		for (uint32_t j = 0; j < s->n_links; j++)
+			common += r->link[i] == s->link[j];
+	/* port and ports of either side */
+	return same(common, 4, "common links") && same(bisection(c), 6.25e9, "bisection") &&
+		hops(c, 0, 1) == 2 && hops(c, 0, 2) == 5;
+}
+
+static bool cube_mesh(const struct mq_cluster *c)
+{
+	double sum = 0;
+
+	for (uint32_t b = 1; b < 8; b++)
+		if (hops(c, 0, b) == 1)
+			sum += route(c, 0, b)->bw_Bps;
+	return same(sum, 150e9, "NVLink of a GPU") && hops(c, 0, 7) == 5 &&
+		same(route(c, 0, 3)->bw_Bps, 50e9, "double link") &&
+		same(route(c, 0, 7)->bw_Bps, 15.75e9, "PCIe");
+}
+
+static bool mixed(const struct mq_cluster *c)
+{
+	return c->n_devices == 16 && c->n_nodes == 4 && !strcmp(c->device[7].type, "V100-SXM2-16GB") &&
+		!strcmp(c->device[8].type, "T4") && c->device[8].node == 2 &&
+		same(route(c, 0, 4)->bw_Bps, 1.25e9, "V100 port") &&
+		same(route(c, 8, 12)->bw_Bps, 6.25e9, "T4 port") &&
+		same(route(c, 0, 12)->bw_Bps, 1.25e9, "between");
+}
+
+static bool one_device(const struct mq_cluster *c)
+{
+	return c->n_devices == 1 && c->n_nodes == 1;
+}
+
+static bool pairs(const struct mq_cluster *c)
+{
+	for (uint32_t a = 0; a < c->n_devices; a++)
+		for (uint32_t b = 0; b < c->n_devices; b++)
+			if (a != b && hops(c, a, b) < 1)
+				return false;
+	return true;
+}
+
+static void closed_forms(void **state)
+{
+	assert_int_equal(outcome("nodes=2", switch_16), 0);
+	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2", fat_tree), 0);
+	assert_int_equal(outcome("nodes=16,fabric=fat-tree,leaf=2,oversub=2,pod=2,pod_oversub=4",
+				 three_levels), 0);
+	assert_int_equal(outcome("nodes=8,fabric=rail,leaf=4", rails), 0);
+	assert_int_equal(outcome("nodes=72,gpus=1,fabric=dragonfly,routers=4,leaf=2", dragonfly), 0);
+	assert_int_equal(outcome("nodes=64,gpus=1,fabric=torus,dims=4x4x4", torus), 0);
+	assert_int_equal(outcome("nodes=72,gpus=4,gpu=GB200,fabric=nvl72,oversub=2", scale_up), 0);
+}
+
+static void templates(void **state)
+{
+	assert_int_equal(outcome("nodes=2,gpus=4,gpu=T4", shared_port), 0);
+	assert_int_equal(outcome("gpu=V100-16GB", cube_mesh), 0);
+	assert_int_equal(outcome("gpu=V100-16GB*2x4@1.25+T4*2x4,nics=1,fabric=ethernet", mixed), 0);
+	assert_int_equal(outcome("gpus=1,gpu=T4", one_device), 0);
+	assert_int_equal(outcome("gpus=1,gpu=H100", one_device), 0);
+}
+
+static void every_type_in_every_fabric(void **state)
+{
+	static const char *const fabric[] = {
+		"switch", "rail,leaf=2", "fat-tree,leaf=2,pod=1", "dragonfly,routers=2,leaf=1", "torus",
+		"ethernet,leaf=3",
+	};
+
+	for (const struct mq_device_type *t = mq_device_types(); t->name; t++) {
+		char options[200];
+
+		snprintf(options, sizeof(options), "gpu=%s,nodes=4,gpus=3,fabric=%s", t->name,
+			 fabric[(t - mq_device_types()) % 6]);
+		assert_int_equal(outcome(options, pairs), 0);
+	}
+}
+
+static void refused(const char *options, const char *word)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_platform_spec spec;
+	FILE *nowhere = fopen("/dev/null", "w");
+	enum mq_status status;
+
+	mq_platform_spec_init(&spec);
+	status = mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err);
+	if (status == MQ_OK)
+		status = mq_platform_generate_to(&spec, nowhere, &err);
+	assert_int_equal(status, MQ_EINPUT);
+	if (!strstr(err.text, word))
+		fail_msg("'%s' lacks '%s'", err.text, word);
+	fclose(nowhere);
+	mq_arena_fini(&arena);
+}
+
+static void bad_options(void **state)
+{
+	refused("gpu=V100-SXM2-16G", "did you mean");
+	refused("gpu=", "gpu=");
+	refused("gpu=T4*0", "gpu=");
+	refused("gpu=T4*2x", "gpu=");
+	refused("gpu=T4@-1", "gpu=");
+	refused("gpu=T4,intra=nvswitch", "NVLink");
+	refused("nodes=65536,gpus=256", "more than");
+	refused("nodes=7,fabric=dragonfly", "multiple of 8");
+	refused("nodes=800,fabric=dragonfly,routers=2,leaf=1", "groups");
+	refused("nodes=8,fabric=torus,dims=3x3", "dims=");
+	refused("nodes=8,fabric=torus,dims=2x-4", "dims=");
+	refused("nodes=1000,fabric=torus", "512");
+	refused("nodes=19,gpus=4,fabric=nvl72", "domain");
+	refused("nodes=2048,fabric=fat-tree,leaf=1", "pod=");
+	refused("name=a<b", "letters");
+	refused("oversub=0.5", "range");
+	refused("noodles=2", "did you mean");
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+	struct mq_platform_spec spec;
+	struct mq_err err = MQ_ERR_INIT;
+
+	mq_platform_spec_init(&spec);
+	assert_int_equal(mq_platform_generate(&spec, "/nowhere/x.xml", &err), MQ_EINPUT);
+	FILE *full = fopen("/dev/full", "w");
+	assert_non_null(full);
+	assert_int_equal(mq_platform_generate_to(&spec, full, &err), MQ_EINPUT);
+	fclose(full);
+}
+
+static void names_and_aliases(void **state)
+{
+	assert_string_equal(mq_device_type_find("A100-80GB")->name, "A100-SXM4-80GB");
+	assert_string_equal(mq_device_type_find("a100")->name, "A100-SXM4-80GB");
+	assert_string_equal(mq_device_type_find("H100-80GB")->name, "H100-SXM-80GB");
+	assert_string_equal(mq_device_type_find("V100-32GB")->name, "V100-SXM2-32GB");
+	assert_string_equal(mq_device_type_find("V100-16GB")->name, "V100-SXM2-16GB");
+	assert_null(mq_device_type_find("V100-SXM2-16"));
+	for (const struct mq_device_type *t = mq_device_types(); t->name; t++)
+		assert_ptr_equal(mq_device_type_find(t->name), t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_and_aliases),
+		cmocka_unit_test(bad_options),
+		cmocka_unit_test(a_full_disk_is_an_error),
+		cmocka_unit_test(closed_forms),
+		cmocka_unit_test(templates),
+		cmocka_unit_test(every_type_in_every_fabric),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
