@@ -1,16 +1,20 @@
 # convergence.gp - best step time that each engine has found after n plans. Input: candidates.csv.
-# Set by the caller: file, out, fmt, engines (names divided by blanks), title.
+# Set by the caller: file, out, fmt, engines (names divided by blanks), title,
+# low_ms and high_ms (best and worst time worth showing).
 load common
 set title title noenhanced
 set xlabel "plans tried by the engine"
 set ylabel "best step time so far, ms"
 set key top right
 set logscale x
-set yrange [*:*]
-set offsets 0, 0, graph 0.04, graph 0.04
+set logscale y
+set format y "%g"
+set yrange [0.93 * low_ms : 1.1 * high_ms]
+set ytics () # the best time and round multiples of it
+do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf("%.4g", low_ms * m) low_ms * m) }
 plot for [i=1:words(engines)] file \
 	using (strcol("engine") eq word(engines, i) ? column("index") + 1 : NaN):(1e3 * column("best_step_time_s")) \
 	with steps lw 2 lc rgb color(i - 1) title word(engines, i), \
 	for [i=1:words(engines)] file \
 	using (strcol("engine") eq word(engines, i) ? column("index") + 1 : NaN):(1e3 * column("best_step_time_s")) \
-	every ::0::0 with points pt 7 ps 0.5 lc rgb color(i - 1) notitle
+	every ::0::0 with points pt 7 ps dot lc rgb color(i - 1) notitle

@@ -1,15 +1,19 @@
 # memory.gp - step time against memory: each feasible plan a point, the best trade-offs joined. Input:
-# candidates.csv. Set by the caller: file, out, fmt, engines, title, pareto (file of the front).
+# candidates.csv. Set by the caller: file, out, fmt, engines, title, pareto (file of the front),
+# low_ms and high_ms (best and worst time worth showing).
 load common
 set title title noenhanced
 set xlabel "memory of the fullest device, GB"
 set ylabel "step time, ms"
 set logscale y
+set yrange [0.93 * low_ms : 1.1 * high_ms]
 set key outside right top vertical Left reverse
 set format y "%g"
 set offsets graph 0.03, graph 0.03, 0, 0
+set ytics () # the best time and round multiples of it
+do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf("%.4g", low_ms * m) low_ms * m) }
 plot pareto using (column("peak_memory_B") / 1e9):(1e3 * column("step_time_s")) \
 	with fsteps lw 1.5 lc rgb grey title "best trade-off", \
 	for [i=1:words(engines)] file \
 	using (strcol("engine") eq word(engines, i) && strcol("verdict") eq "ok" ? column("peak_memory_B") / 1e9 : NaN):(1e3 * column("step_time_s")) \
-	with points pt 7 ps 0.7 lc rgb color(i - 1) title word(engines, i)
+	with points pt 7 ps dot lc rgb color(i - 1) title word(engines, i)

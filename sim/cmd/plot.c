@@ -143,17 +143,21 @@ static double value(const struct mq_csv *csv, uint32_t row, const char *column)
 
 /* ---- search: convergence, memory ---------------------------------------------------------------- */
 
+static const char *add_word(struct plotting *p, const char *list, const char *word)
+{
+	const char *padded = mq_arena_printf(&p->arena, " %s ", list);
+
+	if (strstr(padded, mq_arena_printf(&p->arena, " %s ", word)))
+		return list;
+	return mq_arena_printf(&p->arena, "%s%s%s", list, *list ? " " : "", word);
+}
+
 static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 {
 	const char *list = "";
 
-	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		const char *word = cell(csv, r, "engine");
-		const char *padded = mq_arena_printf(&p->arena, " %s ", list);
-
-		if (!strstr(padded, mq_arena_printf(&p->arena, " %s ", word)))
-			list = mq_arena_printf(&p->arena, "%s%s%s", list, *list ? " " : "", word);
-	}
+	for (uint32_t r = 0; r < csv->n_rows; r++)
+		list = add_word(p, list, cell(csv, r, "engine"));
 	return list;
 }
 
@@ -196,10 +200,28 @@ static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, 
 	return status == MQ_OK ? closed : status;
 }
 
+/* Least step time, and the largest worth showing: an awful plan must not flatten the rest. */
+static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms)
+{
+	double high = 0;
+
+	*low_ms = (double)INFINITY;
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		double t = 1e3 * value(csv, r, "step_time_s");
+
+		if (!isnan(t) && !strcmp(cell(csv, r, "verdict"), "ok")) {
+			*low_ms = fmin(*low_ms, t);
+			high = fmax(high, t);
+		}
+	}
+	*high_ms = fmax(fmin(high, 10 * *low_ms), 1.2 * *low_ms);
+}
+
 static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 {
 	struct mq_csv csv;
 	enum mq_status status;
+	double low_ms, high_ms;
 	uint32_t n;
 
 	if (!table(p, "candidates.csv", &csv, &status, err))
@@ -210,9 +232,11 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 		printf("%s/candidates.csv has no feasible plan: nothing to draw\n", p->dir);
 		return MQ_OK;
 	}
+	time_range(&csv, &low_ms, &high_ms);
 	const char *settings = mq_arena_printf(
-		&p->arena, "file=%s; engines=%s; pareto=%s", quoted(&p->arena, csv.path),
-		quoted(&p->arena, engines_of(p, &csv)), quoted(&p->arena, front));
+		&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g",
+		quoted(&p->arena, csv.path), quoted(&p->arena, engines_of(p, &csv)),
+		quoted(&p->arena, front), low_ms, high_ms);
 	MQ_TRY(figure(p, "convergence", settings, err));
 	return figure(p, "memory", settings, err);
 }
@@ -230,6 +254,7 @@ static int by_use(const void *a, const void *b)
 
 static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 {
+	const char *names = "", *classes = "";
 	struct mq_csv csv;
 	struct mq_csv_writer w;
 	enum mq_status status;
@@ -253,8 +278,13 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 	MQ_TRY(mq_csv_open(&w, file, "w", err));
 	status = mq_csv_put_header(&w, "link,class,utilisation", err);
 	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
-		mq_csv_put_text(&w, cell(&csv, (uint32_t)link[i][1], "link"));
-		mq_csv_put_text(&w, cell(&csv, (uint32_t)link[i][1], "class"));
+		const char *name = cell(&csv, (uint32_t)link[i][1], "link");
+		const char *class = cell(&csv, (uint32_t)link[i][1], "class");
+
+		names = add_word(p, names, name);
+		classes = add_word(p, classes, class);
+		mq_csv_put_text(&w, name);
+		mq_csv_put_text(&w, class);
 		mq_csv_put_f64(&w, link[i][0]);
 		status = mq_csv_end_row(&w, err);
 	}
@@ -262,7 +292,10 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
 	if (status != MQ_OK || closed != MQ_OK)
 		return status != MQ_OK ? status : closed;
-	return figure(p, "links", mq_arena_printf(&p->arena, "file=%s; rows=%u", quoted(&p->arena, file), n),
+	return figure(p, "links",
+		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
+				      quoted(&p->arena, file), n, quoted(&p->arena, names),
+				      quoted(&p->arena, classes)),
 		      err);
 }
 
@@ -311,31 +344,38 @@ static uint32_t choose_devices(struct plotting *p, const struct mq_csv *csv, con
 	return n;
 }
 
+struct bands {
+	double last_ms;
+	bool has[8]; /* by class */
+};
+
 static enum mq_status write_bands(struct plotting *p, const struct mq_csv *csv,
 				  const struct mq_csv *tasks, const char *path, const char **name,
-				  uint32_t n, double *last_ms, struct mq_err *err)
+				  uint32_t n, struct bands *bands, struct mq_err *err)
 {
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_open(&w, path, "w", err));
 	enum mq_status status = mq_csv_put_header(&w, "row,lane,start_ms,finish_ms,class", err);
-	*last_ms = 0;
 	for (uint32_t r = 0; r < csv->n_rows && status == MQ_OK; r++) {
 		const char *device = cell(csv, r, "device"), *stream = cell(csv, r, "stream");
 		double finish_ms = 1e3 * value(csv, r, "finish_s");
 		uint32_t row = 0;
 
-		*last_ms = fmax(*last_ms, finish_ms);
+		bands->last_ms = fmax(bands->last_ms, finish_ms);
 		while (row < n && strcmp(name[row], device))
 			row++;
 		if (row == n)
 			continue;
+		int class = task_class(cell(csv, r, "kind"), stream,
+				       tasks ? cell(tasks, r, "phase") : "");
+
+		bands->has[class] = true;
 		mq_csv_put_u64(&w, row);
 		mq_csv_put_u64(&w, (uint64_t)task_lane(stream));
 		mq_csv_put_f64(&w, 1e3 * value(csv, r, "start_s"));
 		mq_csv_put_f64(&w, finish_ms);
-		mq_csv_put_u64(&w, (uint64_t)task_class(cell(csv, r, "kind"), stream,
-							tasks ? cell(tasks, r, "phase") : ""));
+		mq_csv_put_u64(&w, (uint64_t)class);
 		status = mq_csv_end_row(&w, err);
 	}
 	struct mq_err lost;
@@ -347,8 +387,9 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 {
 	struct mq_csv csv, tasks;
 	const char *name[MAX_ROWS], *names = "";
+	struct bands bands = { 0 };
+	const char *classes = "";
 	enum mq_status status;
-	double last_ms;
 
 	if (!table(p, "timeline.csv", &csv, &status, err))
 		return status;
@@ -360,10 +401,14 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 	for (uint32_t i = 0; i < n; i++)
 		names = mq_arena_printf(&p->arena, "%s%s%s", names, i ? " " : "", name[i]);
 	const char *file = mq_arena_printf(&p->arena, "%s/timeline_bands.csv", p->out);
-	MQ_TRY(write_bands(p, &csv, have_tasks ? &tasks : NULL, file, name, n, &last_ms, err));
+	MQ_TRY(write_bands(p, &csv, have_tasks ? &tasks : NULL, file, name, n, &bands, err));
+	for (int c = 0; c < 8; c++)
+		if (bands.has[c])
+			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
 	return figure(p, "timeline",
-		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g",
-				      quoted(&p->arena, file), n, quoted(&p->arena, names), last_ms),
+		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
+				      quoted(&p->arena, file), n, quoted(&p->arena, names), bands.last_ms,
+				      classes),
 		      err);
 }
 
