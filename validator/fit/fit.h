@@ -1,0 +1,197 @@
+/*
+ * fit.h - from measured timelines to calibrations: probes, the join, robust fits, statistics.
+ *
+ * Linked into maquette only (GSL); maquette-replay measures without it.
+ */
+#ifndef MQ_VALIDATOR_FIT_H
+#define MQ_VALIDATOR_FIT_H
+
+#include "core/calib.h"
+#include "core/cluster.h"
+#include "core/rng.h"
+#include "core/schedule.h"
+
+/* ---- stats.c --------------------------------------------------------------------------------- */
+
+/* Median with a non-parametric 95 % interval from order statistics (Hoefler and Belli, SC'15). */
+struct mq_median {
+	double median, low, high;
+	uint32_t n;
+};
+/* Sorts `value`. n = 0 gives NaN. */
+struct mq_median mq_median_of(double *value, uint32_t n);
+double mq_quantile(double *value, uint32_t n, double q); /* sorts `value` */
+/* Kendall's tau-b of two score lists (ties taken into account); NaN for fewer than two pairs. */
+double mq_kendall(const double *a, const double *b, uint32_t n);
+/* Measured time of the plan with the best prediction over the best measured time. */
+double mq_regret(const double *predicted, const double *measured, uint32_t n);
+
+/* |predicted/measured - 1| and its signed version. */
+struct mq_error_summary {
+	uint32_t n;
+	double median, p90, mean, bias; /* bias: median of predicted/measured - 1 */
+};
+struct mq_error_summary mq_error_summary(const double *predicted, const double *measured, uint32_t n,
+					 struct mq_arena *scratch);
+
+/* ---- measured.c ------------------------------------------------------------------------------ */
+
+/* All samples of one schedule, possibly of several launches of the replay. */
+struct mq_measured {
+	const struct mq_schedule *schedule;
+	uint32_t n_samples, room;
+	double *start_s, *finish_s, *switches; /* [n_samples * n_tasks] */
+	double *step_s;          /* [n_samples] */
+	bool *disturbed;         /* [n_samples] switches during any task, steal time or throttling */
+	uint32_t n_disturbed;
+};
+/* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
+enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
+			       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+
+/* One library call as measured: a compute or copy task, a message, or a collective. */
+struct mq_observed {
+	const struct mq_schedule *schedule;
+	uint32_t task;           /* of a call: the member with the lowest id */
+	struct mq_median time;   /* seconds; of communication: from the last arrival to the last finish */
+	uint32_t n_dropped;      /* samples left out because of switches, steal or throttling */
+	bool weak;               /* fewer than three clean samples: least times of all were taken */
+};
+/* One entry per call, in task order. */
+enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
+				 struct mq_observed **observed, uint32_t *n,
+				 struct mq_err *err) MQ_MUST_CHECK;
+/* Step time over clean samples (weak as above). */
+struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch,
+				  uint32_t *n_dropped, bool *weak);
+/* The clean sample whose step time is nearest the median: a whole timeline to look at. */
+uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
+
+/* ---- solve.c --------------------------------------------------------------------------------- */
+
+struct mq_fit_param {
+	const char *name;
+	double *value;           /* in: start > 0; out: fitted. Clamped to min .. max */
+	double min, max;
+	double low, high;        /* 95 % bootstrap interval; NaN until mq_fit_bootstrap */
+};
+
+/* Minimise the Huber loss of log(predicted) - log(measured) over the logarithms of the parameters. */
+struct mq_fit {
+	uint32_t n_obs, n_params;
+	const double *measured;  /* [n_obs] > 0 */
+	const uint32_t *group;   /* [n_obs] resampling unit (shape), or NULL: each its own */
+	struct mq_fit_param *param;
+	/* Predictions of all observations with the present parameter values. */
+	void (*predict)(void *context, double *predicted);
+	void *context;
+};
+/* MQ_EINPUT: fewer observations than parameters. Not reaching the last digit is no error. */
+enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena,
+			    struct mq_err *err) MQ_MUST_CHECK;
+/* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params]. */
+enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng,
+				struct mq_arena *arena, double *draws,
+				struct mq_err *err) MQ_MUST_CHECK;
+
+/* ---- predict.c ------------------------------------------------------------------------------- */
+
+struct mq_predictor {
+	const struct mq_cluster *cluster; /* bound to calib */
+	const struct mq_calib *calib;
+	struct mq_arena *scratch;
+};
+/* Time of one task's call alone on an idle machine: what the simulator gives it. */
+enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule,
+			       uint32_t task, double *seconds, struct mq_err *err) MQ_MUST_CHECK;
+
+/* ---- probes.c -------------------------------------------------------------------------------- */
+
+struct mq_probe_request {
+	uint32_t n_devices;
+	const char *const *device_name, *const *device_type; /* [n_devices] */
+	uint32_t n_dtypes;
+	enum mq_dtype dtype[MQ_N_DTYPES]; /* the first one gets most of the shapes */
+	double speed_flops;      /* rough: bounds the size of a probe */
+	double largest_B;        /* largest message and memory-bound kernel */
+	bool fused_attention;
+	uint64_t seed;
+};
+enum { MQ_N_PROBES = 6 };
+extern const char *const mq_probe_name[MQ_N_PROBES]; /* gemm memory attention comm empty overlap */
+/* The schedule of one probe; comm needs two devices (NULL otherwise). */
+struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe,
+				   struct mq_arena *arena);
+
+/* ---- calibration.c, write.c ------------------------------------------------------------------ */
+
+struct mq_fitted {           /* one group of parameters that was fitted together */
+	const char *name;        /* "gemm", "memory", ... */
+	uint32_t n_params, n_obs, n_draws;
+	struct mq_fit_param *param;
+	double *draws;           /* [n_draws * n_params] */
+	double sigma;            /* robust deviation of log(predicted/measured) */
+	struct mq_error_summary error, held_out; /* by shape: even shapes fit, odd ones held out */
+	double least, most;      /* valid range: bytes, or FLOP for gemm and attention */
+	bool link;               /* parameters of the link class, not of the device */
+};
+
+struct mq_calibration {
+	struct mq_device_calib device;
+	struct mq_link_calib link;
+	bool has_link;
+	uint32_t n_fitted;
+	struct mq_fitted *fitted;
+	uint32_t n_dropped, n_weak, n_observed;
+};
+
+struct mq_calibration_request {
+	struct mq_cluster *cluster;  /* the node, as in the platform file to be written */
+	uint32_t n_observed;
+	const struct mq_observed *observed;
+	const char *type, *link_class, *source;
+	enum mq_device_kind kind;
+	double memory_B, cores;
+	uint32_t n_draws;
+	uint64_t seed;
+};
+enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
+				  struct mq_arena *arena, struct mq_calibration *calibration,
+				  struct mq_err *err) MQ_MUST_CHECK;
+/* Writes {"entries": [device, link]}, each value with interval, each group with quality and range. */
+enum mq_status mq_calibration_save(const struct mq_calibration *calibration, const char *path,
+				   struct mq_err *err) MQ_MUST_CHECK;
+
+/* ---- node.c: this machine as a platform ------------------------------------------------------ */
+
+struct mq_node {
+	char cpu[64];            /* "AMD-EPYC": the model, fit for a file name */
+	uint32_t cores, sockets;
+	double memory_B;
+};
+enum mq_status mq_node_read(struct mq_node *node, struct mq_err *err) MQ_MUST_CHECK;
+struct mq_node_platform {
+	uint32_t n_devices;
+	const char *name, *type;
+	double speed_flops, memory_B, bw_Bps, lat_s;
+	const struct mq_node *node;
+};
+/* n_devices CPU devices of one node, joined through the memory of the host. */
+enum mq_status mq_node_save(const struct mq_node_platform *platform, const char *path,
+			    struct mq_err *err) MQ_MUST_CHECK;
+/* The same as a cluster, without SimGrid. */
+struct mq_cluster *mq_node_cluster(const struct mq_node_platform *platform, struct mq_arena *arena);
+
+/* ---- nccl_log.c ------------------------------------------------------------------------------ */
+
+struct mq_nccl_row {
+	enum mq_coll_kind kind;
+	bool sendrecv;
+	uint32_t ranks;
+	double bytes, seconds;   /* out of place */
+};
+/* Rows of a nccl-tests log; the collective comes from the log or from the file's name. */
+enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
+				uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

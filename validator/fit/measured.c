@@ -1,0 +1,232 @@
+/*
+ * measured.c - the join of a schedule with its measured timelines.
+ *
+ * Samples during which a rank was preempted (involuntary context switches), the hypervisor took time, or
+ * the device throttled are left out, per call; how many is reported. A call with fewer than three clean
+ * samples takes the lower half of all of its samples instead and is marked weak.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/csv.h"
+#include "fit/fit.h"
+
+enum { CLEAN_MIN = 3 };
+
+struct columns {
+	uint32_t task, start, finish, sample, switches, steal, throttled;
+};
+
+static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, struct mq_err *err)
+{
+	c->task = mq_csv_column(csv, "task");
+	c->start = mq_csv_column(csv, "start_s");
+	c->finish = mq_csv_column(csv, "finish_s");
+	c->sample = mq_csv_column(csv, "sample");
+	c->switches = mq_csv_column(csv, "switches");
+	c->steal = mq_csv_column(csv, "steal_s");
+	c->throttled = mq_csv_column(csv, "throttled");
+	if (c->task == UINT32_MAX || c->start == UINT32_MAX || c->finish == UINT32_MAX)
+		return mq_fail(err, MQ_EINPUT, "%s: not a timeline: the columns task, start_s and "
+			       "finish_s are needed", csv->path);
+	return MQ_OK;
+}
+
+static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *arena)
+{
+	uint32_t n = m->n_samples + samples, tasks = m->schedule->n_tasks;
+
+	if (n <= m->room)
+		return;
+	struct mq_measured old = *m;
+	m->room = n + old.room;
+	m->start_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
+	m->finish_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
+	m->switches = mq_arena_array(arena, (size_t)m->room * tasks, double);
+	m->step_s = mq_arena_array(arena, m->room, double);
+	m->disturbed = mq_arena_array(arena, m->room, bool);
+	if (!old.n_samples)
+		return;
+	size_t cells = (size_t)old.n_samples * tasks * sizeof(double);
+	memcpy(m->start_s, old.start_s, cells);
+	memcpy(m->finish_s, old.finish_s, cells);
+	memcpy(m->switches, old.switches, cells);
+	memcpy(m->step_s, old.step_s, old.n_samples * sizeof(double));
+	memcpy(m->disturbed, old.disturbed, old.n_samples * sizeof(bool));
+}
+
+static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
+			       const struct columns *c, uint32_t row, struct mq_err *err)
+{
+	double task, start, finish, sample, switches, steal, throttled;
+
+	if (!mq_csv_f64(csv, row, c->task, NAN, &task) || !mq_csv_f64(csv, row, c->start, NAN, &start) ||
+	    !mq_csv_f64(csv, row, c->finish, NAN, &finish) ||
+	    !mq_csv_f64(csv, row, c->sample, 0, &sample) ||
+	    !mq_csv_f64(csv, row, c->switches, 0, &switches) ||
+	    !mq_csv_f64(csv, row, c->steal, 0, &steal) ||
+	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
+	if (!(task >= 0 && task < m->schedule->n_tasks))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g is not in the schedule of %u tasks: is "
+			       "this the timeline of another plan?", csv->path, csv->line[row], task,
+			       m->schedule->n_tasks);
+	uint32_t s = m->n_samples + (uint32_t)sample;
+	if (!(sample >= 0) || s >= m->room)
+		return mq_fail(err, MQ_EINPUT, "%s:%u: sample %g out of order", csv->path,
+			       csv->line[row], sample);
+	if (!(finish >= start))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path,
+			       csv->line[row], task);
+	size_t at = (size_t)s * m->schedule->n_tasks + (uint32_t)task;
+	m->start_s[at] = start;
+	m->finish_s[at] = finish;
+	m->switches[at] = switches + (steal > 0 || throttled > 0);
+	m->step_s[s] = fmax(m->step_s[s], finish);
+	m->disturbed[s] |= m->switches[at] > 0;
+	return MQ_OK;
+}
+
+enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
+			       struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_arena own = MQ_ARENA_INIT;
+	struct mq_csv csv;
+	struct columns c;
+	uint32_t tasks = measured->schedule->n_tasks;
+	enum mq_status status = mq_csv_load(path, &own, &csv, err);
+
+	if (status == MQ_OK)
+		status = find_columns(&csv, &c, err);
+	if (status == MQ_OK && (!csv.n_rows || csv.n_rows % tasks))
+		status = mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks", path,
+				 csv.n_rows, tasks);
+	if (status == MQ_OK)
+		add_room(measured, csv.n_rows / tasks, arena);
+	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
+		status = take_row(measured, &csv, &c, row, err);
+	if (status == MQ_OK) {
+		for (uint32_t i = 0; i < csv.n_rows / tasks; i++)
+			measured->n_disturbed += measured->disturbed[measured->n_samples + i];
+		measured->n_samples += csv.n_rows / tasks;
+	}
+	mq_arena_fini(&own);
+	return status;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+struct call {
+	uint32_t n;
+	const uint32_t *member;   /* task ids */
+};
+
+/* Clean values if there are enough, else the lower half of all. */
+static struct mq_median robust_median(double *value, const bool *clean, uint32_t n, double *scratch,
+				      uint32_t *dropped, bool *weak)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (clean[i])
+			scratch[kept++] = value[i];
+	*dropped = n - kept;
+	*weak = kept < CLEAN_MIN;
+	if (!*weak)
+		return mq_median_of(scratch, kept);
+	mq_quantile(value, n, .5); /* sorts */
+	return mq_median_of(value, n / 2 ? n / 2 : n);
+}
+
+static struct mq_observed observe(const struct mq_measured *m, const struct call *call,
+				  double *value, bool *clean, double *scratch)
+{
+	struct mq_observed o = { .schedule = m->schedule, .task = call->member[0] };
+
+	for (uint32_t s = 0; s < m->n_samples; s++) {
+		double start = 0, finish = 0, switches = 0;
+
+		for (uint32_t i = 0; i < call->n; i++) {
+			size_t at = (size_t)s * m->schedule->n_tasks + call->member[i];
+
+			start = fmax(start, m->start_s[at]);
+			finish = fmax(finish, m->finish_s[at]);
+			switches += m->switches[at];
+		}
+		value[s] = finish - start;
+		clean[s] = switches <= 0;
+	}
+	o.time = robust_median(value, clean, m->n_samples, scratch, &o.n_dropped, &o.weak);
+	return o;
+}
+
+/* members[i]: tasks of the call whose lowest id is i. */
+static struct call find_call(const struct mq_schedule *s, const uint32_t *match, const uint32_t *call,
+			     uint32_t task, uint32_t *member)
+{
+	const struct mq_task *t = &s->task[task];
+	struct call found = { 1, member };
+
+	member[0] = task;
+	if (match[task] != MQ_NONE) {
+		member[1] = match[task];
+		found.n = match[task] > task ? 2 : 0;
+	} else if (t->kind == MQ_TASK_COLLECTIVE) {
+		found.n = 0;
+		for (uint32_t i = 0; i < s->n_tasks && found.n < s->comm[t->comm].n; i++)
+			if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].comm == t->comm &&
+			    call[i] == call[task]) {
+				if (i < task)
+					return (struct call){ 0, member };
+				member[found.n++] = i;
+			}
+	}
+	return found;
+}
+
+enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *arena,
+				 struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+{
+	const struct mq_schedule *s = m->schedule;
+	uint32_t *match, *call, *member = mq_arena_array(arena, (size_t)s->n_devices + 2, uint32_t);
+	double *value = mq_arena_array(arena, 2 * (size_t)m->n_samples + 1, double);
+	bool *clean = mq_arena_array(arena, (size_t)m->n_samples + 1, bool);
+
+	MQ_TRY(mq_schedule_match(s, arena, &match, &call, err));
+	*observed = mq_arena_array(arena, s->n_tasks, struct mq_observed);
+	*n = 0;
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		struct call c = find_call(s, match, call, i, member);
+
+		if (c.n && m->n_samples)
+			(*observed)[(*n)++] = observe(m, &c, value, clean, value + m->n_samples);
+	}
+	return MQ_OK;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+struct mq_median mq_measured_step(const struct mq_measured *m, struct mq_arena *scratch,
+				  uint32_t *n_dropped, bool *weak)
+{
+	double *value = mq_arena_array(scratch, 2 * (size_t)m->n_samples + 1, double);
+	bool *clean = mq_arena_array(scratch, (size_t)m->n_samples + 1, bool);
+
+	for (uint32_t i = 0; i < m->n_samples; i++) {
+		value[i] = m->step_s[i];
+		clean[i] = !m->disturbed[i];
+	}
+	return robust_median(value, clean, m->n_samples, value + m->n_samples, n_dropped, weak);
+}
+
+uint32_t mq_measured_typical(const struct mq_measured *m, struct mq_arena *scratch)
+{
+	uint32_t dropped, best = 0;
+	bool weak;
+	double median = mq_measured_step(m, scratch, &dropped, &weak).median;
+
+	for (uint32_t i = 1; i < m->n_samples; i++)
+		if (fabs(m->step_s[i] - median) < fabs(m->step_s[best] - median))
+			best = i;
+	return best;
+}

@@ -1,0 +1,362 @@
+/*
+ * probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
+ *
+ * Each probe is one schedule of many tasks in shuffled order, one library call each, so that drift hits
+ * all sizes alike. Compute probes run on all devices at once, each walking the list from another place:
+ * that is how plans use a machine whose devices share memory bandwidth and power. Message sizes are
+ * log-uniform random, not powers of two, which would miss protocol switches (Cornebize and Legrand).
+ * Every communication call follows a 4-byte all-reduce that lines the ranks up; it is measured too.
+ */
+#include <math.h>
+
+#include "fit/fit.h"
+
+const char *const mq_probe_name[MQ_N_PROBES] = { "gemm", "memory", "attention", "comm", "empty",
+						 "overlap" };
+enum { N_GEMM = 150, N_GEMM_OTHER = 24, N_BATCHED = 24, N_MEMORY = 24, N_ATTENTION = 36,
+       N_MESSAGES = 40, N_CALLS = 28, N_EMPTY = 2000, N_OVERLAP = 12 };
+
+struct builder {
+	const struct mq_probe_request *request;
+	struct mq_schedule *schedule;
+	struct mq_arena *arena;
+	struct mq_rng rng;
+};
+
+static double log_uniform(struct mq_rng *rng, double low, double high)
+{
+	return exp(log(low) + mq_rng_unit(rng) * (log(high) - log(low)));
+}
+
+/* ---- pieces of a schedule -------------------------------------------------------------------- */
+
+static struct mq_schedule *new_schedule(const struct mq_probe_request *request, uint32_t probe,
+					struct mq_arena *arena)
+{
+	struct mq_schedule *s = mq_arena_array(arena, 1, struct mq_schedule);
+
+	s->arena = arena;
+	s->model = mq_arena_printf(arena, "probe-%s", mq_probe_name[probe]);
+	s->plan_hash = mq_hash(MQ_HASH_INIT, &request->seed, sizeof(request->seed));
+	s->n_devices = request->n_devices;
+	s->device = mq_arena_array(arena, s->n_devices, uint32_t);
+	s->device_name = mq_arena_array(arena, s->n_devices, const char *);
+	s->device_type = mq_arena_array(arena, s->n_devices, const char *);
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		s->device[i] = i;
+		s->device_name[i] = request->device_name[i];
+		s->device_type[i] = request->device_type[i];
+	}
+	return s;
+}
+
+static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task_kind kind,
+				enum mq_stream stream)
+{
+	struct mq_schedule *s = b->schedule;
+	struct mq_task task = { .device = device, .kind = (uint8_t)kind, .stream = (uint8_t)stream,
+				.work = MQ_NONE, .comm = MQ_NONE, .peer = MQ_NONE, .op = MQ_NONE,
+				.micro_batch = MQ_NONE, .dtype = MQ_FP32 };
+
+	MQ_PUSH(b->arena, s->task, s->n_tasks, s->task_room, task);
+	return &s->task[s->n_tasks - 1];
+}
+
+static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
+{
+	struct mq_schedule *s = b->schedule;
+	struct mq_work work = { .n_kernels = 1, .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
+				.flop = kernel->flop, .bytes = kernel->bytes };
+
+	work.kernel[0] = *kernel;
+	MQ_PUSH(b->arena, s->work, s->n_works, s->work_room, work);
+	return s->n_works - 1;
+}
+
+/* All works of the schedule once on every device, in an order of its own each. */
+static void run_works_everywhere(struct builder *b)
+{
+	uint32_t n = b->schedule->n_works;
+	uint32_t *order = mq_arena_array(b->arena, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	for (uint32_t d = 0; d < b->schedule->n_devices; d++) {
+		for (uint32_t i = n; i > 1; i--) {
+			uint32_t j = mq_rng_below(&b->rng, i), swap = order[i - 1];
+
+			order[i - 1] = order[j];
+			order[j] = swap;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			add_task(b, d, MQ_TASK_COMPUTE, MQ_STREAM_COMPUTE)->work = order[i];
+	}
+}
+
+/* ---- compute --------------------------------------------------------------------------------- */
+
+static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtype, double m, double n,
+				    double k, double count)
+{
+	struct mq_kernel g = { .op = MQ_NONE, .kind = (uint8_t)kind, .phase = MQ_FORWARD,
+			       .dtype = (uint8_t)dtype, .m = floor(m), .n = floor(n), .k = floor(k),
+			       .count = floor(count), .launches = 1 };
+
+	g.flop = 2 * g.m * g.n * g.k * g.count;
+	g.bytes = (g.m * g.k + g.k * g.n + g.m * g.n) * g.count * mq_dtype_size(dtype);
+	return g;
+}
+
+/* A random shape; every third one has sides that are multiples of 64, as layers have. */
+static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind, enum mq_dtype dtype,
+				    double count)
+{
+	double most = b->request->speed_flops * 40e-3, least = b->request->speed_flops * 4e-6;
+	struct mq_kernel g;
+
+	do {
+		bool even = mq_rng_below(&b->rng, 3) == 0;
+		double m = log_uniform(&b->rng, 8, 8192), n = log_uniform(&b->rng, 16, 8192);
+		double k = log_uniform(&b->rng, 16, 8192);
+
+		if (even) {
+			m = fmax(64, 64 * round(m / 64));
+			n = fmax(64, 64 * round(n / 64));
+			k = fmax(64, 64 * round(k / 64));
+		}
+		g = gemm_kernel(kind, dtype, m, n, k, count);
+	} while (g.flop > most || g.flop < least);
+	return g;
+}
+
+static void build_gemm(struct builder *b)
+{
+	const struct mq_probe_request *r = b->request;
+
+	for (uint32_t t = 0; t < r->n_dtypes; t++)
+		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
+			struct mq_kernel g = random_gemm(b, MQ_KERNEL_GEMM, r->dtype[t], 1);
+
+			add_work(b, &g);
+		}
+	for (uint32_t i = 0; i < N_BATCHED; i++) {
+		double count = floor(log_uniform(&b->rng, 2, 32));
+		struct mq_kernel g = random_gemm(b, i % 2 ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM,
+						 r->dtype[0], i % 2 ? 1 : count);
+
+		add_work(b, &g);
+	}
+	run_works_everywhere(b);
+}
+
+static void build_memory(struct builder *b)
+{
+	static const uint8_t kinds[] = { MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER,
+					 MQ_KERNEL_EMBEDDING, MQ_KERNEL_COPY };
+
+	for (size_t k = 0; k < sizeof(kinds); k++)
+		for (uint32_t i = 0; i < N_MEMORY; i++) {
+			struct mq_kernel m = { .op = MQ_NONE, .kind = kinds[k], .dtype = MQ_FP32,
+					       .launches = 1 };
+
+			m.phase = m.kind == MQ_KERNEL_OPTIMIZER ? MQ_UPDATE : MQ_FORWARD;
+			m.bytes = floor(log_uniform(&b->rng, 16384, b->request->largest_B));
+			add_work(b, &m);
+		}
+	run_works_everywhere(b);
+	for (uint32_t d = 0; d < b->schedule->n_devices; d++)
+		for (uint32_t i = 0; i < N_MEMORY; i++)
+			add_task(b, d, MQ_TASK_COPY, MQ_STREAM_COMPUTE)->bytes =
+				floor(log_uniform(&b->rng, 4096, b->request->largest_B));
+}
+
+static void build_attention(struct builder *b)
+{
+	double most = b->request->speed_flops * 40e-3, least = b->request->speed_flops * 20e-6;
+
+	for (uint32_t i = 0; i < N_ATTENTION; i++) {
+		struct mq_kernel a;
+
+		do {
+			double seq = 16 * floor(log_uniform(&b->rng, 4, 128));
+			double depth = 32 << mq_rng_below(&b->rng, 3);
+
+			a = gemm_kernel(MQ_KERNEL_ATTENTION, b->request->dtype[0], seq, seq, depth,
+					log_uniform(&b->rng, 1, 65));
+			a.phase = i % 2 ? MQ_BACKWARD : MQ_FORWARD;
+			a.flop *= i % 2 ? 4 : 2; /* two products forward, as models count them; twice back */
+			a.bytes = 4 * seq * depth * a.count * mq_dtype_size(b->request->dtype[0]);
+		} while (a.flop > most || a.flop < least);
+		add_work(b, &a);
+	}
+	run_works_everywhere(b);
+}
+
+/* Nothing to do, many times: what a task costs by itself. */
+static void build_empty(struct builder *b)
+{
+	struct mq_kernel nothing = { .op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32,
+				     .launches = 1 };
+
+	add_work(b, &nothing);
+	for (uint32_t d = 0; d < b->schedule->n_devices; d++)
+		for (uint32_t i = 0; i < N_EMPTY; i++)
+			add_task(b, d, MQ_TASK_COMPUTE, MQ_STREAM_COMPUTE)->work = 0;
+}
+
+/* ---- communication --------------------------------------------------------------------------- */
+
+static uint32_t add_comm(struct builder *b, uint32_t n, const uint32_t *rank)
+{
+	struct mq_comm comm = { .n = n, .rank = mq_arena_array(b->arena, n, uint32_t),
+				.purpose = "probe" };
+
+	for (uint32_t i = 0; i < n; i++)
+		comm.rank[i] = rank[i];
+	MQ_PUSH(b->arena, b->schedule->comm, b->schedule->n_comms, b->schedule->comm_room, comm);
+	return b->schedule->n_comms - 1;
+}
+
+static void add_call(struct builder *b, uint32_t comm, enum mq_coll_kind kind, double bytes,
+		     enum mq_stream stream)
+{
+	for (uint32_t i = 0; i < b->schedule->comm[comm].n; i++) {
+		struct mq_task *t = add_task(b, b->schedule->comm[comm].rank[i], MQ_TASK_COLLECTIVE,
+					     stream);
+
+		t->comm = comm;
+		t->coll = (uint8_t)kind;
+		t->bytes = bytes;
+	}
+}
+
+static void add_message(struct builder *b, uint32_t from, uint32_t to, double bytes)
+{
+	struct mq_task *t = add_task(b, from, MQ_TASK_SEND, MQ_STREAM_COMM);
+
+	t->peer = to;
+	t->bytes = bytes;
+	t = add_task(b, to, MQ_TASK_RECV, MQ_STREAM_COMM);
+	t->peer = from;
+	t->bytes = bytes;
+}
+
+/* Sizes are multiples of 4 bytes times the ranks, so that every rank's part is whole. */
+static double call_size(struct builder *b, uint32_t n)
+{
+	double unit = 4.0 * n;
+
+	return unit * ceil(log_uniform(&b->rng, 4, b->request->largest_B) / unit);
+}
+
+/* What to measure: a message (kind = MQ_N_COLL_KINDS) or a collective on a communicator. */
+struct item {
+	uint32_t kind, comm, from, to;
+	double bytes;
+};
+
+static uint32_t make_comms(struct builder *b)
+{
+	uint32_t n = b->schedule->n_devices;
+	uint32_t *all = mq_arena_array(b->arena, n, uint32_t);
+
+	for (uint32_t i = 0; i < n; i++)
+		all[i] = i;
+	add_comm(b, n, all);
+	for (uint32_t part = n / 2; part >= 2; part /= 2)
+		add_comm(b, part, all);
+	return b->schedule->n_comms;
+}
+
+static void build_comm(struct builder *b)
+{
+	uint32_t n_comms = make_comms(b), n = b->schedule->n_devices, count = 0;
+	uint32_t total = N_MESSAGES + n_comms * MQ_N_COLL_KINDS * N_CALLS;
+	struct item *item = mq_arena_array(b->arena, total, struct item);
+
+	for (uint32_t i = 0; i < N_MESSAGES; i++) {
+		uint32_t from = mq_rng_below(&b->rng, n), to = mq_rng_below(&b->rng, n - 1);
+
+		item[count++] = (struct item){ MQ_N_COLL_KINDS, 0, from, to + (to >= from),
+					       call_size(b, 1) };
+	}
+	for (uint32_t c = 0; c < n_comms; c++)
+		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
+			for (uint32_t i = 0; i < N_CALLS; i++)
+				item[count++] = (struct item){ k, c, 0, 0,
+					call_size(b, b->schedule->comm[c].n) };
+	for (uint32_t i = count; i > 1; i--) {
+		uint32_t j = mq_rng_below(&b->rng, i);
+		struct item swap = item[i - 1];
+
+		item[i - 1] = item[j];
+		item[j] = swap;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		add_call(b, 0, MQ_COLL_ALL_REDUCE, 4, MQ_STREAM_COMM);
+		if (item[i].kind == MQ_N_COLL_KINDS)
+			add_message(b, item[i].from, item[i].to, item[i].bytes);
+		else
+			add_call(b, item[i].comm, (enum mq_coll_kind)item[i].kind, item[i].bytes,
+				 MQ_STREAM_COMM);
+	}
+}
+
+static void depend_on(struct builder *b, uint32_t task, uint32_t on)
+{
+	struct mq_schedule *s = b->schedule;
+
+	s->task[task].dep_first = s->n_deps;
+	s->task[task].n_deps = 1;
+	MQ_PUSH(b->arena, s->dep, s->n_deps, s->dep_room, on);
+}
+
+/* Rounds of: a product alone, a collective alone, both at once. Two calls of the same shape and size
+ * that differ only in company. */
+static void build_overlap(struct builder *b)
+{
+	const struct mq_probe_request *r = b->request;
+	uint32_t n = b->schedule->n_devices;
+	double side = 64 * floor(cbrt(r->speed_flops * 4e-3 / 2) / 64);
+	struct mq_kernel g = gemm_kernel(MQ_KERNEL_GEMM, r->dtype[0], side, side, side, 1);
+	uint32_t *last = mq_arena_array(b->arena, n, uint32_t);
+	double bytes = 4.0 * n * floor(r->largest_B / 8 / n);
+
+	add_work(b, &g);
+	make_comms(b);
+	for (uint32_t round = 0; round < N_OVERLAP; round++)
+		for (int together = 0; together < 2; together++) {
+			uint32_t first = b->schedule->n_tasks;
+
+			for (uint32_t d = 0; d < n; d++) {
+				add_task(b, d, MQ_TASK_COMPUTE, MQ_STREAM_COMPUTE)->work = 0;
+				if (round || together)
+					depend_on(b, first + d, last[d]);
+			}
+			add_call(b, 0, MQ_COLL_ALL_REDUCE, bytes, MQ_STREAM_GRAD);
+			for (uint32_t d = 0; d < n; d++) {
+				if (!together)
+					depend_on(b, first + n + d, first + d);
+				else
+					depend_on(b, first + n + d, last[d]);
+				last[d] = first + n + d;
+			}
+		}
+}
+
+struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe,
+				   struct mq_arena *arena)
+{
+	static void (*const build[MQ_N_PROBES])(struct builder *) = { build_gemm, build_memory,
+		build_attention, build_comm, build_empty, build_overlap };
+	bool talks = probe == 3 || probe == 5;
+	struct builder b = { .request = request, .arena = arena };
+
+	mq_assert(probe < MQ_N_PROBES);
+	if (talks && request->n_devices < 2)
+		return NULL;
+	mq_rng_seed(&b.rng, request->seed * MQ_N_PROBES + probe);
+	b.schedule = new_schedule(request, probe, arena);
+	build[probe](&b);
+	return b.schedule;
+}

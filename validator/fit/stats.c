@@ -1,0 +1,89 @@
+/*
+ * stats.c - medians with intervals, rank correlation, regret, error summaries.
+ */
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+
+#include "fit/fit.h"
+
+double mq_quantile(double *value, uint32_t n, double q)
+{
+	if (!n)
+		return NAN;
+	gsl_sort(value, 1, n);
+	return gsl_stats_quantile_from_sorted_data(value, 1, n, q);
+}
+
+struct mq_median mq_median_of(double *value, uint32_t n)
+{
+	struct mq_median m = { NAN, NAN, NAN, n };
+
+	if (!n)
+		return m;
+	m.median = mq_quantile(value, n, .5);
+	/* Ranks of the order statistics that hold the median with 95 % (normal approximation). */
+	double half = 1.959964 * sqrt((double)n) / 2;
+	double below = floor(n / 2.0 - half), above = ceil(n / 2.0 + half);
+	m.low = value[below < 0 ? 0 : (uint32_t)below];
+	m.high = value[above > n - 1 ? n - 1 : (uint32_t)above];
+	return m;
+}
+
+static int sign(double x)
+{
+	return (x > 0) - (x < 0);
+}
+
+double mq_kendall(const double *a, const double *b, uint32_t n)
+{
+	double score = 0, pairs_a = 0, pairs_b = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = i + 1; j < n; j++) {
+			int sa = sign(a[i] - a[j]), sb = sign(b[i] - b[j]);
+
+			score += sa * sb;
+			pairs_a += sa != 0;
+			pairs_b += sb != 0;
+		}
+	return score / sqrt(pairs_a * pairs_b);
+}
+
+double mq_regret(const double *predicted, const double *measured, uint32_t n)
+{
+	uint32_t chosen = 0, best = 0;
+
+	for (uint32_t i = 1; i < n; i++) {
+		if (predicted[i] < predicted[chosen])
+			chosen = i;
+		if (measured[i] < measured[best])
+			best = i;
+	}
+	return n ? measured[chosen] / measured[best] : (double)NAN;
+}
+
+struct mq_error_summary mq_error_summary(const double *predicted, const double *measured, uint32_t n,
+					 struct mq_arena *scratch)
+{
+	struct mq_error_summary s = { 0, NAN, NAN, NAN, NAN };
+	double *size = mq_arena_array(scratch, n, double), *with_sign = mq_arena_array(scratch, n, double);
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		double e = predicted[i] / measured[i] - 1;
+
+		if (!isfinite(e))
+			continue;
+		with_sign[s.n] = e;
+		size[s.n++] = fabs(e);
+		sum += fabs(e);
+	}
+	if (!s.n)
+		return s;
+	s.median = mq_quantile(size, s.n, .5);
+	s.p90 = mq_quantile(size, s.n, .9);
+	s.mean = sum / s.n;
+	s.bias = mq_quantile(with_sign, s.n, .5);
+	return s;
+}
