@@ -1,0 +1,507 @@
+/*
+ * calibration.c - fits a device type and a link class to observed calls.
+ *
+ * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix
+ * products, their other element types, convolutions, attention, memory-bound kernels, copies, then each
+ * communication call as the least of up to three affine pieces. Peaks and bandwidths are what the best
+ * observation reached, so that efficiencies are shares of something seen. Quality is stated for shapes
+ * held out (every second one), then all shapes are fitted. Every group gets bootstrap draws, kept
+ * together, because its parameters are correlated.
+ *
+ * Not fitted: clocks under long load (`sustained`), software stack overheads of frameworks.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/cost.h"
+#include "fit/fit.h"
+
+struct group {
+	const struct mq_calibration_request *request;
+	struct mq_calibration *calibration;
+	struct mq_arena *arena;
+	const char *name;
+	uint32_t n_obs, n_params;
+	const struct mq_observed **obs; /* [n_obs] */
+	double *measured;
+	uint32_t *shape;                /* resampling unit */
+	struct mq_fit_param param[8];
+	uint32_t call;                  /* of a link group */
+};
+
+static const struct mq_kernel *kernel_of(const struct mq_observed *o)
+{
+	const struct mq_task *t = &o->schedule->task[o->task];
+
+	if (t->kind != MQ_TASK_COMPUTE || o->schedule->work[t->work].n_kernels != 1)
+		return NULL;
+	return &o->schedule->work[t->work].kernel[0];
+}
+
+static const struct mq_task *task_of(const struct mq_observed *o)
+{
+	return &o->schedule->task[o->task];
+}
+
+/* ---- choosing observations ------------------------------------------------------------------- */
+
+typedef bool chooser(const struct mq_observed *o, uint32_t what);
+
+static bool is_kernel(const struct mq_observed *o, uint32_t kind)
+{
+	const struct mq_kernel *k = kernel_of(o);
+
+	return k && k->kind == kind;
+}
+
+static bool is_product(const struct mq_observed *o, uint32_t dtype)
+{
+	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
+}
+
+static bool is_memory(const struct mq_observed *o, uint32_t unused)
+{
+	const struct mq_kernel *k = kernel_of(o);
+
+	return k && (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
+		     k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_COPY);
+}
+
+static bool is_copy(const struct mq_observed *o, uint32_t unused)
+{
+	return task_of(o)->kind == MQ_TASK_COPY;
+}
+
+static bool is_call(const struct mq_observed *o, uint32_t call)
+{
+	const struct mq_task *t = task_of(o);
+
+	if (call == MQ_CALL_P2P)
+		return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV;
+	if (t->bytes <= 4) /* the calls that line the ranks up: hundreds of one size */
+		return false;
+	return t->kind == MQ_TASK_COLLECTIVE && t->coll == call &&
+	       o->schedule->comm[t->comm].n == o->schedule->n_devices;
+}
+
+/* Equal work is one shape wherever it ran; every message is its own. */
+static uint32_t shape_of(const struct mq_observed *o)
+{
+	const struct mq_task *t = task_of(o);
+
+	return t->kind == MQ_TASK_COMPUTE ? t->work : o->task;
+}
+
+static void choose(struct group *g, chooser *chosen, uint32_t what)
+{
+	const struct mq_calibration_request *r = g->request;
+	uint32_t n = r->n_observed, next = 0;
+	uint32_t *name = mq_arena_array(g->arena, n, uint32_t);
+
+	g->obs = mq_arena_array(g->arena, n, const struct mq_observed *);
+	g->measured = mq_arena_array(g->arena, n, double);
+	g->shape = mq_arena_array(g->arena, n, uint32_t);
+	g->n_obs = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_observed *o = &r->observed[i];
+		uint32_t at = g->n_obs, known = 0;
+
+		if (!chosen(o, what) || !(o->time.median > 0))
+			continue;
+		while (known < next && name[known] != shape_of(o))
+			known++;
+		if (known == next)
+			name[next++] = shape_of(o);
+		g->obs[at] = o;
+		g->measured[at] = o->time.median;
+		g->shape[at] = known;
+		g->n_obs++;
+	}
+}
+
+static void add_param(struct group *g, const char *name, double *value, double start, double min,
+		      double max)
+{
+	mq_assert(g->n_params < 8);
+	*value = start;
+	g->param[g->n_params++] = (struct mq_fit_param){ .name = name, .value = value, .min = min,
+							 .max = max, .low = NAN, .high = NAN };
+}
+
+/* ---- predicting ------------------------------------------------------------------------------ */
+
+static double predict_one(const struct group *g, const struct mq_observed *o)
+{
+	const struct mq_kernel *k = kernel_of(o);
+	double latency, busy;
+
+	if (k)
+		return mq_cost_kernel(&g->calibration->device, k);
+	if (task_of(o)->kind == MQ_TASK_COPY)
+		return mq_cost_copy(&g->calibration->device, task_of(o)->bytes);
+	if (!mq_call_measured(&g->calibration->link, g->call, o->schedule->n_devices,
+			      task_of(o)->bytes, &latency, &busy))
+		return NAN;
+	return latency + busy;
+}
+
+static void predict_all(void *context, double *predicted)
+{
+	const struct group *g = context;
+
+	for (uint32_t i = 0; i < g->n_obs; i++)
+		predicted[i] = predict_one(g, g->obs[i]);
+}
+
+/* ---- fitting a group ------------------------------------------------------------------------- */
+
+static struct group half(const struct group *g, uint32_t parity)
+{
+	struct group part = *g;
+
+	part.obs = mq_arena_array(g->arena, g->n_obs, const struct mq_observed *);
+	part.measured = mq_arena_array(g->arena, g->n_obs, double);
+	part.shape = mq_arena_array(g->arena, g->n_obs, uint32_t);
+	part.n_obs = 0;
+	for (uint32_t i = 0; i < g->n_obs; i++) {
+		if (g->shape[i] % 2 != parity)
+			continue;
+		part.obs[part.n_obs] = g->obs[i];
+		part.shape[part.n_obs] = g->shape[i];
+		part.measured[part.n_obs++] = g->measured[i];
+	}
+	return part;
+}
+
+static struct mq_fit fit_of(struct group *g)
+{
+	return (struct mq_fit){ .n_obs = g->n_obs, .n_params = g->n_params, .measured = g->measured,
+				.group = g->shape, .param = g->param, .predict = predict_all,
+				.context = g };
+}
+
+static struct mq_error_summary error_of(const struct group *g, double *sigma)
+{
+	double *predicted = mq_arena_array(g->arena, g->n_obs, double);
+	double *size = mq_arena_array(g->arena, g->n_obs, double);
+	struct group copy = *g;
+
+	predict_all(&copy, predicted);
+	for (uint32_t i = 0; i < g->n_obs; i++)
+		size[i] = fabs(log(predicted[i] / g->measured[i]));
+	if (sigma)
+		*sigma = 1.4826 * mq_quantile(size, g->n_obs, .5);
+	return mq_error_summary(predicted, g->measured, g->n_obs, g->arena);
+}
+
+static double amount_of(const struct mq_observed *o)
+{
+	const struct mq_kernel *k = kernel_of(o);
+
+	if (!k)
+		return task_of(o)->bytes;
+	bool memory = is_memory(o, 0);
+	return memory ? k->bytes : k->flop;
+}
+
+static enum mq_status fit_group(struct group *g, struct mq_err *err)
+{
+	struct mq_fitted *f = &g->calibration->fitted[g->calibration->n_fitted++];
+	struct group train = half(g, 0), test = half(g, 1);
+	struct mq_fit fit = fit_of(&train);
+	struct mq_rng rng;
+	double start[8];
+
+	*f = (struct mq_fitted){ .name = g->name, .n_params = g->n_params, .n_obs = g->n_obs,
+				 .n_draws = g->request->n_draws, .least = INFINITY };
+	for (uint32_t p = 0; p < g->n_params; p++)
+		start[p] = *g->param[p].value;
+	if (train.n_obs >= 2 * g->n_params && test.n_obs) {
+		MQ_TRY(mq_fit_solve(&fit, g->arena, err));
+		f->held_out = error_of(&test, NULL);
+	}
+	for (uint32_t p = 0; p < g->n_params; p++)
+		*g->param[p].value = start[p];
+	fit = fit_of(g);
+	if (mq_fit_solve(&fit, g->arena, err))
+		return mq_wrap(err, "fit of %s", g->name);
+	f->error = error_of(g, &f->sigma);
+	mq_rng_seed(&rng, g->request->seed);
+	f->draws = mq_arena_array(g->arena, (size_t)f->n_draws * g->n_params, double);
+	MQ_TRY(mq_fit_bootstrap(&fit, f->n_draws, &rng, g->arena, f->draws, err));
+	f->param = mq_arena_array(g->arena, g->n_params, struct mq_fit_param);
+	memcpy(f->param, g->param, g->n_params * sizeof(*f->param));
+	for (uint32_t i = 0; i < g->n_obs; i++) {
+		f->least = fmin(f->least, amount_of(g->obs[i]));
+		f->most = fmax(f->most, amount_of(g->obs[i]));
+	}
+	return MQ_OK;
+}
+
+static struct group group_begin(const struct mq_calibration_request *request,
+				struct mq_calibration *c, struct mq_arena *arena, const char *name)
+{
+	return (struct group){ .request = request, .calibration = c, .arena = arena, .name = name };
+}
+
+/* ---- device ---------------------------------------------------------------------------------- */
+
+static double best_rate(const struct group *g)
+{
+	double best = 0;
+
+	for (uint32_t i = 0; i < g->n_obs; i++)
+		best = fmax(best, amount_of(g->obs[i]) / g->measured[i]);
+	return best;
+}
+
+/* Rounded to two digits: a peak is a round figure, the efficiency carries the rest. */
+static double two_digits_up(double x)
+{
+	double unit = pow(10, floor(log10(x)) - 1);
+
+	return ceil(x / unit) * unit;
+}
+
+static enum mq_status fit_products(const struct mq_calibration_request *r, struct mq_calibration *c,
+				   struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_device_calib *d = &c->device;
+	struct group g = group_begin(r, c, arena, "gemm");
+	uint32_t main = MQ_N_DTYPES, most = 0;
+
+	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
+		choose(&g, is_product, t);
+		if (g.n_obs)
+			d->peak_flops[t] = two_digits_up(best_rate(&g));
+		if (g.n_obs > most) {
+			most = g.n_obs;
+			main = t;
+		}
+	}
+	if (main == MQ_N_DTYPES)
+		return MQ_OK;
+	choose(&g, is_product, main);
+	add_param(&g, "gemm_eff", &d->gemm_eff, .95, .05, 2);
+	add_param(&g, "gemm_kt", &d->gemm_kt, 20, .01, 1e4);
+	add_param(&g, "gemm_a0", &d->gemm_a0, 10, .01, 1e4);
+	add_param(&g, "gemm_t0_s", &d->gemm_t0_s, r->kind == MQ_CPU ? 1e-6 : 4e-6, 1e-9, 1e-3);
+	if (r->kind == MQ_GPU) {
+		add_param(&g, "gemm_q", &d->gemm_q, .3, .01, 1);
+		add_param(&g, "gemm_bw_share", &d->gemm_bw_share, .8, .05, 1.5);
+	}
+	MQ_TRY(fit_group(&g, err));
+	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
+		static const char *const names[MQ_N_DTYPES] = { "peak_fp32_flops", "peak_tf32_flops",
+			"peak_fp16_flops", "peak_bf16_flops", "peak_fp8_flops", "peak_fp64_flops" };
+		struct group other = group_begin(r, c, arena, names[t]);
+
+		choose(&other, is_product, t);
+		if (t == main || other.n_obs < 4)
+			continue;
+		add_param(&other, names[t], &d->peak_flops[t], d->peak_flops[t], 1e6, 1e18);
+		MQ_TRY(fit_group(&other, err));
+	}
+	if (main == MQ_FP32 && r->kind == MQ_CPU)
+		d->peak_flops[MQ_TF32] = d->peak_flops[MQ_FP32]; /* the same routine */
+	return MQ_OK;
+}
+
+static enum mq_status fit_shares(const struct mq_calibration_request *r, struct mq_calibration *c,
+				 struct mq_arena *arena, struct mq_err *err)
+{
+	struct group conv = group_begin(r, c, arena, "conv");
+	struct group attention = group_begin(r, c, arena, "attention");
+
+	choose(&conv, is_kernel, MQ_KERNEL_CONV);
+	if (conv.n_obs >= 4) {
+		add_param(&conv, "conv_eff", &c->device.conv_eff, c->device.gemm_eff, .01, 1.5);
+		MQ_TRY(fit_group(&conv, err));
+	}
+	choose(&attention, is_kernel, MQ_KERNEL_ATTENTION);
+	if (attention.n_obs < 6)
+		return MQ_OK;
+	add_param(&attention, "attention_eff", &c->device.attention_eff, .4, .001, 1);
+	add_param(&attention, "attention_bwd", &c->device.attention_bwd, .9, .01, 2);
+	return fit_group(&attention, err);
+}
+
+static enum mq_status fit_memory(const struct mq_calibration_request *r, struct mq_calibration *c,
+				 struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_device_calib *d = &c->device;
+	struct group g = group_begin(r, c, arena, "memory"), copy = group_begin(r, c, arena, "copy");
+
+	choose(&g, is_kernel, MQ_KERNEL_MEMORY);
+	if (g.n_obs < 6)
+		return mq_fail(err, MQ_EINPUT, "%u measurements of memory-bound kernels: at least 6 are "
+			       "needed to fix a bandwidth", g.n_obs);
+	d->mem_bw_Bps = two_digits_up(best_rate(&g));
+	choose(&g, is_memory, 0);
+	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
+	add_param(&g, "elementwise_traffic", &d->elementwise_traffic, 1, .1, 20);
+	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
+	MQ_TRY(fit_group(&g, err));
+	choose(&copy, is_copy, 0);
+	if (copy.n_obs < 4)
+		return MQ_OK;
+	add_param(&copy, "copy_bw_Bps", &d->copy_bw_Bps, best_rate(&copy), 1e3, 1e15);
+	return fit_group(&copy, err);
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static const char *const call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter",
+						   "broadcast", "reduce", "alltoall", "sendrecv" };
+
+/* Starting pieces: the least time, and rates of the small, middle and large thirds. */
+static void start_pieces(struct group *g, double *a, double *b, uint32_t pieces)
+{
+	double least = INFINITY, rate[MQ_CALL_PIECES] = { 0 };
+	double low = INFINITY, high = 0;
+
+	for (uint32_t i = 0; i < g->n_obs; i++) {
+		least = fmin(least, g->measured[i]);
+		low = fmin(low, log(amount_of(g->obs[i])));
+		high = fmax(high, log(amount_of(g->obs[i])));
+	}
+	for (uint32_t i = 0; i < g->n_obs; i++) {
+		double x = log(amount_of(g->obs[i]));
+		uint32_t part = (uint32_t)fmin(pieces - 1, pieces * (x - low) / (high - low + 1e-9));
+
+		rate[part] = fmax(rate[part], amount_of(g->obs[i]) / g->measured[i]);
+	}
+	for (uint32_t p = 0; p < pieces; p++) {
+		char *name_a = mq_arena_printf(g->arena, "%s_a%u_s", call_name[g->call], p + 1);
+		char *name_b = mq_arena_printf(g->arena, "%s_b%u_Bps", call_name[g->call], p + 1);
+
+		add_param(g, name_a, &a[p], least * pow(4, p), 1e-9, 1);
+		add_param(g, name_b, &b[p], fmax(rate[p], 1e4), 1e3, 1e15);
+	}
+}
+
+/* Three pieces where there are measurements enough for them, else one. */
+static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c,
+			       uint32_t call, struct mq_arena *arena, struct mq_err *err)
+{
+	double *a = c->link.call_a_s[call], *b = c->link.call_b_Bps[call];
+	struct mq_fitted *f;
+
+	for (uint32_t pieces = MQ_CALL_PIECES; pieces; pieces -= 2) {
+		struct group g = group_begin(r, c, arena, call_name[call]);
+
+		g.call = call;
+		choose(&g, is_call, call);
+		if (!g.n_obs)
+			return MQ_OK;
+		if (g.n_obs < 4 * pieces)
+			continue;
+		memset(a, 0, MQ_CALL_PIECES * sizeof(double));
+		memset(b, 0, MQ_CALL_PIECES * sizeof(double));
+		start_pieces(&g, a, b, pieces);
+		MQ_TRY(fit_group(&g, err));
+		f = &c->fitted[c->n_fitted - 1];
+		f->link = true;
+		return MQ_OK;
+	}
+	return mq_fail(err, MQ_EINPUT, "%s: too few measurements for a latency and a bandwidth",
+		       call_name[call]);
+}
+
+static enum mq_status fit_links(const struct mq_calibration_request *r, struct mq_calibration *c,
+				struct mq_arena *arena, struct mq_err *err)
+{
+	c->link.measured_ranks = 0;
+	for (uint32_t i = 0; i < r->n_observed; i++)
+		if (task_of(&r->observed[i])->kind == MQ_TASK_COLLECTIVE ||
+		    task_of(&r->observed[i])->kind == MQ_TASK_SEND)
+			c->link.measured_ranks = r->observed[i].schedule->n_devices;
+	c->has_link = c->link.measured_ranks > 1;
+	for (uint32_t call = 0; call < MQ_N_CALLS && c->has_link; call++)
+		MQ_TRY(fit_call(r, c, call, arena, err));
+	return MQ_OK;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+/* Seconds that a product loses while a collective runs beside it, per second of the collective. */
+static double overlap_loss(const struct mq_calibration_request *r)
+{
+	double alone = 0, beside = 0, call = 0;
+	uint32_t n[3] = { 0 };
+
+	for (uint32_t i = 0; i < r->n_observed; i++) {
+		const struct mq_observed *o = &r->observed[i];
+		const struct mq_task *t = task_of(o);
+		uint32_t block = 2 * o->schedule->n_devices;
+
+		if (!o->schedule->model || strcmp(o->schedule->model, "probe-overlap"))
+			continue;
+		bool together = o->task / block % 2;
+		if (t->kind == MQ_TASK_COMPUTE && together) {
+			beside += o->time.median;
+			n[0]++;
+		} else if (t->kind == MQ_TASK_COMPUTE) {
+			alone += o->time.median;
+			n[1]++;
+		} else if (!together) {
+			call += o->time.median;
+			n[2]++;
+		}
+	}
+	if (!n[0] || !n[1] || !n[2])
+		return NAN;
+	return fmin(1, fmax(0, (beside / n[0] - alone / n[1]) / (call / n[2])));
+}
+
+static void defaults(const struct mq_calib_field *fields, void *entry)
+{
+	for (; fields->name; fields++)
+		*(double *)(void *)((char *)entry + fields->offset) = fields->initial;
+}
+
+static void start_device(const struct mq_calibration_request *r, struct mq_device_calib *d)
+{
+	defaults(mq_calib_device_fields(), d);
+	d->name = r->type;
+	d->source = r->source;
+	d->kind = r->kind;
+	d->memory_B = r->memory_B;
+	d->sm_count = r->cores;
+	d->gemm_misaligned = d->bmm_misaligned = 1;
+	d->copy_bw_Bps = 1e9;
+	if (r->kind == MQ_CPU) {
+		d->compute_capability = 0;
+		d->serial_comm = true;
+		d->host_launch_s = 0;
+		d->gemm_q = 0;
+		d->gemm_bw_share = 1.5; /* packing covers the traffic; see cost.c */
+		d->gemm_corner = 0;
+		d->reserve_B = 5e7;
+		d->fragmentation = 1;
+	}
+}
+
+enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
+				  struct mq_arena *arena, struct mq_calibration *c,
+				  struct mq_err *err)
+{
+	memset(c, 0, sizeof(*c));
+	c->fitted = mq_arena_array(arena, 2 * MQ_N_DTYPES + MQ_N_CALLS + 8, struct mq_fitted);
+	start_device(request, &c->device);
+	defaults(mq_calib_link_fields(), &c->link);
+	c->link.name = request->link_class;
+	c->link.source = request->source;
+	c->n_observed = request->n_observed;
+	for (uint32_t i = 0; i < request->n_observed; i++) {
+		c->n_dropped += request->observed[i].n_dropped;
+		c->n_weak += request->observed[i].weak;
+	}
+	MQ_TRY(fit_memory(request, c, arena, err));
+	MQ_TRY(fit_products(request, c, arena, err));
+	MQ_TRY(fit_shares(request, c, arena, err));
+	double loss = overlap_loss(request);
+	if (!isnan(loss))
+		c->device.overlap_compute = loss;
+	return fit_links(request, c, arena, err);
+}

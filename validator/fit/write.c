@@ -1,0 +1,135 @@
+/*
+ * write.c - a calibration file with what is known about each value.
+ *
+ * {"entries": [device, link]}; mq_calib_load reads the values and passes over the rest: "fit" holds, per
+ * group of parameters, the number of observations, errors on all and on held-out shapes, the spread of
+ * the residuals, the valid range, and the bootstrap draws (one line of text each, parameters in order).
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "fit/fit.h"
+
+static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, const char *name,
+					       const struct mq_fitted **group)
+{
+	for (uint32_t i = 0; i < c->n_fitted; i++)
+		for (uint32_t p = 0; p < c->fitted[i].n_params; p++)
+			if (!strcmp(c->fitted[i].param[p].name, name)) {
+				*group = &c->fitted[i];
+				return &c->fitted[i].param[p];
+			}
+	return NULL;
+}
+
+static void set_number(json_t *object, const char *key, double x)
+{
+	if (isfinite(x))
+		json_object_set_new(object, key, json_real(x));
+}
+
+static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_field *fields,
+			 const void *entry)
+{
+	json_t *values = json_object();
+
+	for (; fields->name; fields++) {
+		double x = *(const double *)(const void *)((const char *)entry + fields->offset);
+		const struct mq_fitted *group = NULL;
+		const struct mq_fit_param *p = fitted_param(c, fields->name, &group);
+		bool is_call = strstr(fields->name, "_a") && strstr(fields->name, "_s") && x <= 0;
+
+		if (!isfinite(x) || (is_call && !p) || (x <= 0 && strstr(fields->name, "_Bps")))
+			continue;
+		json_t *value = json_object();
+		set_number(value, "value", x);
+		json_object_set_new(value, "unit", json_string(fields->unit));
+		if (p) {
+			set_number(value, "low", p->low);
+			set_number(value, "high", p->high);
+			json_object_set_new(value, "source", json_string("fitted"));
+		} else {
+			json_object_set_new(value, "source", json_string(x == fields->initial ?
+					    "default" : "measured or known of this machine"));
+		}
+		json_object_set_new(values, fields->name, value);
+	}
+	return values;
+}
+
+static void put_errors(json_t *object, const char *prefix, const struct mq_error_summary *e)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "%s_median_error", prefix);
+	set_number(object, key, e->n ? e->median : (double)NAN);
+	snprintf(key, sizeof(key), "%s_p90_error", prefix);
+	set_number(object, key, e->n ? e->p90 : (double)NAN);
+	snprintf(key, sizeof(key), "%s_bias", prefix);
+	set_number(object, key, e->n ? e->bias : (double)NAN);
+}
+
+static json_t *group_of(const struct mq_fitted *f)
+{
+	json_t *group = json_object(), *names = json_array(), *draws = json_array();
+
+	json_object_set_new(group, "group", json_string(f->name));
+	json_object_set_new(group, "observations", json_integer(f->n_obs));
+	put_errors(group, "all", &f->error);
+	put_errors(group, "held_out", &f->held_out);
+	set_number(group, "sigma", f->sigma);
+	set_number(group, "valid_from", f->least);
+	set_number(group, "valid_to", f->most);
+	for (uint32_t p = 0; p < f->n_params; p++)
+		json_array_append_new(names, json_string(f->param[p].name));
+	for (uint32_t d = 0; d < f->n_draws; d++) {
+		char text[512];
+		size_t used = 0;
+
+		for (uint32_t p = 0; p < f->n_params; p++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.6g",
+						 p ? " " : "", f->draws[(size_t)d * f->n_params + p]);
+		json_array_append_new(draws, json_string(text));
+	}
+	json_object_set_new(group, "parameters", names);
+	json_object_set_new(group, "draws", draws);
+	return group;
+}
+
+static json_t *groups_of(const struct mq_calibration *c, bool link)
+{
+	json_t *groups = json_array();
+
+	for (uint32_t i = 0; i < c->n_fitted; i++)
+		if (c->fitted[i].link == link)
+			json_array_append_new(groups, group_of(&c->fitted[i]));
+	return groups;
+}
+
+enum mq_status mq_calibration_save(const struct mq_calibration *c, const char *path,
+				   struct mq_err *err)
+{
+	const struct mq_device_calib *d = &c->device;
+	json_t *entries = json_array();
+	json_t *root = json_pack("{s:o}", "entries", entries);
+
+	json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind",
+		"device", "name", d->name, "device_kind", d->kind == MQ_CPU ? "cpu" : "gpu",
+		"serial_comm", (int)d->serial_comm, "source", d->source, "values",
+		values_of(c, mq_calib_device_fields(), d), "fit", groups_of(c, false)));
+	if (c->has_link)
+		json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", "link",
+			"name", c->link.name, "source", c->link.source, "values",
+			values_of(c, mq_calib_link_fields(), &c->link), "fit", groups_of(c, true)));
+	FILE *file = fopen(path, "w");
+	int bad = !file;
+	if (file) {
+		bad |= json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+		bad |= fputc('\n', file) == EOF;
+		bad |= fclose(file) != 0;
+	}
+	json_decref(root);
+	return bad ? mq_fail(err, MQ_EINPUT, "-o %s: the calibration cannot be written: %m", path)
+		   : MQ_OK;
+}
