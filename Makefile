@@ -67,7 +67,7 @@ LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
 EXEC_SO   := $(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXECS))
 
-SIM_PKGS := jansson inih gsl openblas libprotobuf-c simgrid
+SIM_PKGS := jansson inih gsl openblas libprotobuf-c simgrid hwloc
 SIM_LIBS := -lcsv $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
 
 .DEFAULT_GOAL := all

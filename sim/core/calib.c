@@ -21,14 +21,14 @@
 	  (dtype) * sizeof(double), 0, 0, 1e18, "dense peak in " name "; 0 = not supported" }
 #define LINK(field, unit, initial, min, max, help) \
 	{ #field, unit, offsetof(struct mq_link_calib, field), initial, min, max, help }
-#define PIECE(name, call, i) \
-	{ name "_a" #i "_s", "s", offsetof(struct mq_link_calib, call_a_s) + \
-	  ((call) * MQ_CALL_PIECES + (i) - 1) * sizeof(double), 0, 0, 10, \
-	  "measured " name ", piece " #i ": fixed time" }, \
-	{ name "_b" #i "_Bps", "B/s", offsetof(struct mq_link_calib, call_b_Bps) + \
-	  ((call) * MQ_CALL_PIECES + (i) - 1) * sizeof(double), 0, 0, 1e15, \
-	  "measured " name ", piece " #i ": bytes per second; 0 = no such piece" }
-#define CALL(name, call) PIECE(name, call, 1), PIECE(name, call, 2), PIECE(name, call, 3)
+#define KNOT(name, call, i, size) \
+	{ name "_t" #i "_s", "s", offsetof(struct mq_link_calib, call_s) + \
+	  ((call) * MQ_CALL_KNOTS + (i) - 1) * sizeof(double), 0, 0, 1e4, \
+	  "measured time of one " name " of " size "; 0 = not measured" }
+#define CALL(name, call) KNOT(name, call, 1, "8 B"), KNOT(name, call, 2, "64 B"), \
+	KNOT(name, call, 3, "512 B"), KNOT(name, call, 4, "4 KiB"), \
+	KNOT(name, call, 5, "32 KiB"), KNOT(name, call, 6, "256 KiB"), \
+	KNOT(name, call, 7, "2 MiB"), KNOT(name, call, 8, "16 MiB"), KNOT(name, call, 9, "128 MiB")
 #define GIVEN NAN /* no default: the file must say it */
 
 static const struct mq_calib_field device_fields[] = {

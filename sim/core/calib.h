@@ -47,7 +47,7 @@ struct mq_device_calib {
 	double price_per_h, power_W; /* $, W; NaN = not known */
 };
 
-enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_PIECES = 3 };
+enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
 
 /* Communication software over one class of link: "nvlink", "pcie", "host", "ib", "roce", "eth", "efa",
  * "omnipath", "other"; "nvlink-sm70" and so on are taken for GPUs of that compute capability first. */
@@ -61,10 +61,10 @@ struct mq_link_calib {
 	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
 	double ll_Bps;               /* of a small send by the low-latency protocol; 0 = not used */
 	double fill;                 /* medium-size pipeline fill: see collective_tune.c */
-	/* Whole calls as measured, where a validator did: t(S) = min over pieces of a + S/b; b = 0: no
-	 * such piece. Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
+	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.
+	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
 	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */
-	double call_a_s[MQ_N_CALLS][MQ_CALL_PIECES], call_b_Bps[MQ_N_CALLS][MQ_CALL_PIECES];
+	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS];
 };
 
 struct mq_calib {

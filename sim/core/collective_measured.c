@@ -1,32 +1,40 @@
 /*
  * collective_measured.c - communication calls whose cost was measured on the machine itself.
  *
- * t(S) = min over pieces of a + S/b: what a library does that picks the best of a few algorithms and
- * protocols. S counts as in mq_task.bytes. Measured with m ranks; for n others the bytes per edge go as
- * (n-1)/n (rings, all-to-all) and the steps as n-1, so a is scaled by (n-1)/(m-1) and S/b by
- * [(n-1)/n] / [(m-1)/m]; a message has neither.
+ * A call of S bytes (counted as in mq_task.bytes) takes t(S): known at S = 8, 64, ... 8^9 bytes, affine
+ * in S between these, constant below and with the last slope above. So each octal step has a latency and
+ * a bandwidth of its own, which follows a library through its algorithms and protocols. Measured with m
+ * ranks; for n others the steps go as n-1 and the bytes per edge as (n-1)/n (rings, all-to-all): the time
+ * of the smallest call is scaled by (n-1)/(m-1), the rest by [(n-1)/n] / [(m-1)/m]; a message has neither.
  */
 #include "core/collective_measured.h"
 
 #include <math.h>
 
+/* Times that a fit left out of order are read as their running maximum. */
+static double time_at(const double *knot, double bytes)
+{
+	double size = 8, before = knot[0];
+	int k = 1;
+
+	if (bytes <= size)
+		return before;
+	for (; k < MQ_CALL_KNOTS - 1 && bytes > 8 * size; k++, size *= 8)
+		before = fmax(before, knot[k]);
+	double after = fmax(before, knot[k]);
+	return before + (after - before) * (bytes - size) / (7 * size);
+}
+
 bool mq_call_measured(const struct mq_link_calib *link, uint32_t call, uint32_t n, double bytes,
 		      double *latency_s, double *busy_s)
 {
-	double best = INFINITY, m = link ? link->measured_ranks : 0;
+	double m = link ? link->measured_ranks : 0;
 
-	if (!(m >= 2) || n < 2)
+	if (!(m >= 2) || n < 2 || !(link->call_s[call][0] > 0))
 		return false;
 	double steps = call == MQ_CALL_P2P ? 1 : (n - 1) / (m - 1);
 	double volume = call == MQ_CALL_P2P ? 1 : (n - 1.0) / n * m / (m - 1);
-	for (int i = 0; i < MQ_CALL_PIECES; i++) {
-		double a = link->call_a_s[call][i] * steps, b = link->call_b_Bps[call][i];
-
-		if (!(b > 0) || a + bytes * volume / b >= best)
-			continue;
-		best = a + bytes * volume / b;
-		*latency_s = a;
-		*busy_s = bytes * volume / b;
-	}
-	return isfinite(best);
+	*latency_s = link->call_s[call][0] * steps;
+	*busy_s = (time_at(link->call_s[call], bytes) - link->call_s[call][0]) * volume;
+	return true;
 }

@@ -3,7 +3,7 @@
  *
  * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix
  * products, their other element types, convolutions, attention, memory-bound kernels, copies, then each
- * communication call as the least of up to three affine pieces. Peaks and bandwidths are what the best
+ * communication call at its sizes 8^k (collective_measured.c). Peaks and bandwidths are what the best
  * observation reached, so that efficiencies are shares of something seen. Quality is stated for shapes
  * held out (every second one), then all shapes are fitted. Every group gets bootstrap draws, kept
  * together, because its parameters are correlated.
@@ -25,7 +25,7 @@ struct group {
 	const struct mq_observed **obs; /* [n_obs] */
 	double *measured;
 	uint32_t *shape;                /* resampling unit */
-	struct mq_fit_param param[8];
+	struct mq_fit_param param[MQ_CALL_KNOTS];
 	uint32_t call;                  /* of a link group */
 };
 
@@ -59,12 +59,27 @@ static bool is_product(const struct mq_observed *o, uint32_t dtype)
 	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
 }
 
+/* What bandwidth is fitted to: sweeps and the optimizer. Gathers and plain copies have speeds of their
+ * own, for which the cost model has no parameter; their error is reported. */
+static bool is_bandwidth(const struct mq_observed *o, uint32_t unused)
+{
+	const struct mq_kernel *k = kernel_of(o);
+
+	return k && k->bytes > 0 && (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER);
+}
+
 static bool is_memory(const struct mq_observed *o, uint32_t unused)
 {
 	const struct mq_kernel *k = kernel_of(o);
 
-	return k && (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
+	return k && k->bytes > 0 && (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
 		     k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_COPY);
+}
+
+/* A sweep over memory; the empty kernels of the bookkeeping probe are none. */
+static bool is_sweep(const struct mq_observed *o, uint32_t unused)
+{
+	return is_memory(o, 0) && kernel_of(o)->kind == MQ_KERNEL_MEMORY;
 }
 
 static bool is_copy(const struct mq_observed *o, uint32_t unused)
@@ -122,7 +137,7 @@ static void choose(struct group *g, chooser *chosen, uint32_t what)
 static void add_param(struct group *g, const char *name, double *value, double start, double min,
 		      double max)
 {
-	mq_assert(g->n_params < 8);
+	mq_assert(g->n_params < MQ_CALL_KNOTS);
 	*value = start;
 	g->param[g->n_params++] = (struct mq_fit_param){ .name = name, .value = value, .min = min,
 							 .max = max, .low = NAN, .high = NAN };
@@ -210,7 +225,7 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 	struct group train = half(g, 0), test = half(g, 1);
 	struct mq_fit fit = fit_of(&train);
 	struct mq_rng rng;
-	double start[8];
+	double start[MQ_CALL_KNOTS];
 
 	*f = (struct mq_fitted){ .name = g->name, .n_params = g->n_params, .n_obs = g->n_obs,
 				 .n_draws = g->request->n_draws, .least = INFINITY };
@@ -332,12 +347,12 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	struct mq_device_calib *d = &c->device;
 	struct group g = group_begin(r, c, arena, "memory"), copy = group_begin(r, c, arena, "copy");
 
-	choose(&g, is_kernel, MQ_KERNEL_MEMORY);
+	choose(&g, is_sweep, 0);
 	if (g.n_obs < 6)
 		return mq_fail(err, MQ_EINPUT, "%u measurements of memory-bound kernels: at least 6 are "
 			       "needed to fix a bandwidth", g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
-	choose(&g, is_memory, 0);
+	choose(&g, is_bandwidth, 0);
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "elementwise_traffic", &d->elementwise_traffic, 1, .1, 20);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
@@ -354,58 +369,51 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 static const char *const call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter",
 						   "broadcast", "reduce", "alltoall", "sendrecv" };
 
-/* Starting pieces: the least time, and rates of the small, middle and large thirds. */
-static void start_pieces(struct group *g, double *a, double *b, uint32_t pieces)
+/* Median of the observations nearest to a size, brought to it by proportion. */
+static double start_knot(const struct group *g, double size)
 {
-	double least = INFINITY, rate[MQ_CALL_PIECES] = { 0 };
-	double low = INFINITY, high = 0;
+	double value[5], distance[5];
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_obs; i++) {
-		least = fmin(least, g->measured[i]);
-		low = fmin(low, log(amount_of(g->obs[i])));
-		high = fmax(high, log(amount_of(g->obs[i])));
-	}
-	for (uint32_t i = 0; i < g->n_obs; i++) {
-		double x = log(amount_of(g->obs[i]));
-		uint32_t part = (uint32_t)fmin(pieces - 1, pieces * (x - low) / (high - low + 1e-9));
+		double bytes = amount_of(g->obs[i]), far = fabs(log(bytes / size)), t = g->measured[i];
+		uint32_t at = n < 5 ? n++ : 5;
 
-		rate[part] = fmax(rate[part], amount_of(g->obs[i]) / g->measured[i]);
+		/* Keep the five nearest, sorted by distance. */
+		for (; at > 0 && (at == 5 || distance[at - 1] > far); at--)
+			if (at < n) {
+				distance[at] = distance[at - 1];
+				value[at] = value[at - 1];
+			} else if (distance[4] <= far) {
+				break;
+			}
+		if (at < n) {
+			distance[at] = far;
+			value[at] = size > bytes && bytes > 4096 ? t * size / bytes : t;
+		}
 	}
-	for (uint32_t p = 0; p < pieces; p++) {
-		char *name_a = mq_arena_printf(g->arena, "%s_a%u_s", call_name[g->call], p + 1);
-		char *name_b = mq_arena_printf(g->arena, "%s_b%u_Bps", call_name[g->call], p + 1);
-
-		add_param(g, name_a, &a[p], least * pow(4, p), 1e-9, 1);
-		add_param(g, name_b, &b[p], fmax(rate[p], 1e4), 1e3, 1e15);
-	}
+	return mq_quantile(value, n, .5);
 }
 
-/* Three pieces where there are measurements enough for them, else one. */
 static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c,
 			       uint32_t call, struct mq_arena *arena, struct mq_err *err)
 {
-	double *a = c->link.call_a_s[call], *b = c->link.call_b_Bps[call];
-	struct mq_fitted *f;
+	struct group g = group_begin(r, c, arena, call_name[call]);
+	double size = 8;
 
-	for (uint32_t pieces = MQ_CALL_PIECES; pieces; pieces -= 2) {
-		struct group g = group_begin(r, c, arena, call_name[call]);
-
-		g.call = call;
-		choose(&g, is_call, call);
-		if (!g.n_obs)
-			return MQ_OK;
-		if (g.n_obs < 4 * pieces)
-			continue;
-		memset(a, 0, MQ_CALL_PIECES * sizeof(double));
-		memset(b, 0, MQ_CALL_PIECES * sizeof(double));
-		start_pieces(&g, a, b, pieces);
-		MQ_TRY(fit_group(&g, err));
-		f = &c->fitted[c->n_fitted - 1];
-		f->link = true;
+	g.call = call;
+	choose(&g, is_call, call);
+	if (!g.n_obs)
 		return MQ_OK;
-	}
-	return mq_fail(err, MQ_EINPUT, "%s: too few measurements for a latency and a bandwidth",
-		       call_name[call]);
+	if (g.n_obs < MQ_CALL_KNOTS)
+		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed",
+			       call_name[call], g.n_obs, MQ_CALL_KNOTS);
+	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++, size *= 8)
+		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", call_name[call], k + 1),
+			  &c->link.call_s[call][k], start_knot(&g, size), 1e-9, 1e4);
+	MQ_TRY(fit_group(&g, err));
+	c->fitted[c->n_fitted - 1].link = true;
+	return MQ_OK;
 }
 
 static enum mq_status fit_links(const struct mq_calibration_request *r, struct mq_calibration *c,
@@ -497,9 +505,13 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
 		c->n_dropped += request->observed[i].n_dropped;
 		c->n_weak += request->observed[i].weak;
 	}
-	MQ_TRY(fit_memory(request, c, arena, err));
-	MQ_TRY(fit_products(request, c, arena, err));
-	MQ_TRY(fit_shares(request, c, arena, err));
+	for (uint32_t i = 0; i < request->n_observed; i++)
+		c->has_device |= kernel_of(&request->observed[i]) != NULL;
+	if (c->has_device) { /* logs of collectives have no kernels */
+		MQ_TRY(fit_memory(request, c, arena, err));
+		MQ_TRY(fit_products(request, c, arena, err));
+		MQ_TRY(fit_shares(request, c, arena, err));
+	}
 	double loss = overlap_loss(request);
 	if (!isnan(loss))
 		c->device.overlap_compute = loss;

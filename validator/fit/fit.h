@@ -140,7 +140,7 @@ struct mq_fitted {           /* one group of parameters that was fitted together
 struct mq_calibration {
 	struct mq_device_calib device;
 	struct mq_link_calib link;
-	bool has_link;
+	bool has_device, has_link;
 	uint32_t n_fitted;
 	struct mq_fitted *fitted;
 	uint32_t n_dropped, n_weak, n_observed;

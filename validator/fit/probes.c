@@ -14,7 +14,7 @@
 const char *const mq_probe_name[MQ_N_PROBES] = { "gemm", "memory", "attention", "comm", "empty",
 						 "overlap" };
 enum { N_GEMM = 150, N_GEMM_OTHER = 24, N_BATCHED = 24, N_MEMORY = 24, N_ATTENTION = 36,
-       N_MESSAGES = 40, N_CALLS = 28, N_EMPTY = 2000, N_OVERLAP = 12 };
+       N_MESSAGES = 40, N_CALLS = 36, N_EMPTY = 2000, N_OVERLAP = 12 };
 
 struct builder {
 	const struct mq_probe_request *request;

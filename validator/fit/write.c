@@ -38,9 +38,9 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 		double x = *(const double *)(const void *)((const char *)entry + fields->offset);
 		const struct mq_fitted *group = NULL;
 		const struct mq_fit_param *p = fitted_param(c, fields->name, &group);
-		bool is_call = strstr(fields->name, "_a") && strstr(fields->name, "_s") && x <= 0;
 
-		if (!isfinite(x) || (is_call && !p) || (x <= 0 && strstr(fields->name, "_Bps")))
+		/* Zero stands for "not measured" in the fields that default to it. */
+		if (!isfinite(x) || (x <= 0 && fields->initial <= 0 && fields->min <= 0))
 			continue;
 		json_t *value = json_object();
 		set_number(value, "value", x);
@@ -114,7 +114,8 @@ enum mq_status mq_calibration_save(const struct mq_calibration *c, const char *p
 	json_t *entries = json_array();
 	json_t *root = json_pack("{s:o}", "entries", entries);
 
-	json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind",
+	if (c->has_device)
+		json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind",
 		"device", "name", d->name, "device_kind", d->kind == MQ_CPU ? "cpu" : "gpu",
 		"serial_comm", (int)d->serial_comm, "source", d->source, "values",
 		values_of(c, mq_calib_device_fields(), d), "fit", groups_of(c, false)));

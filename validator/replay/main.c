@@ -14,7 +14,8 @@
 #include "replay/replay.h"
 
 enum { OPT_WARMUP = 256, OPT_REPS, OPT_DRY, OPT_DEADLINE, OPT_LOCAL, OPT_CORES, OPT_OVER, OPT_SHARE,
-       OPT_SEED, OPT_PLUGINS, OPT_RENDEZVOUS, OPT_MEMORY, OPT_CPU, OPT_ORDER };
+       OPT_SEED, OPT_PLUGINS, OPT_RENDEZVOUS, OPT_MEMORY, OPT_CPU, OPT_ORDER,
+       OPT_LIST };
 
 static const struct argp_option options[] = {
 	{ "executor", 'x', "NAME", 0, "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); "
@@ -35,6 +36,7 @@ static const struct argp_option options[] = {
 	{ "seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0 },
 	{ "rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0,
 	  "where ranks meet that no mpirun started", 0 },
+	{ "list-devices", OPT_LIST, NULL, 0, "say how many devices the executor has here, and stop", 0 },
 	{ "plugins", OPT_PLUGINS, "DIR", 0, "folder of the executors (default: beside this program)", 0 },
 	{ 0 }
 };
@@ -89,11 +91,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_REPS: set->reps = count(state, "reps", arg, 1); return 0;
 	case OPT_DRY: set->dry_run = true; return 0;
 	case OPT_ORDER: set->in_order = true; return 0;
+	case OPT_LIST: set->list = true; return 0;
 	case ARGP_KEY_ARGS:
 		set->path = state->argv + state->next;
 		set->n_paths = (uint32_t)(state->argc - state->next);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
+		if (set->list)
+			return 0;
 		argp_error(state, "a schedule file is needed (maquette validate --schedule-only "
 			   "writes some)");
 		return EINVAL;
@@ -160,11 +165,17 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	struct replay_settings *set = job->set;
 	struct mq_replay_options *o = &set->options;
 	char text[256];
+	uint32_t n;
 	bool is_rank = replay_rank_from_environment(&o->rank, &o->size, &o->local);
 
 	MQ_TRY(load_schedules(job, err));
 	MQ_TRY(replay_load_executor(set->plugins, set->executor, job->session.arena, &job->executor,
 				    err));
+	if (set->list) {
+		MQ_TRY(job->executor->check(&job->session, &n, text, err));
+		printf("%u\t%s\n", n, text);
+		return MQ_OK;
+	}
 	if (set->dry_run)
 		return dry_run(job);
 	if (!set->out)

@@ -16,7 +16,7 @@ struct replay_settings {
 	uint32_t n_paths;
 	char **path;               /* schedule files */
 	uint32_t warmup, reps;
-	bool dry_run, in_order;
+	bool dry_run, in_order, list;
 	uint32_t local_ranks;      /* --local */
 	struct mq_replay_options options;
 };

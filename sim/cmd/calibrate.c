@@ -1,0 +1,395 @@
+/*
+ * calibrate.c - `maquette calibrate`: from a bare node to its calibration and platform file.
+ *
+ * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the fit is
+ * done here. Then the probes are predicted with the fitted parameters: what the model does not reproduce
+ * shows in that table.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/common.h"
+#include "cmd/common_validate.h"
+
+struct calibrate {
+	const char *executor, *out, *samples, *type, *link_class, *platform_out;
+	struct mq_list from;
+	uint64_t devices, cores, launches, reps, draws, seed;
+	double deadline_s, memory_B;
+	bool schedule_only, share_gpu;
+	struct mq_err *err;
+	struct mq_arena arena;
+	struct mq_node node;
+	struct mq_cluster *cluster;
+};
+
+enum { OPT_EXECUTOR = 'x', OPT_FROM = 256, OPT_DEVICES, OPT_CORES, OPT_LAUNCHES, OPT_REPS, OPT_DRAWS,
+       OPT_SEED, OPT_SAMPLES, OPT_TYPE, OPT_LINK, OPT_ONLY, OPT_PLATFORM, OPT_DEADLINE, OPT_SHARE };
+
+static const struct argp_option options[] = {
+	{ "executor", OPT_EXECUTOR, "NAME", 0, "host (CPU cores) or cuda (GPUs); default host", 0 },
+	{ "output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it", 0 },
+	{ "from", OPT_FROM, "SAMPLES", 0, "fit samples measured before or elsewhere: a folder, or a "
+	  "nccl-tests log; repeatable", 0 },
+	{ "samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)", 0 },
+	{ "schedule-only", OPT_ONLY, NULL, 0, "write the probes and the command lines that measure "
+	  "them on another node", 0 },
+	{ "devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0 },
+	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default 1)", 0 },
+	{ "type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0 },
+	{ "link-class", OPT_LINK, "NAME", 0, "class of the links (default: host, or nvlink)", 0 },
+	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0 },
+	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0 },
+	{ "draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0 },
+	{ "seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0 },
+	{ "platform-output", OPT_PLATFORM, "FILE.xml", 0, "platform file of this node", 0 },
+	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
+	{ "share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU; gives a loopback platform "
+	  "only", 0 },
+	{ 0 }
+};
+
+static error_t parse_text(int key, char *arg, struct calibrate *c)
+{
+	switch (key) {
+	case OPT_EXECUTOR: c->executor = arg; return 0;
+	case 'o': c->out = arg; return 0;
+	case OPT_FROM: return mq_arg_push("--from", &c->from, arg, c->err);
+	case OPT_SAMPLES: c->samples = arg; return 0;
+	case OPT_TYPE: c->type = arg; return 0;
+	case OPT_LINK: c->link_class = arg; return 0;
+	case OPT_PLATFORM: c->platform_out = arg; return 0;
+	case OPT_ONLY: c->schedule_only = true; return 0;
+	case OPT_SHARE: c->share_gpu = true; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct calibrate *c = state->input;
+
+	switch (key) {
+	case OPT_DEVICES: return mq_arg_u64("--devices", arg, 1, 4096, &c->devices, c->err);
+	case OPT_CORES: return mq_arg_u64("--cores", arg, 1, 4096, &c->cores, c->err);
+	case OPT_LAUNCHES: return mq_arg_u64("--launches", arg, 1, 100, &c->launches, c->err);
+	case OPT_REPS: return mq_arg_u64("--reps", arg, 1, 1000, &c->reps, c->err);
+	case OPT_DRAWS: return mq_arg_u64("--draws", arg, 2, 10000, &c->draws, c->err);
+	case OPT_SEED: return mq_arg_u64("--seed", arg, 0, 1000000, &c->seed, c->err);
+	case OPT_DEADLINE: return mq_arg_f64("--deadline", arg, .1, 86400, &c->deadline_s, c->err);
+	case ARGP_KEY_ARG:
+		mq_fail(c->err, MQ_EINPUT, "calibrate takes no argument '%s'; see --help", arg);
+		return EINVAL;
+	default: return parse_text(key, arg, c);
+	}
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static bool is_gpu(const struct calibrate *c)
+{
+	return !strcmp(c->executor, "cuda");
+}
+
+/* "NVIDIA H200" -> "H200": as the shipped calibrations are named. */
+static const char *gpu_type(const char *text, struct mq_arena *arena)
+{
+	char *name = mq_arena_strdup(arena, strncmp(text, "NVIDIA ", 7) ? text : text + 7);
+
+	name[strcspn(name, ",(\n")] = '\0';
+	for (char *p = name; *p; p++)
+		if (*p == ' ')
+			*p = '-';
+	return name;
+}
+
+static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
+{
+	const char *text;
+	uint32_t n;
+
+	MQ_TRY(mq_replay_devices(c->executor, &c->arena, &n, &text, err));
+	MQ_TRY(mq_node_read(&c->node, err));
+	uint64_t have = is_gpu(c) ? n : n / c->cores;
+	if (!c->devices)
+		c->devices = have;
+	if (c->devices > have && !c->share_gpu)
+		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)",
+			       (uint32_t)c->devices, (uint32_t)have, text);
+	if (!c->type)
+		c->type = is_gpu(c) ? gpu_type(text, &c->arena)
+				    : mq_arena_printf(&c->arena, "CPU-%s-%uc", c->node.cpu,
+						      (uint32_t)c->cores);
+	if (c->share_gpu)
+		c->link_class = "loopback";
+	if (!c->link_class)
+		c->link_class = is_gpu(c) ? "nvlink" : "host";
+	return MQ_OK;
+}
+
+static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n,
+				   struct mq_err *err)
+{
+	const char **device = mq_arena_array(&c->arena, c->devices, const char *);
+	const char **type = mq_arena_array(&c->arena, c->devices, const char *);
+	struct mq_probe_request r = { .n_devices = (uint32_t)c->devices, .device_name = device,
+		.device_type = type, .n_dtypes = 2, .dtype = { MQ_FP32, MQ_FP64 },
+		.speed_flops = 8e10 * (double)c->cores, .largest_B = 32 << 20, .fused_attention = true,
+		.seed = c->seed };
+
+	if (is_gpu(c)) {
+		r.n_dtypes = 4;
+		r.dtype[0] = MQ_BF16;
+		r.dtype[1] = MQ_FP16;
+		r.dtype[2] = MQ_TF32;
+		r.dtype[3] = MQ_FP32;
+		r.speed_flops = 2e14;
+		r.largest_B = 1 << 30;
+	}
+	for (uint64_t i = 0; i < c->devices; i++) {
+		device[i] = mq_arena_printf(&c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
+		type[i] = c->type;
+	}
+	*n = 0;
+	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
+		struct mq_schedule *s = mq_probe_build(&r, p, &c->arena);
+
+		if (!s || (is_gpu(c) && !strcmp(mq_probe_name[p], "attention")))
+			continue;
+		MQ_TRY(mq_schedule_check(s, NULL, err));
+		MQ_TRY(mq_schedule_save(s, mq_arena_printf(&c->arena, "%s/%s.jsonl", c->samples,
+					mq_probe_name[p]), err));
+		name[(*n)++] = mq_probe_name[p];
+	}
+	return MQ_OK;
+}
+
+static enum mq_status measure(struct calibrate *c, struct mq_err *err)
+{
+	const char *name[MQ_N_PROBES];
+	struct mq_replay_call call = { .executor = c->executor, .dir = c->samples,
+		.launches = (uint32_t)c->launches, .warmup = 2, .reps = (uint32_t)c->reps,
+		.cores = (uint32_t)c->cores, .first_launch = 1, .seed = c->seed,
+		.deadline_s = c->deadline_s, .cpu_types = "", .share_gpu = c->share_gpu, .name = name };
+
+	MQ_TRY(mq_make_dir(c->samples, err));
+	MQ_TRY(write_probes(c, name, &call.n_names, err));
+	if (!c->schedule_only)
+		return mq_replay_measure(&call, err);
+	mq_replay_print(&call);
+	printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type,
+	       c->samples, c->out);
+	return MQ_OK;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+struct input {
+	struct mq_observed *observed;
+	uint32_t n, room, n_devices;
+	const char *environment, *type;
+};
+
+/* A log becomes observations of collectives on a communicator of all its ranks. */
+static enum mq_status add_log(struct calibrate *c, const char *path, struct input *in,
+			      struct mq_err *err)
+{
+	struct mq_nccl_row *row;
+	uint32_t n;
+
+	MQ_TRY(mq_nccl_log_load(path, &c->arena, &row, &n, err));
+	struct mq_schedule *s = mq_arena_array(&c->arena, 1, struct mq_schedule);
+	s->model = "nccl-tests";
+	s->n_devices = row[0].ranks;
+	s->n_comms = 1;
+	s->comm = mq_arena_array(&c->arena, 1, struct mq_comm);
+	s->comm[0] = (struct mq_comm){ .n = row[0].ranks, .purpose = "log" };
+	s->task = mq_arena_array(&c->arena, n, struct mq_task);
+	s->n_tasks = n;
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_observed o = { .schedule = s, .task = i,
+			.time = { row[i].seconds, row[i].seconds, row[i].seconds, 1 } };
+
+		s->task[i] = (struct mq_task){ .bytes = row[i].bytes, .coll = (uint8_t)row[i].kind,
+			.kind = row[i].sendrecv ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE };
+		MQ_PUSH(&c->arena, in->observed, in->n, in->room, o);
+	}
+	in->n_devices = row[0].ranks;
+	return MQ_OK;
+}
+
+static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in,
+				 struct mq_err *err)
+{
+	struct mq_samples samples;
+	struct mq_observed *part;
+	uint32_t n;
+
+	MQ_TRY(mq_samples_load(dir, &c->arena, &samples, err));
+	MQ_TRY(mq_samples_calls(&samples, &c->arena, &part, &n, err));
+	if (strstr(samples.environment, "shared_device=1") &&
+	    (!c->link_class || strcmp(c->link_class, "loopback")))
+		return mq_fail(err, MQ_EINPUT, "%s was measured with several ranks on one GPU: its times "
+			       "describe no link and no GPU (--link-class loopback to fit a loopback "
+			       "platform)", dir);
+	for (uint32_t i = 0; i < n; i++)
+		MQ_PUSH(&c->arena, in->observed, in->n, in->room, part[i]);
+	for (uint32_t i = 0; i < samples.n; i++)
+		if (samples.measured[i].schedule->n_devices >= in->n_devices) {
+			in->n_devices = samples.measured[i].schedule->n_devices;
+			in->type = samples.measured[i].schedule->device_type[0];
+		}
+	in->environment = samples.environment;
+	return MQ_OK;
+}
+
+static enum mq_status read_input(struct calibrate *c, struct input *in, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < c->from.n; i++) {
+		struct stat st;
+
+		if (stat(c->from.item[i], &st))
+			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
+				       strerror(errno));
+		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
+					   : add_log(c, c->from.item[i], in, err));
+	}
+	return MQ_OK;
+}
+
+/* ---- reporting ------------------------------------------------------------------------------- */
+
+static void print_group(const struct mq_fitted *f)
+{
+	printf("%-16s %4u shapes  median error %5.1f %%, p90 %5.1f %%", f->name, f->n_obs,
+	       100 * f->error.median, 100 * f->error.p90);
+	if (f->held_out.n)
+		printf("  (held out %.1f, %.1f)", 100 * f->held_out.median, 100 * f->held_out.p90);
+	putchar('\n');
+	for (uint32_t p = 0; p < f->n_params; p++)
+		printf("  %-22s %-11.5g [%.5g, %.5g]\n", f->param[p].name, *f->param[p].value,
+		       f->param[p].low, f->param[p].high);
+}
+
+static void print_fit(const struct mq_calibration *fit)
+{
+	for (uint32_t i = 0; i < fit->n_fitted; i++)
+		print_group(&fit->fitted[i]);
+	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n",
+	       fit->n_observed, fit->n_dropped);
+	if (fit->n_weak)
+		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all theirs "
+		       "was used\n", fit->n_weak);
+}
+
+static const char *with_suffix(const char *path, const char *suffix, struct mq_arena *arena)
+{
+	size_t n = strlen(path);
+
+	if (n > 5 && !strcmp(path + n - 5, ".json"))
+		n -= 5;
+	return mq_arena_printf(arena, "%.*s%s", (int)n, path, suffix);
+}
+
+static enum mq_status write_environment(struct calibrate *c, const char *text, struct mq_err *err)
+{
+	const char *path = with_suffix(c->out, ".environment.txt", &c->arena);
+	FILE *file = fopen(path, "w");
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
+	int bad = fputs(text, file) < 0;
+	bad |= fclose(file);
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed", path) : MQ_OK;
+}
+
+static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit,
+				     struct mq_err *err)
+{
+	double fixed = 0, small = 0, large = 0, none = 0, bw = 0;
+
+	if (mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 0, &fixed, &none) &&
+	    mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 2 << 20, &fixed, &small) &&
+	    mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 16 << 20, &fixed, &large) && large > small)
+		bw = (14 << 20) / (large - small);
+	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices, .type = c->type,
+		.name = "this-node", .speed_flops = fit->device.peak_flops[MQ_FP32],
+		.memory_B = c->node.memory_B / (double)c->devices, .node = &c->node,
+		.bw_Bps = bw > 0 ? bw : fit->device.mem_bw_Bps,
+		.lat_s = fixed > 0 ? fixed : 1e-6 };
+	MQ_TRY(mq_node_save(&p, c->platform_out, err));
+	printf("%s: the platform of this node (%u devices)\n", c->platform_out, (uint32_t)c->devices);
+	return MQ_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
+{
+	struct mq_calibration fit;
+	struct mq_calibration_request request = { .n_observed = in->n, .observed = in->observed,
+		.type = c->type ? c->type : in->type ? in->type : "unknown",
+		.link_class = c->link_class ? c->link_class : is_gpu(c) ? "nvlink" : "host",
+		.source = mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
+		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU, .n_draws = (uint32_t)c->draws, .seed = c->seed,
+		.memory_B = c->node.memory_B > 0 && !is_gpu(c) ? c->node.memory_B / (double)c->devices
+							       : 80e9,
+		.cores = is_gpu(c) ? 100 : (double)c->cores };
+
+	MQ_TRY(mq_calibration_fit(&request, &c->arena, &fit, err));
+	print_fit(&fit);
+	MQ_TRY(mq_calibration_save(&fit, c->out, err));
+	if (in->environment)
+		MQ_TRY(write_environment(c, in->environment, err));
+	printf("%s: calibration of %s%s%s\n", c->out, request.type, fit.has_link ? " and link class " :
+	       "", fit.has_link ? request.link_class : "");
+	if (c->node.cores && !is_gpu(c) && fit.has_device)
+		return write_platform(c, &fit, err);
+	return MQ_OK;
+}
+
+static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
+{
+	struct input in = { 0 };
+
+	if (!c->out)
+		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
+	if (!c->samples)
+		c->samples = with_suffix(c->out, ".samples", &c->arena);
+	if (!c->platform_out)
+		c->platform_out = with_suffix(c->out, ".xml", &c->arena);
+	if (!c->from.n) {
+		if (c->schedule_only && c->devices && c->type)
+			c->node.cores = 0; /* another node: nothing to ask here */
+		else
+			MQ_TRY(find_devices(c, err));
+		MQ_TRY(measure(c, err));
+		if (c->schedule_only)
+			return MQ_OK;
+		c->from.item[c->from.n++] = c->samples;
+	}
+	MQ_TRY(read_input(c, &in, err));
+	return fit_and_write(c, &in, err);
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	static const struct argp argp = { options, parse, NULL, "Measure this node (or fit samples "
+		"brought from another) and write its calibration and platform file.", NULL, NULL, NULL };
+	struct calibrate c = { .executor = "host", .cores = 1, .launches = 3, .reps = 7, .draws = 100,
+			       .seed = 1, .deadline_s = 60, .err = err, .arena = MQ_ARENA_INIT };
+
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &c, err));
+	enum mq_status status = calibrate(&c, err);
+	mq_arena_fini(&c.arena);
+	return status;
+}
+
+const struct mq_command mq_command_calibrate = { "calibrate", "measure hardware and fit its parameters",
+						 run };
