@@ -500,6 +500,7 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
 	defaults(mq_calib_link_fields(), &c->link);
 	c->link.name = request->link_class;
 	c->link.source = request->source;
+	c->link.bw_share = 1;
 	c->n_observed = request->n_observed;
 	for (uint32_t i = 0; i < request->n_observed; i++) {
 		c->n_dropped += request->observed[i].n_dropped;
