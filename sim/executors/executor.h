@@ -7,6 +7,7 @@
 
 #include "core/calib.h"
 #include "core/cluster.h"
+#include "core/plan.h"
 #include "core/result.h"
 #include "core/schedule.h"
 #include "core/timeline.h"

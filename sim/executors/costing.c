@@ -1,0 +1,228 @@
+/* costing.c - see costing.h. */
+#include "executors/costing.h"
+
+#include <math.h>
+
+#include "core/cost.h"
+#include "lower/fold.h"
+
+void mq_costing_init(struct mq_costing *c, const struct mq_exec_request *request,
+		     struct mq_arena *arena)
+{
+	const struct mq_schedule *s = request->schedule;
+
+	*c = (struct mq_costing){ .request = request, .arena = arena,
+				  .n_types = request->calib->n_devices };
+	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_types, double);
+	for (size_t i = 0; i < (size_t)s->n_works * c->n_types; i++)
+		c->work_s[i] = NAN;
+	c->comm_rank = mq_arena_array(arena, s->n_comms, const uint32_t *);
+	c->comm_n = mq_arena_array(arena, s->n_comms, uint32_t);
+	c->comm_last = mq_arena_array(arena, s->n_comms, uint32_t);
+	if (s->n_comms)
+		memset(c->comm_last, 0xff, (size_t)s->n_comms * sizeof(*c->comm_last));
+	for (uint32_t k = 0; k < s->n_comms; k++) {
+		if (s->fold) {
+			c->comm_n[k] = s->fold->comm_n[k];
+			c->comm_rank[k] = s->fold->comm_rank[k];
+			continue;
+		}
+		uint32_t *rank = mq_arena_array(arena, s->comm[k].n, uint32_t);
+		for (uint32_t i = 0; i < s->comm[k].n; i++)
+			rank[i] = s->device[s->comm[k].rank[i]];
+		c->comm_n[k] = s->comm[k].n;
+		c->comm_rank[k] = rank;
+	}
+	mq_map_init(&c->map, arena, 64);
+}
+
+static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32_t device)
+{
+	const struct mq_exec_request *r = c->request;
+
+	return &r->calib->device[r->cluster->device[r->schedule->device[device]].calib];
+}
+
+double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
+{
+	const struct mq_schedule *s = c->request->schedule;
+
+	if (t->kind == MQ_TASK_COPY)
+		return mq_cost_copy(calib_of(c, t->device), t->bytes);
+	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
+		return s->fold->work_fixed_s[t->work];
+	uint32_t type = c->request->cluster->device[s->device[t->device]].calib;
+	double *known = &c->work_s[(size_t)t->work * c->n_types + type];
+	if (isnan(*known))
+		*known = mq_cost_work(calib_of(c, t->device), &s->work[t->work]);
+	return *known;
+}
+
+static bool same(const struct mq_task *a, const struct mq_task *b)
+{
+	if ((a->kind == MQ_TASK_COLLECTIVE) != (b->kind == MQ_TASK_COLLECTIVE) || a->bytes != b->bytes)
+		return false;
+	if (a->kind == MQ_TASK_COLLECTIVE)
+		return a->comm == b->comm && a->coll == b->coll && a->dtype == b->dtype &&
+		       a->algo == b->algo && a->proto == b->proto && a->root == b->root;
+	bool swap = a->kind != b->kind; /* a recv of what the other sends */
+	return a->device == (swap ? b->peer : b->device) && a->peer == (swap ? b->device : b->peer);
+}
+
+static uint64_t key_of(const struct mq_task *t)
+{
+	uint64_t bits, ends;
+
+	memcpy(&bits, &t->bytes, sizeof(bits));
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		ends = (uint64_t)t->comm << 32 | t->coll << 28 | t->algo << 24 | t->proto << 20 |
+		       t->dtype << 16 | (t->root & 0xffff);
+	else if (t->kind == MQ_TASK_SEND)
+		ends = 1ull << 63 | (uint64_t)t->device << 32 | t->peer;
+	else
+		ends = 1ull << 63 | (uint64_t)t->peer << 32 | t->device;
+	return mq_map_mix(bits, ends);
+}
+
+static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
+			     struct mq_err *err)
+{
+	const struct mq_exec_request *r = c->request;
+	const struct mq_schedule *s = r->schedule;
+
+	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
+	if (t->kind == MQ_TASK_COLLECTIVE) {
+		struct mq_coll_flows flows;
+		struct mq_coll_request ask = {
+			.kind = t->coll, .n = c->comm_n[t->comm], .rank = c->comm_rank[t->comm],
+			.bytes = t->bytes, .dtype = t->dtype, .algo = t->algo, .proto = t->proto,
+			.root = t->root,
+		};
+		MQ_TRY(mq_collective_expand(r->cluster, r->calib, &ask, c->arena, &flows, err));
+		m->n = ask.n;
+		m->rank = ask.rank;
+		m->latency_s = flows.latency_s;
+		m->alone_s = flows.alone_s;
+		m->n_flows = flows.n_flows;
+		m->flow = flows.flow;
+		return MQ_OK;
+	}
+	bool send = t->kind == MQ_TASK_SEND;
+	uint32_t *rank = mq_arena_array(c->arena, 2, uint32_t);
+	struct mq_flow *flow = mq_arena_array(c->arena, 1, struct mq_flow);
+	rank[0] = s->device[send ? t->device : t->peer];
+	rank[1] = s->device[send ? t->peer : t->device];
+	*flow = (struct mq_flow){ .src = 0, .dst = 1, .bytes = t->bytes };
+	m->n = 2;
+	m->rank = rank;
+	m->flow = flow;
+	m->n_flows = t->bytes > 0 && rank[0] != rank[1];
+	return mq_p2p_expand(r->cluster, r->calib, rank[0], rank[1], t->bytes, &m->latency_s,
+			     &flow->rate_Bps, &m->alone_s, err);
+}
+
+enum mq_status mq_costing_meeting(struct mq_costing *c, const struct mq_task *t, uint32_t *index,
+				  struct mq_err *err)
+{
+	bool collective = t->kind == MQ_TASK_COLLECTIVE;
+	uint64_t key;
+
+	if (collective) {
+		*index = c->comm_last[t->comm];
+		if (*index != MQ_NONE && same(t, c->meeting[*index].task))
+			return MQ_OK;
+	}
+	for (key = key_of(t);; key++) {
+		*index = mq_map_add(&c->map, key);
+		if (*index == c->n_meetings) {
+			struct mq_meeting m;
+			MQ_TRY(expand(c, t, &m, err));
+			MQ_PUSH(c->arena, c->meeting, c->n_meetings, c->room, m);
+			break;
+		}
+		if (same(t, c->meeting[*index].task)) /* else two keys fell together: the next */
+			break;
+	}
+	if (collective)
+		c->comm_last[t->comm] = *index;
+	return MQ_OK;
+}
+
+enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_err *err)
+{
+	struct mq_meeting *m = &c->meeting[index];
+	double flows_s = 0;
+
+	if (!isnan(m->bound_s))
+		return MQ_OK;
+	if (m->n_flows)
+		MQ_TRY(mq_flows_bound(c->request->cluster, m->rank, m->flow, m->n_flows, c->arena,
+				      &flows_s, err));
+	/* The bound adds and divides in another order than alone_s: never let a rounding pass it. */
+	m->bound_s = fmin(m->latency_s + flows_s, m->alone_s);
+	return MQ_OK;
+}
+
+/* ---- timeline -------------------------------------------------------------------------------- */
+
+static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes,
+				 struct mq_err *err)
+{
+	for (uint32_t i = 0; i < c->n_meetings; i++) {
+		const struct mq_meeting *m = &c->meeting[i];
+		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
+			const struct mq_route *route;
+			MQ_TRY(mq_cluster_route(c->request->cluster, m->rank[m->flow[f].src],
+						m->rank[m->flow[f].dst], &route, err));
+			for (uint32_t l = 0; l < route->n_links; l++)
+				bytes[route->link[l]] += (double)calls[i] * m->flow[f].bytes;
+		}
+	}
+	return MQ_OK;
+}
+
+static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
+{
+	const struct mq_schedule *s = c->request->schedule;
+
+	tl->weight = s->fold->weight;
+	if (!s->fold->work_comm_s)
+		return;
+	double *inner = mq_arena_array(c->arena, s->n_tasks, double);
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE && s->fold->work_fixed_s[s->task[i].work] > 0)
+			inner[i] = s->fold->work_comm_s[s->task[i].work];
+	tl->inner_comm_s = inner;
+}
+
+enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events *ev,
+				   const double *start_s, const double *finish_s,
+				   struct mq_timeline *tl, struct mq_err *err)
+{
+	const struct mq_schedule *s = c->request->schedule;
+
+	tl->n_tasks = s->n_tasks;
+	tl->start_s = mq_arena_array(c->arena, s->n_tasks, double);
+	tl->finish_s = mq_arena_array(c->arena, s->n_tasks, double);
+	tl->step_time_s = 0;
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		tl->start_s[i] = start_s[ev->of[i]];
+		tl->finish_s[i] = finish_s[ev->of[i]];
+		tl->step_time_s = fmax(tl->step_time_s, tl->finish_s[i]);
+	}
+	uint64_t *calls = mq_arena_array(c->arena, c->n_meetings, uint64_t);
+	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++) {
+		const struct mq_task *t = &s->task[ev->first[e]];
+		uint32_t index;
+		if (t->kind == MQ_TASK_COMPUTE || t->kind == MQ_TASK_COPY)
+			continue;
+		MQ_TRY(mq_costing_meeting(c, t, &index, err));
+		calls[index]++;
+	}
+	tl->n_links = c->request->cluster->n_links;
+	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
+	MQ_TRY(load_links(c, calls, tl->link_busy_B, err));
+	if (s->fold)
+		folded_times(c, tl);
+	return MQ_OK;
+}

@@ -1,0 +1,58 @@
+/*
+ * costing.h - durations of a schedule's events, each distinct one asked once.
+ *
+ * Shared by the executors that simulate: compute time per (work, device type), the flows of a meeting
+ * (collective or send/recv) per distinct request.
+ */
+#ifndef MQ_EXECUTORS_COSTING_H
+#define MQ_EXECUTORS_COSTING_H
+
+#include "core/collective.h"
+#include "core/events.h"
+#include "core/map.h"
+#include "executors/executor.h"
+
+/* A distinct meeting: what its flows are and how long it takes alone. */
+struct mq_meeting {
+	const struct mq_task *task; /* one that asked for it */
+	uint32_t n;                 /* members */
+	const uint32_t *rank;       /* [n] cluster ranks */
+	double latency_s, alone_s;  /* alone_s: latency and flows with nobody else about */
+	double bound_s;             /* latency and the bound of the flows; NaN until asked */
+	uint32_t n_flows;
+	const struct mq_flow *flow;
+};
+
+struct mq_costing {
+	const struct mq_exec_request *request;
+	struct mq_arena *arena;
+	uint32_t n_types;           /* device types of the calibration */
+	double *work_s;             /* [n_works * n_types], NaN until asked */
+	const uint32_t **comm_rank; /* [n_comms] cluster ranks of all members */
+	uint32_t *comm_n;
+	uint32_t *comm_last;        /* [n_comms] meeting asked for last, or MQ_NONE */
+	struct mq_map map;
+	uint32_t n_meetings, room;
+	struct mq_meeting *meeting;
+};
+
+void mq_costing_init(struct mq_costing *costing, const struct mq_exec_request *request,
+		     struct mq_arena *arena);
+
+/* Seconds of a compute or copy task; +inf where the device cannot run it. */
+double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
+
+/* The meeting of a send, recv or collective: index into meeting[]. */
+enum mq_status mq_costing_meeting(struct mq_costing *costing, const struct mq_task *task,
+				  uint32_t *index, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Fills bound_s. */
+enum mq_status mq_costing_bound(struct mq_costing *costing, uint32_t index,
+				struct mq_err *err) MQ_MUST_CHECK;
+
+/* Step time, starts and finishes of tasks from those of events; bytes on links from the meetings. */
+enum mq_status mq_costing_timeline(struct mq_costing *costing, const struct mq_events *events,
+				   const double *start_s, const double *finish_s,
+				   struct mq_timeline *timeline, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
