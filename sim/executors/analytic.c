@@ -39,6 +39,10 @@ enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct
 	*timeline = (struct mq_timeline){ .executor = "analytic" };
 	MQ_TRY(mq_events_build(s, arena, &ev, err));
 	mq_costing_init(&costing, request, arena);
+	if (!mq_costing_possible(&costing, err)) {
+		*verdict = MQ_VERDICT_INVALID;
+		return MQ_OK;
+	}
 	mq_walk_init(&walk, &ev, arena);
 	for (uint32_t e; (e = mq_walk_next(&walk)) != MQ_NONE;) {
 		double seconds = 0;

@@ -58,6 +58,22 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 	return *known;
 }
 
+bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
+{
+	const struct mq_schedule *s = c->request->schedule;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+		if (t->kind != MQ_TASK_COMPUTE || isfinite(mq_costing_task(c, t)))
+			continue;
+		(void)mq_fail(err, MQ_OK, "%s (%s) cannot run %s: its calibration has no speed for it",
+			      s->device_name[t->device], s->device_type[t->device],
+			      t->op == MQ_NONE ? "a task" : s->op_name[t->op]);
+		return false;
+	}
+	return true;
+}
+
 static bool same(const struct mq_task *a, const struct mq_task *b)
 {
 	if ((a->kind == MQ_TASK_COLLECTIVE) != (b->kind == MQ_TASK_COLLECTIVE) || a->bytes != b->bytes)

@@ -42,6 +42,9 @@ void mq_costing_init(struct mq_costing *costing, const struct mq_exec_request *r
 /* Seconds of a compute or copy task; +inf where the device cannot run it. */
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
 
+/* Can every device run its compute tasks? Else the message of `err` says which cannot. */
+bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);
+
 /* The meeting of a send, recv or collective: index into meeting[]. */
 enum mq_status mq_costing_meeting(struct mq_costing *costing, const struct mq_task *task,
 				  uint32_t *index, struct mq_err *err) MQ_MUST_CHECK;

@@ -20,7 +20,9 @@ struct mq_exec_request {
 	bool interference;                  /* communication and compute slow each other */
 };
 
-/* Sets *verdict to OK, DEADLOCK or TIMEOUT; the timeline lives in the arena. Errors: no route, ... */
+/* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which,
+ * the status is MQ_OK all the same); the timeline lives in the arena and is whole only where OK.
+ * Errors: no route, ... */
 typedef enum mq_status mq_execute_fn(const struct mq_exec_request *request, struct mq_arena *arena,
 				     struct mq_timeline *timeline, enum mq_verdict *verdict,
 				     struct mq_err *err);

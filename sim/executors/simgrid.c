@@ -1,0 +1,342 @@
+/*
+ * simgrid.c - the judge: a schedule run by SimGrid (Casanova et al., "Versatile, scalable, and accurate
+ * simulation of distributed applications and platforms", 2014), with its fluid, max-min fair network.
+ *
+ * Only what can depend on other activities is simulated: flows that may meet others on a link, and
+ * compute and communication that slow each other. All other events last a time that is known
+ * beforehand and cost no activity (simgrid_share.c decides, simgrid_lanes.c runs). Many schedules run
+ * one after another in one process; the clock only grows, so times are taken relative to the start.
+ *
+ * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats
+ * up; a host that is late in issuing work (but see mq_cost_work).
+ */
+#include <math.h>
+
+#include "executors/simgrid_flow.h"
+#include "executors/simgrid_impl.h"
+#include "executors/platform.h"
+
+/* ---- lanes ------------------------------------------------------------------------------------- */
+
+static uint32_t lane_new(struct sim *sim, uint32_t rank, uint32_t device)
+{
+	struct lane *lane = mq_arena_array(sim->arena, 1, struct lane);
+
+	*lane = (struct lane){ .sim = sim, .id = sim->n_lanes, .rank = rank, .device = device,
+			       .waits_for = MQ_NONE };
+	MQ_PUSH(sim->arena, sim->lane, sim->n_lanes, sim->lane_room, lane);
+	return lane->id;
+}
+
+/* Needs an actor: of a group on one stream, each member has its own, because they run together. */
+static bool timed(const struct sim *sim, uint32_t event)
+{
+	return sim->sharing.flows[event] || sim->sharing.slowed[event];
+}
+
+static uint32_t *lanes_of_tasks(struct sim *sim)
+{
+	const struct mq_schedule *s = sim->s;
+	uint32_t *lane_of = mq_arena_array(sim->arena, s->n_tasks, uint32_t);
+	uint32_t *last = mq_arena_array(sim->arena, s->n_devices * MQ_N_STREAMS, uint32_t);
+	uint8_t *nth = mq_arena_array(sim->arena, s->n_tasks, uint8_t);
+	struct mq_map map;
+
+	mq_map_init(&map, sim->arena, 64);
+	memset(last, 0xff, (size_t)s->n_devices * MQ_N_STREAMS * sizeof(*last));
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+		uint32_t queue = t->device * MQ_N_STREAMS + t->stream, before = last[queue];
+		uint64_t in_group = 0;
+
+		last[queue] = i;
+		lane_of[i] = MQ_NONE;
+		if (t->group && before != MQ_NONE && s->task[before].group == t->group)
+			in_group = nth[i] = (uint8_t)(nth[before] + 1);
+		if (!timed(sim, sim->ev.of[i]))
+			continue;
+		lane_of[i] = mq_map_add(&map, in_group << 32 | queue);
+		if (lane_of[i] == sim->n_lanes)
+			lane_new(sim, s->device[t->device], t->device);
+	}
+	return lane_of;
+}
+
+/* ---- flows by position -------------------------------------------------------------------------- */
+
+static struct roles *roles_of(const struct mq_meeting *m, struct mq_arena *arena)
+{
+	struct roles *r = mq_arena_array(arena, 1, struct roles);
+
+	r->out_first = mq_arena_array(arena, m->n + 2, uint32_t);
+	r->in_first = mq_arena_array(arena, m->n + 2, uint32_t);
+	r->out = mq_arena_array(arena, m->n_flows, uint32_t);
+	r->in = mq_arena_array(arena, m->n_flows, uint32_t);
+	for (uint32_t f = 0; f < m->n_flows; f++) {
+		r->out_first[m->flow[f].src + 2]++;
+		r->in_first[m->flow[f].dst + 2]++;
+	}
+	for (uint32_t p = 0; p < m->n; p++) {
+		r->out_first[p + 2] += r->out_first[p + 1];
+		r->in_first[p + 2] += r->in_first[p + 1];
+	}
+	for (uint32_t f = 0; f < m->n_flows; f++) {
+		r->out[r->out_first[m->flow[f].src + 1]++] = f;
+		r->in[r->in_first[m->flow[f].dst + 1]++] = f;
+	}
+	return r;
+}
+
+/* Lanes of the ranks that are not simulated but exchange flows with ones that are. */
+static void add_ghosts(struct sim *sim, struct mq_map *ghosts, uint32_t *ghost_lane, uint32_t event)
+{
+	uint32_t index = sim->sharing.meeting[event];
+	const struct mq_meeting *m = &sim->costing.meeting[index];
+	uint32_t *at = sim->lane_at + sim->place[event];
+	uint32_t *known = mq_arena_array(sim->arena, m->n, uint32_t);
+
+	memcpy(known, at, m->n * sizeof(*known));
+	for (uint32_t f = 0; f < m->n_flows; f++) {
+		uint32_t end[2] = { m->flow[f].src, m->flow[f].dst };
+		for (int k = 0; k < 2; k++) {
+			if (at[end[k]] != MQ_NONE || known[end[1 - k]] == MQ_NONE)
+				continue;
+			uint64_t key = (uint64_t)m->task->comm << 32 | end[k];
+			uint32_t ghost = mq_map_add(ghosts, key);
+			if (ghost_lane[ghost] == MQ_NONE)
+				ghost_lane[ghost] = lane_new(sim, m->rank[end[k]], MQ_NONE);
+			at[end[k]] = ghost_lane[ghost];
+		}
+	}
+}
+
+/* Who is where in each event with flows, who leads it, how many flows it has. */
+static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *position)
+{
+	const struct mq_schedule *s = sim->s;
+	uint32_t *position_of = mq_arena_array(sim->arena, sim->request->cluster->n_devices, uint32_t);
+	size_t n_places = 0;
+	struct mq_map ghosts;
+
+	for (uint32_t e = 0; e < sim->ev.n; e++)
+		if (sim->sharing.flows[e]) {
+			sim->place[e] = (uint32_t)n_places;
+			n_places += sim->costing.meeting[sim->sharing.meeting[e]].n;
+		}
+	mq_assert(n_places < UINT32_MAX);
+	sim->lane_at = mq_arena_array(sim->arena, n_places, uint32_t);
+	memset(sim->lane_at, 0xff, n_places * sizeof(*sim->lane_at));
+	mq_map_init(&ghosts, sim->arena, 16);
+	uint32_t *ghost_lane = s->fold ? mq_arena_array(sim->arena, n_places, uint32_t) : NULL;
+	if (ghost_lane)
+		memset(ghost_lane, 0xff, n_places * sizeof(*ghost_lane));
+	for (uint32_t e = 0; e < sim->ev.n; e++) {
+		if (!sim->sharing.flows[e])
+			continue;
+		uint32_t index = sim->sharing.meeting[e];
+		const struct mq_meeting *m = &sim->costing.meeting[index];
+		for (uint32_t p = 0; p < m->n; p++)
+			position_of[m->rank[p]] = p;
+		for (uint32_t t = sim->ev.first[e]; t != MQ_NONE; t = sim->ev.next[t]) {
+			position[t] = position_of[s->device[s->task[t].device]];
+			sim->lane_at[sim->place[e] + position[t]] = lane_of[t];
+		}
+		if (s->fold)
+			add_ghosts(sim, &ghosts, ghost_lane, e);
+		if (!sim->roles[index])
+			sim->roles[index] = roles_of(m, sim->arena);
+		for (uint32_t f = 0; f < m->n_flows; f++) {
+			if (!mq_sim_has_flow(sim, e, &m->flow[f]))
+				continue;
+			sim->flows_left[e]++;
+			if (sim->leader[e] == MQ_NONE)
+				sim->leader[e] = sim->lane_at[sim->place[e] + m->flow[f].src];
+		}
+	}
+}
+
+/* ---- items ------------------------------------------------------------------------------------- */
+
+struct filler {
+	struct sim *sim;
+	const uint32_t *lane_of, *position; /* of tasks */
+	bool fill;                          /* false: only count */
+};
+
+static void add_item(struct filler *f, uint32_t lane, uint32_t event, uint32_t position)
+{
+	struct lane *l = f->sim->lane[lane];
+
+	if (f->fill)
+		f->sim->item[l->first + l->n] = (struct item){ event, position };
+	l->n++;
+}
+
+static bool has_role(const struct roles *r, uint32_t p)
+{
+	return r->out_first[p] < r->out_first[p + 1] || r->in_first[p] < r->in_first[p + 1];
+}
+
+/* Items of simulated lanes in the order of tasks, which is that of streams; those of the others in the
+ * order of events, which is that of the calls of their communicator. */
+static void each_item(struct filler *f)
+{
+	struct sim *sim = f->sim;
+
+	for (uint32_t t = 0; t < sim->s->n_tasks; t++) {
+		uint32_t e = sim->ev.of[t];
+		if (!timed(sim, e))
+			continue;
+		if (sim->sharing.flows[e]) {
+			if (has_role(sim->roles[sim->sharing.meeting[e]], f->position[t]))
+				add_item(f, f->lane_of[t], e, f->position[t]);
+		} else if (t == sim->ev.first[e]) {
+			sim->leader[e] = f->lane_of[t];
+			add_item(f, f->lane_of[t], e, 0);
+		}
+	}
+	for (uint32_t e = 0; sim->s->fold && e < sim->ev.n; e++) {
+		if (!sim->sharing.flows[e])
+			continue;
+		const uint32_t *lane_at = sim->lane_at + sim->place[e];
+		uint32_t n = sim->costing.meeting[sim->sharing.meeting[e]].n;
+		for (uint32_t p = 0; p < n; p++)
+			if (lane_at[p] != MQ_NONE && sim->lane[lane_at[p]]->device == MQ_NONE)
+				add_item(f, lane_at[p], e, p);
+	}
+}
+
+static void list_items(struct sim *sim, const uint32_t *lane_of, const uint32_t *position)
+{
+	struct filler f = { .sim = sim, .lane_of = lane_of, .position = position };
+
+	each_item(&f);
+	for (uint32_t l = 0; l < sim->n_lanes; l++) {
+		sim->lane[l]->first = sim->n_items;
+		sim->n_items += sim->lane[l]->n;
+		sim->lane[l]->n = 0;
+	}
+	sim->item = mq_arena_array(sim->arena, sim->n_items, struct item);
+	f.fill = true;
+	each_item(&f);
+}
+
+/* ---- running ------------------------------------------------------------------------------------ */
+
+static void prepare(struct sim *sim)
+{
+	const struct mq_exec_request *r = sim->request;
+	uint32_t n = sim->ev.n;
+
+	sim->leader = mq_arena_array(sim->arena, n, uint32_t);
+	memset(sim->leader, 0xff, (size_t)n * sizeof(*sim->leader));
+	if (!sim->sharing.n_flows && !sim->sharing.n_slowed)
+		return;
+	sim->roles = mq_arena_array(sim->arena, sim->costing.n_meetings, struct roles *);
+	sim->place = mq_arena_array(sim->arena, n, uint32_t);
+	sim->flows_left = mq_arena_array(sim->arena, n, uint32_t);
+	sim->known = mq_arena_array(sim->arena, n, bool);
+	sim->go = mq_arena_array(sim->arena, n, bool);
+	sim->slowness = mq_arena_array(sim->arena, n, double);
+	for (uint32_t e = 0; e < n; e++)
+		sim->slowness[e] = 1;
+	sim->device = mq_arena_array(sim->arena, sim->s->n_devices, struct device_state);
+	for (uint32_t d = 0; d < sim->s->n_devices; d++)
+		sim->device[d].calib =
+			&r->calib->device[r->cluster->device[sim->s->device[d]].calib];
+	mq_map_init(&sim->mailbox_of, sim->arena, 64);
+	uint32_t *lane_of = lanes_of_tasks(sim);
+	uint32_t *position = mq_arena_array(sim->arena, sim->s->n_tasks, uint32_t);
+	place_members(sim, lane_of, position);
+	list_items(sim, lane_of, position);
+}
+
+static void start_actors(struct sim *sim)
+{
+	const char *const argv[] = { "lane", NULL };
+
+	for (uint32_t l = 0; l < sim->n_lanes; l++) {
+		struct lane *lane = sim->lane[l];
+		if (!lane->n)
+			continue;
+		lane->alive = true;
+		sim->n_alive++;
+		lane->actor = sg_actor_init("lane", mq_platform_host(sim->request->cluster,
+								     lane->rank));
+		sg_actor_set_data(lane->actor, lane);
+		sg_actor_start_(lane->actor, mq_sim_lane, 1, argv);
+	}
+}
+
+/* Too long: nobody may be left that still uses this simulation. */
+static void kill_actors(struct sim *sim)
+{
+	for (uint32_t l = 0; l < sim->n_lanes; l++)
+		if (sim->lane[l]->alive)
+			sg_actor_kill(sim->lane[l]->actor);
+	sg_actor_yield();
+	for (uint32_t i = 0; i < sim->n_mailboxes; i++)
+		mq_flow_clear(sim->mailbox[i]);
+}
+
+static void simulate(struct sim *sim, enum mq_verdict *verdict)
+{
+	double timeout_s = sim->request->timeout_s;
+
+	sim->t0_s = simgrid_get_clock();
+	mq_sim_drain(sim);
+	start_actors(sim);
+	if (sim->n_alive) {
+		bool late = false;
+		sim->done = sg_sem_init(0);
+		if (isfinite(timeout_s))
+			late = sg_sem_acquire_timeout(sim->done, timeout_s);
+		else
+			sg_sem_acquire(sim->done);
+		if (late) {
+			*verdict = MQ_VERDICT_TIMEOUT;
+			kill_actors(sim);
+		}
+		sg_sem_destroy(sim->done);
+		for (uint32_t l = 0; l < sim->n_lanes; l++)
+			if (sim->lane[l]->changed)
+				sg_sem_destroy(sim->lane[l]->changed);
+	}
+	mq_assert(*verdict == MQ_VERDICT_TIMEOUT || sim->walk.n_done == sim->ev.n);
+}
+
+enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct mq_arena *arena,
+				  struct mq_timeline *timeline, enum mq_verdict *verdict,
+				  struct mq_err *err)
+{
+	struct sim *sim = mq_arena_array(arena, 1, struct sim);
+	struct mq_arena_mark mark;
+
+	*timeline = (struct mq_timeline){ .executor = "simgrid" };
+	*verdict = MQ_VERDICT_OK;
+	*sim = (struct sim){ .request = request, .s = request->schedule, .arena = arena };
+	MQ_TRY(mq_events_build(sim->s, arena, &sim->ev, err));
+	mark = mq_arena_mark(arena);
+	if (mq_events_order(&sim->ev, arena, mq_arena_array(arena, sim->ev.n, uint32_t)) < sim->ev.n) {
+		*verdict = MQ_VERDICT_DEADLOCK;
+		return MQ_OK;
+	}
+	mq_arena_rewind(arena, mark);
+	mq_costing_init(&sim->costing, request, arena);
+	if (!mq_costing_possible(&sim->costing, err)) {
+		*verdict = MQ_VERDICT_INVALID;
+		return MQ_OK;
+	}
+	MQ_TRY(mq_sharing_find(&sim->costing, &sim->ev, &sim->sharing, err));
+	mq_walk_init(&sim->walk, &sim->ev, arena);
+	prepare(sim);
+	simulate(sim, verdict);
+	if (*verdict != MQ_VERDICT_OK)
+		return MQ_OK;
+	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s,
+				   timeline, err));
+	timeline->fold_inexact = sim->s->fold && sim->sharing.n_flows > 0;
+	if (timeline->step_time_s > request->timeout_s)
+		*verdict = MQ_VERDICT_TIMEOUT;
+	return MQ_OK;
+}

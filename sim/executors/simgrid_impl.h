@@ -1,0 +1,97 @@
+/*
+ * simgrid_impl.h - what the files of the simgrid executor share; nobody else includes it.
+ *
+ *   simgrid.c        set-up, conductor, verdict
+ *   simgrid_lanes.c  the actors
+ *   simgrid_share.c  which events need the simulator
+ *   simgrid_flow.cpp what SimGrid's C interface lacks
+ */
+#ifndef MQ_EXECUTORS_SIMGRID_IMPL_H
+#define MQ_EXECUTORS_SIMGRID_IMPL_H
+
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+#include <simgrid/mailbox.h>
+#include <simgrid/semaphore.h>
+
+#include "executors/costing.h"
+#include "executors/simgrid_share.h"
+#include "executors/walk.h"
+
+/* A meeting's flows by position: out[out_first[p] .. out_first[p+1]-1] leave position p. */
+struct roles {
+	uint32_t *out_first, *out, *in_first, *in;
+};
+
+/* One actor: a stream of a device (or a rank that is not simulated, where it meets simulated ones). */
+struct lane {
+	struct sim *sim;
+	sg_actor_t actor;       /* valid while alive */
+	uint32_t id;
+	uint32_t rank;          /* cluster rank */
+	uint32_t device;        /* schedule index, MQ_NONE for a rank that is not simulated */
+	uint32_t first, n;      /* into item[] */
+	uint32_t waits_for;     /* event whose flag this actor is blocked on, or MQ_NONE */
+	sg_sem_t changed;       /* speed changed: wakes an activity whose speed may change; or NULL */
+	bool running, signalled, alive;
+};
+
+/* What a lane does, in stream order. */
+struct item {
+	uint32_t event, position;
+};
+
+/* What runs on a device right now, of the things that change each other's speed. */
+struct device_state {
+	const struct mq_device_calib *calib;
+	uint32_t n_comm;        /* communications that interfere */
+	bool computes;
+	struct lane *compute_lane; /* of the compute that runs, where it may be slowed */
+	struct lane *comm_lane[MQ_N_STREAMS]; /* leaders of the communications that run */
+};
+
+struct sim {
+	const struct mq_exec_request *request;
+	const struct mq_schedule *s;
+	struct mq_arena *arena;
+	struct mq_costing costing;
+	struct mq_events ev;
+	struct mq_sharing sharing;
+	struct mq_walk walk;
+	double t0_s;            /* the simulator's clock when this schedule started */
+
+	uint32_t n_lanes, lane_room, n_items;
+	struct lane **lane;
+	struct item *item;
+	struct roles **roles;   /* [meetings], NULL where no flows are simulated */
+	uint32_t *leader;       /* [events] lane that starts it, MQ_NONE for events of fixed length */
+	uint32_t *place;        /* [events] where its positions' lanes begin in lane_at[] */
+	uint32_t *lane_at;      /* lane of each position, or MQ_NONE */
+	uint32_t *flows_left;   /* [events] */
+	bool *known, *go;       /* [events] start time is known; flows may start */
+	double *slowness;       /* [events] factor on the rates of its flows */
+	struct device_state *device; /* [n_devices] */
+	struct mq_map mailbox_of;    /* (sending lane, receiving lane) */
+	sg_mailbox_t *mailbox;
+	uint32_t n_mailboxes, mailbox_room;
+	uint32_t n_alive;
+	sg_sem_t done;
+};
+
+/* Is the flow simulated? Those between two ranks that are not are left out. */
+static inline bool mq_sim_has_flow(const struct sim *sim, uint32_t event, const struct mq_flow *flow)
+{
+	const uint32_t *lane_at = sim->lane_at + sim->place[event];
+	uint32_t from = lane_at[flow->src], to = lane_at[flow->dst];
+
+	return from != MQ_NONE && to != MQ_NONE &&
+	       (sim->lane[from]->device != MQ_NONE || sim->lane[to]->device != MQ_NONE);
+}
+
+/* Finish all events of fixed length that can be, and wake who leads the others. */
+void mq_sim_drain(struct sim *sim);
+/* The actor's code; its data is its lane. */
+void mq_sim_lane(int argc, char **argv);
+
+#endif

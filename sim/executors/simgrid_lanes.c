@@ -1,0 +1,305 @@
+/*
+ * simgrid_lanes.c - the actors of the simgrid executor, one per stream that needs the simulator's time.
+ *
+ * Time flows through the event graph (walk.h). An event of fixed length is finished as soon as its start
+ * is known, whatever the simulator's clock; the others are handed to their leader, an actor that sleeps
+ * until the start, pays the latency and lets every member start its flows; the last flow to arrive
+ * finishes the event. An actor's clock never passes an event that it finishes, so all starts that follow
+ * lie in its future.
+ *
+ * Interference: a compute task and a communication that may slow each other run as amounts of work whose
+ * speed is set anew whenever one of them begins or ends on the device: compute runs at 1 -
+ * overlap_compute while a gradient collective runs, and stands still on a device whose cores carry its
+ * communication; a collective of fixed length runs at 1 - overlap_comm (of its slowest member) while
+ * compute runs. A collective that is simulated as flows gets that factor on its rates when it starts.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "executors/simgrid_flow.h"
+#include "executors/simgrid_impl.h"
+
+enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of its speed */
+
+static double now_s(const struct sim *sim)
+{
+	return simgrid_get_clock() - sim->t0_s;
+}
+
+static void sleep_until(const struct sim *sim, double time_s)
+{
+	if (time_s > now_s(sim))
+		sg_actor_sleep_until(sim->t0_s + time_s);
+}
+
+static void wait_for(struct lane *lane, const bool *flag, uint32_t event)
+{
+	while (!flag[event]) {
+		lane->waits_for = event;
+		mq_actor_block();
+	}
+}
+
+static void wake(struct lane *lane, uint32_t event)
+{
+	if (lane->waits_for != event)
+		return;
+	lane->waits_for = MQ_NONE;
+	mq_actor_wake(lane->actor);
+}
+
+/* ---- speeds ------------------------------------------------------------------------------------ */
+
+static double compute_speed(const struct device_state *d)
+{
+	if (!d->n_comm)
+		return 1;
+	return d->calib->serial_comm ? 0 : fmax(1 - d->calib->overlap_compute, 0);
+}
+
+static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
+{
+	return &sim->s->task[sim->ev.first[event]];
+}
+
+/* Of a communication: that of its slowest member. */
+static double comm_speed(const struct sim *sim, uint32_t event)
+{
+	double speed = 1;
+
+	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
+		const struct device_state *d = &sim->device[sim->s->task[t].device];
+		if (d->computes && !d->calib->serial_comm &&
+		    mq_task_interferes(d->calib, &sim->s->task[t]))
+			speed = fmin(speed, 1 - d->calib->overlap_comm);
+	}
+	return fmax(speed, 1.0 / SLOWEST_SHARE);
+}
+
+static void signal_change(struct lane *lane)
+{
+	if (!lane->running || lane->signalled)
+		return;
+	lane->signalled = true;
+	sg_sem_release(lane->changed);
+}
+
+/* Run `work_s` seconds of work at a speed that others change. */
+static void run_work(struct lane *lane, double work_s, uint32_t event, bool compute)
+{
+	struct sim *sim = lane->sim;
+	double left_s = work_s;
+
+	if (!lane->changed)
+		lane->changed = sg_sem_init(0);
+	lane->running = true;
+	while (left_s > 0) {
+		double speed = compute ? compute_speed(&sim->device[lane->device])
+				       : comm_speed(sim, event);
+		double since_s = simgrid_get_clock();
+		bool over = false;
+
+		if (speed > 0)
+			over = sg_sem_acquire_timeout(lane->changed, left_s / speed);
+		else
+			sg_sem_acquire(lane->changed);
+		lane->signalled = lane->signalled && over;
+		left_s = over ? 0 : left_s - (simgrid_get_clock() - since_s) * speed;
+		/* What is left of rounding is below the clock's resolution. */
+		if (left_s < 1e-12 * work_s)
+			left_s = 0;
+	}
+	lane->running = false;
+}
+
+/* A communication led by a lane begins or ends on its members' devices. */
+static void comm_changes(struct lane *lane, uint32_t event, bool begins)
+{
+	struct sim *sim = lane->sim;
+
+	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
+		const struct mq_task *task = &sim->s->task[t];
+		struct device_state *d = &sim->device[task->device];
+		if (!mq_task_interferes(d->calib, task))
+			continue;
+		d->n_comm += begins ? 1 : UINT32_MAX;
+		if (begins)
+			d->comm_lane[task->stream] = lane;
+		else if (d->comm_lane[task->stream] == lane)
+			d->comm_lane[task->stream] = NULL;
+		if (d->compute_lane)
+			signal_change(d->compute_lane);
+	}
+}
+
+/* Compute begins or ends on a device: communications there change speed. */
+static void compute_changes(struct lane *lane, bool computes)
+{
+	struct device_state *d = &lane->sim->device[lane->device];
+
+	d->computes = computes;
+	d->compute_lane = computes ? lane : NULL;
+	for (int q = 0; q < MQ_N_STREAMS; q++)
+		if (d->comm_lane[q])
+			signal_change(d->comm_lane[q]);
+}
+
+/* ---- what lanes do ------------------------------------------------------------------------------ */
+
+static void finish(struct sim *sim, uint32_t event)
+{
+	mq_walk_finish(&sim->walk, event, now_s(sim));
+	mq_sim_drain(sim);
+}
+
+static void run_compute(struct lane *lane, uint32_t event)
+{
+	struct sim *sim = lane->sim;
+
+	wait_for(lane, sim->known, event);
+	sleep_until(sim, sim->walk.start_s[event]);
+	compute_changes(lane, true);
+	run_work(lane, mq_costing_task(&sim->costing, task_of(sim, event)), event, true);
+	compute_changes(lane, false);
+	finish(sim, event);
+}
+
+/* A communication whose flows meet no others, but that compute may slow. */
+static void run_fixed(struct lane *lane, uint32_t event)
+{
+	struct sim *sim = lane->sim;
+	const struct mq_meeting *m = &sim->costing.meeting[sim->sharing.meeting[event]];
+
+	wait_for(lane, sim->known, event);
+	sleep_until(sim, sim->walk.start_s[event]);
+	comm_changes(lane, event, true);
+	run_work(lane, m->alone_s, event, false);
+	comm_changes(lane, event, false);
+	finish(sim, event);
+}
+
+/* The leader's part: wait for the start, pay the latency, let the others go. */
+static void lead(struct lane *lane, uint32_t event, const struct mq_meeting *m)
+{
+	struct sim *sim = lane->sim;
+	const uint32_t *lane_at = sim->lane_at + sim->place[event];
+
+	wait_for(lane, sim->known, event);
+	if (sim->sharing.slowed[event]) {
+		sleep_until(sim, sim->walk.start_s[event]);
+		comm_changes(lane, event, true);
+	}
+	sleep_until(sim, sim->walk.start_s[event] + m->latency_s);
+	if (sim->sharing.slowed[event])
+		sim->slowness[event] = comm_speed(sim, event);
+	sim->go[event] = true;
+	for (uint32_t p = 0; p < m->n; p++)
+		if (lane_at[p] != MQ_NONE)
+			wake(sim->lane[lane_at[p]], event);
+}
+
+static sg_mailbox_t mailbox(struct sim *sim, uint32_t from, uint32_t to)
+{
+	uint32_t index = mq_map_add(&sim->mailbox_of, (uint64_t)from << 32 | to);
+
+	if (index == sim->n_mailboxes) {
+		char name[24];
+		snprintf(name, sizeof(name), "mq%u", index);
+		MQ_PUSH(sim->arena, sim->mailbox, sim->n_mailboxes, sim->mailbox_room,
+			sg_mailbox_by_name(name));
+	}
+	return sim->mailbox[index];
+}
+
+/* Cap of a flow under a slowness: the cap, or the bandwidth of its route where there is none. */
+static double rate_of(const struct sim *sim, const struct mq_meeting *m, const struct mq_flow *flow,
+		      double slowness)
+{
+	const struct mq_route *route;
+	double rate = flow->rate_Bps;
+
+	if (slowness >= 1)
+		return rate;
+	if (mq_cluster_route(sim->request->cluster, m->rank[flow->src], m->rank[flow->dst], &route,
+			     NULL) == MQ_OK)
+		for (uint32_t i = 0; i < route->n_links; i++)
+			rate = fmin(rate, mq_link_usable_Bps(
+						  &sim->request->cluster->link[route->link[i]]));
+	return rate * slowness;
+}
+
+static void run_flows(struct lane *lane, const struct item *item)
+{
+	struct sim *sim = lane->sim;
+	uint32_t e = item->event, p = item->position;
+	const struct mq_meeting *m = &sim->costing.meeting[sim->sharing.meeting[e]];
+	const struct roles *r = sim->roles[sim->sharing.meeting[e]];
+	const uint32_t *lane_at = sim->lane_at + sim->place[e];
+	uint32_t received = 0;
+
+	if (sim->leader[e] == lane->id)
+		lead(lane, e, m);
+	else if (r->out_first[p] < r->out_first[p + 1])
+		wait_for(lane, sim->go, e);
+	for (uint32_t k = r->out_first[p]; k < r->out_first[p + 1]; k++) {
+		const struct mq_flow *flow = &m->flow[r->out[k]];
+		if (mq_sim_has_flow(sim, e, flow))
+			mq_flow_start(mailbox(sim, lane->id, lane_at[flow->dst]), flow->bytes,
+				      rate_of(sim, m, flow, sim->slowness[e]));
+	}
+	for (uint32_t k = r->in_first[p]; k < r->in_first[p + 1]; k++) {
+		const struct mq_flow *flow = &m->flow[r->in[k]];
+		if (!mq_sim_has_flow(sim, e, flow))
+			continue;
+		mq_flow_receive(mailbox(sim, lane_at[flow->src], lane->id));
+		received++;
+	}
+	if (received && !(sim->flows_left[e] -= received)) {
+		if (sim->sharing.slowed[e])
+			comm_changes(sim->lane[sim->leader[e]], e, false);
+		finish(sim, e);
+	}
+}
+
+void mq_sim_lane(int argc, char **argv)
+{
+	struct lane *lane = sg_actor_self_get_data();
+	struct sim *sim = lane->sim;
+
+	(void)argc;
+	(void)argv;
+	for (uint32_t i = lane->first; i < lane->first + lane->n; i++) {
+		const struct item *item = &sim->item[i];
+		if (sim->sharing.meeting[item->event] == MQ_NONE)
+			run_compute(lane, item->event);
+		else if (sim->sharing.flows[item->event])
+			run_flows(lane, item);
+		else
+			run_fixed(lane, item->event);
+	}
+	lane->alive = false;
+	/* Nothing of the simulation may be touched after the last actor has said so. */
+	if (!--sim->n_alive)
+		sg_sem_release(sim->done);
+}
+
+static double fixed_s(struct sim *sim, uint32_t event)
+{
+	if (sim->ev.first[event] == MQ_NONE)
+		return 0;
+	if (sim->sharing.meeting[event] != MQ_NONE)
+		return sim->costing.meeting[sim->sharing.meeting[event]].alone_s;
+	return mq_costing_task(&sim->costing, task_of(sim, event));
+}
+
+void mq_sim_drain(struct sim *sim)
+{
+	for (uint32_t e; (e = mq_walk_next(&sim->walk)) != MQ_NONE;) {
+		if (sim->leader[e] == MQ_NONE) {
+			mq_walk_finish(&sim->walk, e, sim->walk.start_s[e] + fixed_s(sim, e));
+			continue;
+		}
+		sim->known[e] = true;
+		wake(sim->lane[sim->leader[e]], e);
+	}
+}
