@@ -11,6 +11,7 @@
  * up; a host that is late in issuing work (but see mq_cost_work).
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "executors/simgrid_flow.h"
 #include "executors/simgrid_impl.h"
@@ -110,6 +111,20 @@ static void add_ghosts(struct sim *sim, struct mq_map *ghosts, uint32_t *ghost_l
 	}
 }
 
+/* A pair of lanes has one mailbox: flows between the two come and go in order. Made beforehand, because
+ * SimGrid may run other actors while it makes one. */
+static void add_mailbox(struct sim *sim, uint32_t from, uint32_t to)
+{
+	uint32_t index = mq_map_add(&sim->mailbox_of, (uint64_t)from << 32 | to);
+	char name[24];
+
+	if (index < sim->n_mailboxes)
+		return;
+	snprintf(name, sizeof(name), "mq%u", index);
+	sg_mailbox_t mailbox = sg_mailbox_by_name(name);
+	MQ_PUSH(sim->arena, sim->mailbox, sim->n_mailboxes, sim->mailbox_room, mailbox);
+}
+
 /* Who is where in each event with flows, who leads it, how many flows it has. */
 static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *position)
 {
@@ -148,9 +163,11 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 		for (uint32_t f = 0; f < m->n_flows; f++) {
 			if (!mq_sim_has_flow(sim, e, &m->flow[f]))
 				continue;
+			uint32_t from = sim->lane_at[sim->place[e] + m->flow[f].src];
+			add_mailbox(sim, from, sim->lane_at[sim->place[e] + m->flow[f].dst]);
 			sim->flows_left[e]++;
 			if (sim->leader[e] == MQ_NONE)
-				sim->leader[e] = sim->lane_at[sim->place[e] + m->flow[f].src];
+				sim->leader[e] = from;
 		}
 	}
 }

@@ -14,7 +14,6 @@
  * compute runs. A collective that is simulated as flows gets that factor on its rates when it starts.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "executors/simgrid_flow.h"
 #include "executors/simgrid_impl.h"
@@ -198,17 +197,9 @@ static void lead(struct lane *lane, uint32_t event, const struct mq_meeting *m)
 			wake(sim->lane[lane_at[p]], event);
 }
 
-static sg_mailbox_t mailbox(struct sim *sim, uint32_t from, uint32_t to)
+static sg_mailbox_t mailbox(const struct sim *sim, uint32_t from, uint32_t to)
 {
-	uint32_t index = mq_map_add(&sim->mailbox_of, (uint64_t)from << 32 | to);
-
-	if (index == sim->n_mailboxes) {
-		char name[24];
-		snprintf(name, sizeof(name), "mq%u", index);
-		MQ_PUSH(sim->arena, sim->mailbox, sim->n_mailboxes, sim->mailbox_room,
-			sg_mailbox_by_name(name));
-	}
-	return sim->mailbox[index];
+	return sim->mailbox[mq_map_find(&sim->mailbox_of, (uint64_t)from << 32 | to)];
 }
 
 /* Cap of a flow under a slowness: the cap, or the bandwidth of its route where there is none. */

@@ -1,0 +1,49 @@
+/* conductor.c - see conductor.h. */
+#include "executors/conductor.h"
+
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/link.h>
+#include <xbt/config.h>
+
+#include "executors/platform.h"
+
+enum { CONDUCTOR_STACK_KIB = 16 * 1024, LANE_STACK_KIB = 64 };
+
+struct conductor {
+	void (*body)(void *data);
+	void *data;
+};
+
+static void conduct(int argc, char **argv)
+{
+	struct conductor *c = sg_actor_self_get_data();
+
+	(void)argc;
+	(void)argv;
+	/* sg_actor_set_stacksize of SimGrid 3.32 crashes, so the default is changed for a while. */
+	sg_cfg_set_int("contexts/stack-size", LANE_STACK_KIB);
+	c->body(c->data);
+}
+
+void mq_conduct(const struct mq_cluster *cluster, void (*body)(void *data), void *data)
+{
+	struct conductor c = { body, data };
+
+	sg_cfg_set_int("contexts/stack-size", CONDUCTOR_STACK_KIB);
+	sg_actor_t actor = sg_actor_init("conductor", mq_platform_host(cluster, 0));
+	sg_actor_set_data(actor, &c);
+	sg_actor_start_(actor, conduct, 0, NULL);
+	simgrid_run();
+}
+
+void mq_conduct_bind(const struct mq_cluster *cluster)
+{
+	for (uint32_t l = 0; l < cluster->n_links; l++) {
+		sg_link_t link = mq_platform_link(cluster, l);
+		double usable_Bps = mq_link_usable_Bps(&cluster->link[l]);
+
+		if (sg_link_get_bandwidth(link) != usable_Bps)
+			sg_link_set_bandwidth(link, usable_Bps);
+	}
+}

@@ -1,0 +1,360 @@
+/*
+ * test_executors.c - executors analytic and simgrid on hand-computable schedules, and properties that
+ * tie the two together on random ones.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "schedules.h"
+#include "simulated.h"
+
+#define FREE_COMM { .n = 8, .bw_Bps = 1e18, .lat_s = 0 }
+
+/* GPipe and 1F1B with equal stages and free communication: m (f + b) + (p - 1)(f + b). */
+static void bubbles(struct simulated *t)
+{
+	for (uint32_t gpipe = 0; gpipe < 2; gpipe++)
+		for (uint32_t p = 1; p <= 8; p *= 2)
+			for (uint32_t m = p; m <= 32; m *= 2) {
+				struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+				struct hand_pipe pipe = { .p = p, .m = m, .gpipe = gpipe,
+							  .bytes = 1 };
+				pipe.forward = hand_work(s, 1.25);
+				pipe.backward = hand_work(s, 2.5);
+				hand_pipeline(s, &pipe);
+				double want = (m + p - 1) * 3.75;
+				EXPECT_NEAR(t, simulated_step(t, s, mq_execute_analytic, false),
+					    want, 1e-12);
+				EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false),
+					    want, 1e-12);
+			}
+}
+
+/* One transfer: latency of the route, then the bytes. */
+static void one_transfer(struct simulated *t)
+{
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+
+	hand_send(s, 0, 1, 3e6);
+	hand_recv(s, 1, 0, 3e6);
+	double want = 2 * 5e-6 + 3e6 / 1e9;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_analytic, false), want, 1e-12);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), want, 1e-12);
+	/* A second one in the same stream waits until the first has gone. */
+	hand_send(s, 0, 2, 3e6);
+	hand_recv(s, 2, 0, 3e6);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_analytic, false), 2 * want, 1e-12);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 2 * want, 1e-12);
+}
+
+/* Two sends into one device share its link: both flows halve; analytic does not see it. */
+static void two_into_one(struct simulated *t)
+{
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+
+	hand_send(s, 0, 2, 1e9);
+	hand_send(s, 1, 2, 1e9);
+	hand_recv(s, 2, 0, 1e9);
+	uint32_t r = hand_recv(s, 2, 1, 1e9);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 2 * (1 + 1e-5), 1e-12);
+	s->task[r].stream = MQ_STREAM_COPY; /* any other stream: the two overlap */
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 2 + 1e-5, 1e-9);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_analytic, false), 1 + 1e-5, 1e-9);
+}
+
+/* Flows of different latency (one waits for a computation first) share a link fairly: 0.5 s alone,
+ * then half each. */
+static void late_flow_shares_fairly(struct simulated *t)
+{
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+	uint32_t half = hand_work(s, 0.5);
+
+	hand_send(s, 0, 2, 1e9);
+	uint32_t c = hand_compute(s, 1, half);
+	hand_send(s, 1, 3, 1e9);
+	hand_dep(s, c);
+	hand_recv(s, 2, 0, 1e9);
+	hand_recv(s, 3, 1, 1e9);
+	/* backbone of 1e9: alone 0.5 s (0.5e9 left), both at half until 1.5, the late one alone. */
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 2.0, 1e-9);
+}
+
+/* A ring all-reduce on private links is 2 (n - 1) (S / n / bw + lat) where a step's latency is that of
+ * a route; run twice at once on two halves of the machine. */
+static void ring(struct simulated *t)
+{
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+	uint32_t a = hand_comm(s, 0, 1, 4), b = hand_comm(s, 4, 1, 4);
+
+	for (uint32_t d = 0; d < 8; d++)
+		hand_collective(s, d, d < 4 ? a : b, MQ_COLL_ALL_REDUCE, 8e6);
+	double analytic = simulated_step(t, s, mq_execute_analytic, false);
+	double simgrid = simulated_step(t, s, mq_execute_simgrid, false);
+	EXPECT(t, simgrid >= analytic * (1 - 1e-9));
+	/* Two communicators that share every device's links must be simulated as flows. */
+	struct mq_schedule *both = hand_new(&t->arena, t->cluster);
+	uint32_t c = hand_comm(both, 0, 1, 8);
+	uint32_t e = hand_comm(both, 0, 1, 8);
+	for (uint32_t d = 0; d < 8; d++) {
+		hand_collective(both, d, c, MQ_COLL_ALL_REDUCE, 800e6);
+		uint32_t x = hand_collective(both, d, e, MQ_COLL_ALL_REDUCE, 800e6);
+		both->task[x].stream = MQ_STREAM_COMM;
+	}
+	double one = simulated_step(t, both, mq_execute_analytic, false);
+	double two = simulated_step(t, both, mq_execute_simgrid, false);
+	EXPECT(t, two > 1.5 * one && two < 2.0001 * one);
+}
+
+/* A collective that overlaps with compute slows it: one second of overlap costs oc seconds. */
+static void interference(struct simulated *t)
+{
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+	struct mq_device_calib *calib = &t->calib->device[0];
+	uint32_t comm = hand_comm(s, 0, 1, 2), w = hand_work(s, 10);
+
+	for (uint32_t d = 0; d < 2; d++)
+		hand_collective(s, d, comm, MQ_COLL_ALL_REDUCE, 2e9);
+	hand_compute(s, 0, w);
+	double comm_s = simulated_step(t, s, mq_execute_analytic, false);
+	EXPECT_NEAR(t, comm_s, 10, 1e-9); /* hidden */
+	s->n_tasks = 2;
+	comm_s = simulated_step(t, s, mq_execute_simgrid, true);
+	hand_compute(s, 0, w);
+	calib->overlap_compute = 0.5;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 10 + 0.5 * comm_s, 1e-9);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 10, 1e-12);
+	/* The collective is slowed, too: it lasts comm_s / 0.8 while compute runs. */
+	calib->overlap_comm = 0.2;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 10 + 0.5 * comm_s / 0.8,
+		    1e-9);
+	/* Cores that carry their communication stand still meanwhile. */
+	calib->overlap_comm = calib->overlap_compute = 0;
+	calib->serial_comm = true;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 10 + comm_s, 1e-9);
+	calib->serial_comm = false;
+}
+
+/* After the time-out the process goes on serving. */
+static void timeouts_do_no_harm(struct simulated *t)
+{
+	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib,
+					   .timeout_s = 0.5 };
+	struct mq_err err = MQ_ERR_INIT;
+
+	for (int i = 0; i < 20; i++) {
+		struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+		struct mq_timeline timeline;
+		enum mq_verdict verdict = MQ_VERDICT_OK;
+		hand_send(s, 0, 2, 1e9);
+		hand_recv(s, 2, 0, 1e9);
+		hand_send(s, 1, 2, 1e9);
+		uint32_t r = hand_recv(s, 2, 1, 1e9);
+		s->task[r].stream = MQ_STREAM_COPY;
+		request.schedule = s;
+		EXPECT(t, mq_execute_simgrid(&request, &t->arena, &timeline, &verdict, &err) == MQ_OK);
+		EXPECT(t, verdict == MQ_VERDICT_TIMEOUT);
+		EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 2 + 1e-5, 1e-9);
+	}
+}
+
+/* ---- properties on random schedules ------------------------------------------------------------- */
+
+struct random {
+	struct mq_rng rng;
+	struct mq_schedule *s;
+	uint32_t last[8]; /* newest task of each device, MQ_NONE = none */
+	uint32_t comms[3];
+	const uint32_t *name; /* permutation of the devices */
+	bool plain;           /* no collectives */
+};
+
+static void follow(struct random *r, uint32_t device, uint32_t task)
+{
+	if (r->last[device] != MQ_NONE && mq_rng_below(&r->rng, 4))
+		hand_dep(r->s, r->last[device]);
+	r->last[device] = task;
+}
+
+/* Tasks are added whole meetings at a time, so every order of ids is one that works. */
+static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, const uint32_t *name,
+					bool plain)
+{
+	struct random r = { .s = hand_new(&t->arena, t->cluster), .name = name, .plain = plain };
+	static const enum mq_stream streams[] = { MQ_STREAM_SEND, MQ_STREAM_GRAD, MQ_STREAM_COMM };
+
+	mq_rng_seed(&r.rng, seed);
+	memset(r.last, 0xff, sizeof(r.last));
+	for (uint32_t c = 0; c < 3; c++) {
+		r.comms[c] = hand_comm(r.s, 0, 1, 2 + mq_rng_below(&r.rng, 5));
+		uint32_t shift = mq_rng_below(&r.rng, 8);
+		for (uint32_t i = 0; i < r.s->comm[c].n; i++)
+			r.s->comm[c].rank[i] = name[(i + shift) % 8];
+	}
+	for (uint32_t i = 0; i < 60; i++) {
+		uint32_t what = mq_rng_below(&r.rng, 4), a = name[mq_rng_below(&r.rng, 8)];
+		double size = 1e5 + 1e7 * mq_rng_unit(&r.rng);
+		if (what < 2) {
+			uint32_t w = hand_work(r.s, 1e-3 * mq_rng_unit(&r.rng));
+			follow(&r, a, hand_compute(r.s, a, w));
+		} else if (what == 2 || r.plain) {
+			uint32_t b = name[mq_rng_below(&r.rng, 8)];
+			if (a == b)
+				continue;
+			follow(&r, a, hand_send(r.s, a, b, size));
+			follow(&r, b, hand_recv(r.s, b, a, size));
+		} else {
+			const struct mq_comm *c = &r.s->comm[mq_rng_below(&r.rng, 3)];
+			enum mq_coll_kind kind = mq_rng_below(&r.rng, MQ_N_COLL_KINDS);
+			for (uint32_t k = 0; k < c->n; k++) {
+				uint32_t x = hand_collective(r.s, c->rank[k],
+							     (uint32_t)(c - r.s->comm), kind, size);
+				r.s->task[x].stream = streams[(c - r.s->comm) % 3];
+				follow(&r, c->rank[k], x);
+			}
+		}
+	}
+	return r.s;
+}
+
+static struct mq_schedule *random_schedule(struct simulated *t, uint64_t seed, const uint32_t *name)
+{
+	return random_tasks(t, seed, name, false);
+}
+
+static const uint32_t in_order[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+static void analytic_is_below(struct simulated *t)
+{
+	uint32_t shared = 0;
+
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		struct mq_schedule *s = random_schedule(t, seed, in_order);
+		double low = simulated_step(t, s, mq_execute_analytic, false);
+		double high = simulated_step(t, s, mq_execute_simgrid, false);
+		double again = simulated_step(t, s, mq_execute_simgrid, false);
+		EXPECT(t, low <= high * (1 + 1e-9));
+		EXPECT_NEAR(t, again, high, 1e-11);
+		shared += high > low * (1 + 1e-6);
+	}
+	EXPECT(t, shared > 20); /* or this proves nothing */
+}
+
+/* Where each meeting has the machine to itself, the two agree: make every task wait for all before. */
+static void equal_where_alone(struct simulated *t)
+{
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct mq_schedule *s = random_schedule(t, seed, in_order);
+		for (uint32_t i = 0; i < s->n_tasks; i++)
+			s->task[i].stream = MQ_STREAM_COMPUTE;
+		double low = simulated_step(t, s, mq_execute_analytic, false);
+		bool private_links = t->cluster->n_links == 16;
+		double high = simulated_step(t, s, mq_execute_simgrid, false);
+		if (private_links)
+			EXPECT_NEAR(t, high, low, 1e-9);
+		else
+			EXPECT(t, low <= high * (1 + 1e-9));
+	}
+}
+
+static void swapped_devices_change_nothing(struct simulated *t)
+{
+	static const uint32_t swapped[8] = { 0, 6, 2, 3, 4, 5, 1, 7 };
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		double a = simulated_step(t, random_schedule(t, seed, in_order),
+					  mq_execute_simgrid, true);
+		double b = simulated_step(t, random_schedule(t, seed, swapped),
+					  mq_execute_simgrid, true);
+		EXPECT_NEAR(t, b, a, 1e-11);
+	}
+}
+
+/* The same schedules on a platform whose speeds are divided by c and latencies multiplied by c. Without
+ * collectives, whose library has step times of its own. */
+static double scale_sum;
+static char scale_file[64];
+static void sum_up(struct simulated *t)
+{
+	const char *path = scale_file;
+	double c = t->cluster->link[0].bw_Bps < 1e9 ? 8 : 1, sum = 0;
+
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct mq_schedule *s = random_tasks(t, seed, in_order, true);
+		for (uint32_t w = 0; w < s->n_works; w++)
+			s->work[w].kernel->time_s *= c;
+		sum += simulated_step(t, s, mq_execute_simgrid, true);
+	}
+	FILE *f = fopen(path, c > 1 ? "r" : "w");
+	if (c > 1) {
+		EXPECT(t, fscanf(f, "%lf", &scale_sum) == 1);
+		EXPECT_NEAR(t, sum, c * scale_sum, 1e-9);
+		unlink(path);
+	} else {
+		fprintf(f, "%.17g", sum);
+	}
+	fclose(f);
+}
+
+static void case_bubbles(void **state)
+{
+	struct simulated_platform p = FREE_COMM;
+	assert_true(simulated_run(&p, bubbles));
+}
+
+static void case_transfers(void **state)
+{
+	struct simulated_platform p = { .n = 4, .bw_Bps = 1e9, .lat_s = 5e-6 };
+	assert_true(simulated_run(&p, one_transfer));
+	assert_true(simulated_run(&p, two_into_one));
+	assert_true(simulated_run(&p, timeouts_do_no_harm));
+	p.lat_s = 0;
+	p.bw_Bps = 1e12;
+	p.backbone_Bps = 1e9;
+	assert_true(simulated_run(&p, late_flow_shares_fairly));
+}
+
+static void case_collectives(void **state)
+{
+	struct simulated_platform p = { .n = 8, .bw_Bps = 1e9, .lat_s = 1e-6 };
+	assert_true(simulated_run(&p, ring));
+	assert_true(simulated_run(&p, interference));
+}
+
+static void case_properties(void **state)
+{
+	struct simulated_platform p = { .n = 8, .bw_Bps = 1e9, .lat_s = 1e-6 };
+	assert_true(simulated_run(&p, analytic_is_below));
+	assert_true(simulated_run(&p, equal_where_alone));
+	assert_true(simulated_run(&p, swapped_devices_change_nothing));
+	p.backbone_Bps = 3e9;
+	assert_true(simulated_run(&p, analytic_is_below));
+	assert_true(simulated_run(&p, equal_where_alone));
+	assert_true(simulated_run(&p, swapped_devices_change_nothing));
+}
+
+static void case_scaling(void **state)
+{
+	struct simulated_platform p = { .n = 8, .bw_Bps = 1e9, .lat_s = 1e-6, .backbone_Bps = 3e9 };
+	snprintf(scale_file, sizeof(scale_file), "/tmp/mq-scale-%d", (int)getpid());
+	assert_true(simulated_run(&p, sum_up));
+	p.bw_Bps /= 8;
+	p.lat_s *= 8;
+	p.backbone_Bps /= 8;
+	assert_true(simulated_run(&p, sum_up));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(case_bubbles),
+		cmocka_unit_test(case_transfers),
+		cmocka_unit_test(case_collectives),
+		cmocka_unit_test(case_properties),
+		cmocka_unit_test(case_scaling),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
