@@ -119,7 +119,7 @@ $(eval $(call table,formats.inc,MQ_FORMAT,$(filter-out formats common%,$(call na
 $(eval $(call table,commands.inc,MQ_COMMAND,$(filter-out main common%,$(call names,$(CMD)))))
 FORCE:
 $(BUILD)/obj/sim/formats/formats.c.o: $(BUILD)/gen/formats.inc
-$(BUILD)/obj/sim/cmd/main.c.o: $(BUILD)/gen/commands.inc
+$(BUILD)/obj/sim/cmd/common_commands.c.o: $(BUILD)/gen/commands.inc
 
 ONNX_PROTO ?= /usr/include/onnx/onnx.proto
 $(BUILD)/gen/onnx.pb-c.c: $(ONNX_PROTO)

@@ -1,6 +1,6 @@
 /*
  * main.c - `maquette COMMAND [options]`: finds the command, prints its error, gives its exit code.
- * The table of commands is generated from the files of this folder.
+ * The table of commands is in common_commands.c.
  */
 #include <locale.h>
 #include <signal.h>
@@ -12,15 +12,6 @@
 
 #include "cmd/cmd.h"
 #include "core/opt.h"
-
-#define MQ_COMMAND(name) extern const struct mq_command mq_command_##name;
-#include "commands.inc"
-#undef MQ_COMMAND
-#define MQ_COMMAND(name) &mq_command_##name,
-const struct mq_command *const mq_commands[] = {
-#include "commands.inc"
-	NULL
-};
 
 enum { MAX_COMMANDS = 63 };
 

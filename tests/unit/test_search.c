@@ -1,0 +1,350 @@
+/*
+ * test_search.c - the loop: order and bytes of the rows, the shared cache, resuming after a kill,
+ * constraints, full disks. Engines and judge are small fakes with known answers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/search.h"
+
+struct fixture {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_train train;
+	struct mq_limits limits;
+	struct mq_costs costs;
+	char dir[64];
+	uint32_t judged;     /* plans that the fake judge saw */
+	uint32_t fail_after; /* judge gives up after so many: a kill; 0 = never */
+};
+
+/* A chain of four ops; plans are placements of them on four devices. */
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct mq_model_builder b;
+	struct mq_err err;
+
+	mq_model_begin(&b, &f->arena, "chain");
+	for (uint32_t i = 0; i < 4; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "op%u", i);
+		uint32_t op = mq_model_add(&b, MQ_OP_GEMM, name);
+		b.model->op[op].flop = b.model->op[op].output = 1;
+		b.model->op[op].extent[MQ_DIM_BATCH] = 1;
+		if (i)
+			mq_model_connect(&b, op - 1, op, 1);
+	}
+	assert_int_equal(mq_model_finish(&b, &f->model, &err), MQ_OK);
+	f->cluster = mq_cluster_flat(&f->arena, 4, "ideal", 1e12, 1e9, 1e9, 1e-6);
+	f->calib = mq_calib_new(&f->arena);
+	f->train.batch = 4;
+	f->limits.fix_pipeline = f->limits.fix_recompute = f->limits.fix_sync = -1;
+	strcpy(f->dir, "/tmp/test_search.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);
+	int status = system(command);
+	mq_arena_fini(&f->arena);
+	free(f);
+	return status;
+}
+
+/* Time = 1 + mean rank of the devices used, in seconds; rank 3 is out of memory. */
+static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n,
+			    struct mq_result *result, struct mq_err *err)
+{
+	struct fixture *f = context;
+
+	for (uint32_t i = 0; i < n; i++) {
+		double sum = 0;
+		struct mq_result *r = &result[i];
+
+		if (f->fail_after && f->judged == f->fail_after)
+			return mq_fail(err, MQ_ETIME, "killed");
+		f->judged++;
+		memset(r, 0, sizeof(*r));
+		for (uint32_t op = 0; op < plan[i]->n_ops; op++) {
+			uint32_t rank = plan[i]->config[plan[i]->config_of[op]].device[0];
+
+			sum += rank;
+			if (rank == 3)
+				r->verdict = MQ_VERDICT_OOM;
+		}
+		r->step_time_s = r->verdict == MQ_VERDICT_OK ? 1 + sum / 3 : (double)NAN;
+		r->samples_per_s = 4 / r->step_time_s;
+		r->mfu = 0.5;
+		r->peak_memory_B = 2e9;
+		r->memory_limit_B = 1e9;
+		snprintf(r->bottleneck, sizeof(r->bottleneck), "a \"quoted\", divided text");
+	}
+	return MQ_OK;
+}
+
+struct draw {
+	uint32_t proposals, heard;
+	double last_s;
+};
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct draw *s = state;
+	uint32_t device_of[4];
+
+	for (int i = 0; i < 4; i++)
+		device_of[i] = mq_rng_below(problem->rng, 4);
+	/* What was heard changes what is proposed, so that a wrong replay shows. */
+	if (s->last_s > 2)
+		device_of[0] = 0;
+	s->proposals++;
+	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	return MQ_OK;
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		    const struct mq_result *result)
+{
+	struct draw *s = state;
+
+	s->heard++;
+	s->last_s = result->step_time_s;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	return MQ_OK;
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	const struct draw *s = state;
+	char line[64];
+
+	assert_true(s->heard <= s->proposals);
+	snprintf(line, sizeof(line), "heard %u", s->heard);
+	problem->say(problem->tick_context, line);
+}
+
+static const struct mq_engine engine_of_4 = {
+	MQ_ENGINE_HEAD("draw"), .summary = "fake", .state_size = sizeof(struct draw), .batch = 4,
+	.start = start, .propose = propose, .observe = observe, .stop = stop,
+};
+static const struct mq_engine engine_of_1 = {
+	MQ_ENGINE_HEAD("draw"), .summary = "fake", .state_size = sizeof(struct draw), .batch = 1,
+	.start = start, .propose = propose, .observe = observe, .stop = stop,
+};
+
+static struct mq_search question(struct fixture *f, const struct mq_search_engine *engines,
+				 uint32_t chunk)
+{
+	return (struct mq_search){
+		.model = f->model, .cluster = f->cluster, .calib = f->calib, .train = &f->train,
+		.costs = &f->costs, .limits = &f->limits, .objective = "step-time",
+		.engine = engines, .n_engines = 2, .seed = 5, .evals = 30,
+		.seconds = (double)INFINITY, .top = 3, .dir = f->dir, .context = 77,
+		.evaluator = { f, judge, chunk },
+	};
+}
+
+static const struct mq_search_engine both[] = { { &engine_of_4, "", "four", false },
+						{ &engine_of_1, "", "one", false } };
+
+static char *slurp(struct fixture *f, const char *name, size_t *size)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	FILE *file = fopen(path, "r");
+	assert_non_null(file);
+	char *text = mq_arena_alloc(&f->arena, 1 << 20);
+	*size = fread(text, 1, (1 << 20) - 1, file);
+	fclose(file);
+	return text;
+}
+
+static void remove_results(const struct fixture *f)
+{
+	static const char *const names[] = { "candidates.csv", "evaluations.csv" };
+	char path[128];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", f->dir, names[i]);
+		unlink(path);
+	}
+}
+
+static void rows_do_not_depend_on_chunks(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	size_t n1, n2;
+
+	struct mq_search s = question(f, both, 1);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(out.proposals, 60);
+	assert_int_equal(out.judged + out.cached, 60);
+	assert_int_equal(out.judged, f->judged);
+	assert_string_equal(out.report[1].said[0], "heard 30");
+	char *first = slurp(f, "candidates.csv", &n1);
+	remove_results(f);
+	s = question(f, both, 64);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	char *second = slurp(f, "candidates.csv", &n2);
+	assert_int_equal(n1, n2);
+	assert_memory_equal(first, second, n1);
+	assert_memory_equal(first, MQ_CANDIDATES_HEADER "\n", strlen(MQ_CANDIDATES_HEADER) + 1);
+}
+
+static void best_are_sorted_and_distinct(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, both, 8);
+
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(out.n_best, 3);
+	for (uint32_t i = 1; i < 3; i++) {
+		assert_true(out.best[i - 1].result.step_time_s <= out.best[i].result.step_time_s);
+		assert_true(out.best[i - 1].hash != out.best[i].hash);
+	}
+	assert_string_equal(out.best[0].result.bottleneck, "a \"quoted\", divided text");
+}
+
+static void a_killed_run_resumes(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	size_t n1, n2;
+	char path[128];
+
+	struct mq_search s = question(f, both, 1);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	char *whole = slurp(f, "candidates.csv", &n1);
+	uint32_t all = f->judged;
+	remove_results(f);
+	f->judged = 0;
+	f->fail_after = 11;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_ETIME);
+	assert_int_equal(f->judged, 11);
+	/* A kill in the middle of a row leaves a part of it. */
+	slurp(f, "candidates.csv", &n2);
+	assert_true(n2 < n1);
+	snprintf(path, sizeof(path), "%s/candidates.csv", f->dir);
+	assert_int_equal(truncate(path, (off_t)n2 - 7), 0);
+	f->fail_after = 0;
+	f->judged = 0;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(f->judged, all - 11);
+	assert_int_equal(out.resumed, 11);
+	char *again = slurp(f, "candidates.csv", &n2);
+	assert_int_equal(n1, n2);
+	assert_memory_equal(whole, again, n1);
+	/* Once more: nothing to simulate, nothing to write. */
+	f->judged = 0;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(f->judged, 0);
+}
+
+static void another_question_is_not_mixed_in(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, both, 8);
+
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	s.seed = 6;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "candidates.csv:2: written by another command"));
+	/* Other inputs: what was judged before does not count. */
+	s.seed = 5;
+	s.context = 78;
+	f->judged = 0;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_true(f->judged > 0);
+}
+
+static void constraints_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, both, 8);
+
+	f->limits.max_devices = 1;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	for (uint32_t i = 0; i < out.n_best; i++)
+		assert_int_equal(mq_plan_degrees(out.best[i].plan).n_devices, 1);
+	assert_true(out.judged + out.cached < out.proposals);
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, both, 8);
+	static const char *const names[] = { "candidates.csv", "evaluations.csv" };
+
+	for (int i = 0; i < 2; i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), "%s/%s", f->dir, names[i]);
+		assert_int_equal(symlink("/dev/full", path), 0);
+		assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
+		assert_non_null(strstr(err.text, "No space left on device"));
+		remove_results(f);
+	}
+}
+
+static void no_feasible_plan_names_the_nearest(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, both, 8);
+
+	f->limits.fix_tp = 7; /* no plan keeps it */
+	s.dir = NULL;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(out.n_best, 0);
+	assert_int_equal(out.judged, 0);
+	assert_false(out.have_nearest);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(rows_do_not_depend_on_chunks, setup, teardown),
+		cmocka_unit_test_setup_teardown(best_are_sorted_and_distinct, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_killed_run_resumes, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_question_is_not_mixed_in, setup, teardown),
+		cmocka_unit_test_setup_teardown(constraints_are_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_disk_is_an_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_feasible_plan_names_the_nearest, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
