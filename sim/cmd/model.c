@@ -5,6 +5,7 @@
  */
 #include "cmd/cmd.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -35,8 +36,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->csv = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (o->question.model)
-			return ARGP_ERR_UNKNOWN; /* a second model */
+		if (o->question.model) {
+			mq_fail(o->question.err, MQ_EINPUT, "two models given, '%s' and '%s'; give one",
+				o->question.model, arg);
+			return EINVAL;
+		}
 		o->question.model = arg;
 		return 0;
 	}
