@@ -64,6 +64,7 @@ int mq_arg_push(const char *option, struct mq_list *list, const char *text, stru
 /* A loaded question. Everything lives in `arena`. */
 struct mq_session {
 	struct mq_arena arena;
+	struct mq_arena screening;    /* lifetime: one screen */
 	const struct mq_question *question; /* borrowed */
 	struct mq_model *model;
 	struct mq_cluster *cluster;   /* bound to calib */

@@ -12,6 +12,7 @@
 #include "core/exec_engine.h"
 #include "core/loader.h"
 #include "core/opt.h"
+#include "executors/executor.h"
 #include "lower/lower.h"
 
 enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
@@ -128,8 +129,6 @@ static enum mq_status add_named(struct parts *p, const char *name, const char *g
 			return mq_fail(err, MQ_EINPUT, "-e %s is given twice with the same options",
 				       name);
 	MQ_TRY(mq_engine_open(p->dir, name, p->arena, &e.engine, err));
-	if (!e.engine->propose)
-		return mq_fail(err, MQ_EINPUT, "engine '%s' only solves; see `maquette solve`", name);
 	MQ_PUSH(p->arena, p->engine, p->n, p->room, e);
 	return MQ_OK;
 }
@@ -229,6 +228,25 @@ static void erase(const struct bar *bar)
 		fprintf(stderr, "\r%106s\r", "");
 }
 
+/* The analytic executor: what engines may screen with. */
+static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
+{
+	struct mq_session *s = context;
+	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
+	struct mq_err lost;
+	const struct mq_judge analytic = {
+		.model = s->model, .cluster = s->cluster, .calib = s->calib,
+		.train = &s->question->train, .execute = mq_execute_analytic,
+		.fold = !s->question->no_fold, .interference = !s->question->no_interference,
+		.timeout_s = s->question->timeout_s,
+	};
+	bool known = mq_judge_plan(&analytic, plan, &s->screening, result, NULL, NULL, &lost) == MQ_OK;
+
+	mq_arena_rewind(&s->screening, mark);
+	mq_result_round(result);
+	return known;
+}
+
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n,
 			       struct mq_result *result, struct mq_err *err)
 {
@@ -310,6 +328,8 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.train = &q->train,
 		.costs = mq_costs_new(session->model, session->cluster, session->calib, &q->train,
 				      &session->arena),
+		.screen = screen,
+		.screen_context = session,
 		.limits = &q->limits,
 		.start = session->start,
 		.objective = o->objective,

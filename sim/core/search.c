@@ -354,7 +354,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	p->best = p->report->best_step_time_s = NAN;
 	p->report->engine = p->spec->label;
 	p->rng = rng_of(s, p->spec->label);
-	mq_costs_count(&p->costs, s->costs);
+	mq_costs_count(&p->costs, s);
 	p->problem = (struct mq_problem){
 		.model = s->model, .cluster = s->cluster, .calib = s->calib, .train = s->train,
 		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,

@@ -47,6 +47,9 @@ struct mq_search {
 	const struct mq_calib *calib;
 	const struct mq_train *train;
 	const struct mq_costs *costs;
+	/* The analytic executor for engines (mq_costs.screen), or NULL: then costs->screen. */
+	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
+	void *screen_context;
 	const struct mq_limits *limits;
 	const struct mq_plan *start;
 	const char *objective;
@@ -144,8 +147,9 @@ void mq_result_round(struct mq_result *result);
 struct mq_counted_costs {
 	struct mq_costs costs;
 	const struct mq_costs *inner;
+	const struct mq_search *search;
 	uint64_t screens;
 };
-void mq_costs_count(struct mq_counted_costs *counted, const struct mq_costs *inner);
+void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search);
 
 #endif

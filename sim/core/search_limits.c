@@ -112,17 +112,21 @@ static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, do
 static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
 {
 	struct mq_counted_costs *counted = context;
+	const struct mq_search *s = counted->search;
 
 	counted->screens++;
-	return counted->inner->screen(counted->inner->context, plan, result);
+	if (s->screen)
+		return s->screen(s->screen_context, plan, result);
+	return s->costs->screen(s->costs->context, plan, result);
 }
 
-void mq_costs_count(struct mq_counted_costs *counted, const struct mq_costs *inner)
+void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search)
 {
 	*counted = (struct mq_counted_costs){
 		.costs = { .context = counted, .op_time = op_time, .op_memory = op_memory,
 			   .reshard = reshard, .collective = collective, .transfer = transfer,
-			   .screen = inner->screen ? screen : NULL },
-		.inner = inner,
+			   .screen = search->screen || search->costs->screen ? screen : NULL },
+		.inner = search->costs,
+		.search = search,
 	};
 }

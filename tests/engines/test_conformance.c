@@ -1,0 +1,368 @@
+/*
+ * test_conformance.c - what every engine in BUILD/engines must keep: it loads, refuses bad options, repeats
+ * itself for the same seed, stays in its budget, proposes plans that are valid, never crashes on questions
+ * that are not its own, and finds the optimum of a tiny case unless it calls itself a heuristic or answers
+ * an objective of its own. Plans are judged by the analytic executor, without SimGrid.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/loader.h"
+#include "core/search.h"
+#include "executors/executor.h"
+#include "lower/lower.h"
+
+enum { EVALS = 24 };
+
+struct question {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_train train;
+	struct mq_limits limits;
+	struct mq_costs *costs;
+	uint32_t invalid;          /* plans that mq_plan_check refused */
+	char why[600];
+};
+
+static const char *engines_dir(void)
+{
+	static char dir[4096];
+	const char *build = getenv("BUILD");
+
+	snprintf(dir, sizeof(dir), "%s/engines", build ? build : "build");
+	return dir;
+}
+
+static void set_machine(struct question *q, uint32_t devices)
+{
+	struct mq_err err;
+	struct mq_device_calib *d;
+
+	q->cluster = mq_cluster_flat(&q->arena, devices, "ideal", 1e13, 16e9, 1e10, 1e-6);
+	q->calib = mq_calib_new(&q->arena);
+	d = mq_calib_add_ideal(q->calib, "ideal", 1e13, 1e12, 16e9);
+	d->launch_s = 1e-6;
+	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
+	q->costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena);
+}
+
+/* A transformer of two layers. */
+static void ask_transformer(struct question *q, uint32_t devices, double batch)
+{
+	struct mq_model_request request = { "gpt:layers=2,hidden=64,heads=4,vocab=512", &q->train, 32 };
+	struct mq_err err;
+
+	q->train = (struct mq_train){ .batch = batch, .dtype = MQ_FP16 };
+	if (mq_model_load(&request, &q->arena, &q->model, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	set_machine(q, devices);
+}
+
+/* Five profiled ops in a diamond with a tail; two devices. */
+static void ask_placement(struct question *q)
+{
+	static const double time_s[5] = { 1e-3, 3e-3, 2.385e-3, 1.5e-3, 0.5e-3 };
+	static const uint32_t edge[][2] = { { 0, 1 }, { 0, 2 }, { 1, 3 }, { 2, 3 }, { 3, 4 } };
+	struct mq_model_builder b;
+	struct mq_err err;
+
+	q->train = (struct mq_train){ .batch = 1, .dtype = MQ_FP32, .infer = true };
+	mq_model_begin(&b, &q->arena, "diamond");
+	for (uint32_t i = 0; i < 5; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "op%u", i);
+		uint32_t op = mq_model_add(&b, MQ_OP_PROFILED, name);
+		b.model->op[op].output = 1000;
+	}
+	for (uint32_t i = 0; i < 5; i++)
+		mq_model_connect(&b, edge[i][0], edge[i][1], 1000);
+	b.model->profile.n_types = 1;
+	b.model->profile.type = mq_arena_array(&q->arena, 1, const char *);
+	b.model->profile.type[0] = "ideal";
+	b.model->profile.forward_s = mq_arena_array(&q->arena, 5, double);
+	b.model->profile.backward_s = mq_arena_array(&q->arena, 5, double);
+	memcpy(b.model->profile.forward_s, time_s, sizeof(time_s));
+	if (mq_model_finish(&b, &q->model, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	set_machine(q, 2);
+}
+
+/* The analytic executor, as engines see it. */
+static bool screen(void *context, const struct mq_plan *plan, struct mq_result *result)
+{
+	struct question *q = context;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_err lost;
+	const struct mq_judge analytic = { .model = q->model, .cluster = q->cluster,
+					   .calib = q->calib, .train = &q->train,
+					   .execute = mq_execute_analytic, .timeout_s = 1e9 };
+	bool known = mq_judge_plan(&analytic, plan, &scratch, result, NULL, NULL, &lost) == MQ_OK;
+
+	mq_arena_fini(&scratch);
+	return known;
+}
+
+static enum mq_status judge(void *context, const struct mq_plan *const *plan, uint32_t n,
+			    struct mq_result *result, struct mq_err *err)
+{
+	struct question *q = context;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_err why = MQ_ERR_INIT;
+
+		memset(&result[i], 0, sizeof(result[i]));
+		if (mq_plan_check(plan[i], q->model, q->cluster, &q->train, &why) != MQ_OK) {
+			q->invalid++;
+			snprintf(q->why, sizeof(q->why), "%s", why.text);
+			result[i].verdict = MQ_VERDICT_INVALID;
+			result[i].step_time_s = (double)NAN;
+		} else if (!screen(q, plan[i], &result[i])) {
+			result[i].verdict = MQ_VERDICT_REFUSED;
+			result[i].step_time_s = (double)NAN;
+		}
+	}
+	return MQ_OK;
+}
+
+/* Runs one engine; false where it refuses the question, with its reason in `why`. */
+static bool play(struct question *q, const char *name, const char *options, uint32_t chunk,
+		 struct mq_search_outcome *out, struct mq_err *why)
+{
+	struct mq_search_engine spec = { .options = options, .label = name };
+
+	if (mq_engine_open(engines_dir(), name, &q->arena, &spec.engine, why) != MQ_OK)
+		return false;
+	struct mq_search s = {
+		.model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train,
+		.costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
+		.n_engines = 1, .seed = 3, .evals = EVALS, .seconds = (double)INFINITY, .top = EVALS,
+		.screen = screen, .screen_context = q, .evaluator = { q, judge, chunk },
+	};
+	return mq_search_run(&s, &q->arena, out, why) == MQ_OK;
+}
+
+/* ---- the rules ---------------------------------------------------------------------------------- */
+
+static void it_loads(const char *name)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_engine *e;
+	struct mq_err err = MQ_ERR_INIT;
+	enum mq_status status = mq_engine_open(engines_dir(), name, &arena, &e, &err);
+
+	if (status != MQ_OK)
+		fail_msg("%s: %s", name, err.text);
+	if (strlen(e->summary) > 100 || strchr(e->summary, '\n'))
+		fail_msg("%s: the summary is not one line of at most 100 characters", name);
+	for (const struct mq_opt *o = e->opts; o && o->type != MQ_OPT_END; o++)
+		if (!o->help || !*o->help)
+			fail_msg("%s: option %s has no help", name, o->name);
+	mq_arena_fini(&arena);
+}
+
+static void it_refuses_bad_options(const char *name)
+{
+	struct question q = { .arena = MQ_ARENA_INIT };
+	struct mq_search_outcome out;
+	struct mq_err why = MQ_ERR_INIT;
+
+	ask_transformer(&q, 2, 8);
+	if (play(&q, name, "no_such_option=1", 1, &out, &why) || why.status != MQ_EINPUT)
+		fail_msg("%s accepts no_such_option=1", name);
+	mq_arena_fini(&q.arena);
+}
+
+static uint64_t trace_of(const struct mq_search_outcome *out)
+{
+	uint64_t hash = MQ_HASH_INIT;
+
+	for (uint32_t i = 0; i < out->n_best; i++) {
+		hash = mq_hash(hash, &out->best[i].hash, sizeof(out->best[i].hash));
+		hash = mq_hash(hash, &out->best[i].result.step_time_s, sizeof(double));
+	}
+	return mq_hash(hash, &out->proposals, sizeof(out->proposals));
+}
+
+static void it_repeats_and_keeps_its_budget(const char *name, bool placement)
+{
+	uint64_t trace[2] = { 0, 0 };
+
+	for (int i = 0; i < 2; i++) {
+		struct question q = { .arena = MQ_ARENA_INIT };
+		struct mq_search_outcome out;
+		struct mq_err why = MQ_ERR_INIT;
+
+		if (placement)
+			ask_placement(&q);
+		else
+			ask_transformer(&q, 4, 16);
+		if (play(&q, name, "", i ? 64 : 1, &out, &why)) {
+			if (out.proposals > EVALS)
+				fail_msg("%s: %llu proposals, the budget was %d", name,
+					 (unsigned long long)out.proposals, EVALS);
+			if (q.invalid)
+				fail_msg("%s proposes invalid plans: %s", name, q.why);
+			if (out.report[0].stopped[0])
+				fail_msg("%s stopped: %s", name, out.report[0].stopped);
+			trace[i] = trace_of(&out);
+		} else {
+			if (!why.text[0])
+				fail_msg("%s refuses without a reason", name);
+			if (!i)
+				printf("         %s refuses the %s: %s\n", name,
+				       placement ? "profiled graph" : "transformer", why.text);
+		}
+		mq_arena_fini(&q.arena);
+	}
+	if (trace[0] != trace[1])
+		fail_msg("%s: two runs with the same seed differ", name);
+}
+
+static double best_of(const char *name, const char *options, bool placement, bool *own_objective)
+{
+	struct question q = { .arena = MQ_ARENA_INIT };
+	struct mq_search_outcome out;
+	struct mq_err why = MQ_ERR_INIT;
+	double best = (double)NAN;
+
+	if (placement)
+		ask_placement(&q);
+	else
+		ask_transformer(&q, 2, 4);
+	if (play(&q, name, options, 8, &out, &why) && out.n_best) {
+		best = out.best[0].result.step_time_s;
+		*own_objective = !isnan(out.best[0].plan->engine_objective);
+	}
+	mq_arena_fini(&q.arena);
+	return best;
+}
+
+/* The ground truth of the tiny cases, by an engine-free enumeration of all placements. */
+static double brute_force(void)
+{
+	struct question q = { .arena = MQ_ARENA_INIT };
+	double best = (double)INFINITY;
+
+	ask_placement(&q);
+	for (uint32_t code = 0; code < 32; code++) {
+		uint32_t device_of[5];
+		struct mq_plan plan;
+		struct mq_result result;
+
+		for (uint32_t op = 0; op < 5; op++)
+			device_of[op] = code >> op & 1;
+		mq_plan_from_placement(device_of, q.model, &q.arena, &plan);
+		if (screen(&q, &plan, &result) && result.verdict == MQ_VERDICT_OK)
+			best = fmin(best, result.step_time_s);
+	}
+	mq_arena_fini(&q.arena);
+	return best;
+}
+
+static void it_finds_the_optimum(const char *name)
+{
+	struct question q = { .arena = MQ_ARENA_INIT };
+	const struct mq_engine *e;
+	struct mq_err err;
+	bool own = false;
+
+	if (mq_engine_open(engines_dir(), name, &q.arena, &e, &err) == MQ_OK && !e->heuristic) {
+		double found = best_of(name, "", true, &own), truth = brute_force();
+
+		if (!isnan(found) && !own && strcmp(name, "exhaustive") && found > truth * (1 + 1e-9))
+			fail_msg("%s finds %.9g s, the optimum is %.9g s; it must declare itself a "
+				 "heuristic",
+				 name, found, truth);
+	}
+	mq_arena_fini(&q.arena);
+}
+
+/* ---- over all engines --------------------------------------------------------------------------- */
+
+static void every_engine(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	const char **name;
+
+	if (mq_plugin_names(engines_dir(), ".so", &arena, &name, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	assert_non_null(*name);
+	for (; *name; name++) {
+		printf("         %s\n", *name);
+		it_loads(*name);
+		it_refuses_bad_options(*name);
+		it_repeats_and_keeps_its_budget(*name, false);
+		it_repeats_and_keeps_its_budget(*name, true);
+		it_finds_the_optimum(*name);
+	}
+	mq_arena_fini(&arena);
+}
+
+/* `exhaustive` with room for all 32 placements finds what the brute force finds. */
+static void exhaustive_is_the_ground_truth(void **state)
+{
+	struct question q = { .arena = MQ_ARENA_INIT };
+	struct mq_search_engine spec = { .options = "space=placement", .label = "exhaustive" };
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+
+	ask_placement(&q);
+	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	struct mq_search s = {
+		.model = q.model, .cluster = q.cluster, .calib = q.calib, .train = &q.train,
+		.costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
+		.n_engines = 1, .seed = 3, .evals = UINT64_MAX, .seconds = (double)INFINITY, .top = 1,
+		.screen = screen, .screen_context = &q, .evaluator = { &q, judge, 8 },
+	};
+	if (mq_search_run(&s, &q.arena, &out, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(out.proposals, 32);
+	assert_true(out.report[0].finished);
+	assert_true(fabs(out.best[0].result.step_time_s / brute_force() - 1) < 1e-9);
+	/* Beyond its limit it refuses and says by how much. */
+	spec.options = "space=placement,limit=31";
+	assert_int_equal(mq_search_run(&s, &q.arena, &out, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "32 plans exceed limit=31"));
+	mq_arena_fini(&q.arena);
+}
+
+static void broken_engines_are_refused(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	const struct mq_engine *e;
+	struct mq_engine bad = { MQ_ENGINE_HEAD("bad"), .summary = "bad" };
+
+	assert_int_equal(mq_engine_check(&bad, "bad", &err), MQ_EINPUT);
+	bad.abi = MQ_ENGINE_ABI + 1;
+	assert_int_equal(mq_engine_check(&bad, "bad", &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "ABI"));
+	assert_int_equal(mq_engine_open(engines_dir(), "exprt", &arena, &e, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "did you mean 'expert'?"));
+	assert_int_equal(mq_engine_open(engines_dir(), "../x", &arena, &e, &err), MQ_EINPUT);
+	mq_arena_fini(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(broken_engines_are_refused),
+		cmocka_unit_test(exhaustive_is_the_ground_truth),
+		cmocka_unit_test(every_engine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
