@@ -440,6 +440,12 @@ static void backtrack(struct run *r, struct mq_placement *out)
 		out->stage[i] = out->stage[out->n_stages - 1 - i];
 		out->stage[out->n_stages - 1 - i] = swap;
 	}
+	uint32_t *used = mq_arena_array(r->arena, r->n_types, uint32_t);
+
+	for (uint32_t i = 0; i < out->n_stages; i++) {
+		out->stage[i].device = used[out->stage[i].type];
+		used[out->stage[i].type] += out->stage[i].replicas;
+	}
 }
 
 static void prepare(struct run *r)
@@ -500,7 +506,8 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 	for (uint32_t t = 0; t < place->n_types; t++)
 		most = place->type[t].count > most ? place->type[t].count : most;
 	r.max_replicas = r.max_replicas < most ? r.max_replicas : most;
-	MQ_TRY(mq_units_make(place, !o->keep_idle, arena, &units, err));
+	MQ_TRY(mq_units_make(place, o->keep_idle ? MQ_UNITS_CYCLES : MQ_UNITS_IDLE, arena, &units,
+			     err));
 	result->n_units = units.n;
 	MQ_TRY(count_states(&r, err));
 	line = r;

@@ -63,9 +63,16 @@ struct mq_units {
 	uint32_t *line;               /* [n] units in the order of a linearised pipeline */
 };
 
-/* MQ_EINPUT: an edge from a backward node to a forward one. `merge_idle` as above. */
-enum mq_status mq_units_make(const struct mq_place *place, bool merge_idle, struct mq_arena *arena,
-			     struct mq_units *units, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_units_kind {
+	MQ_UNITS_COLORS, /* colours alone: any placement keeps them; no precedence, no line */
+	MQ_UNITS_CYCLES, /* and cycles of the forward graph: any pipeline keeps them */
+	MQ_UNITS_IDLE,   /* and idle nodes, as the released solver does */
+};
+
+/* MQ_EINPUT: an edge from a backward node to a forward one. */
+enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind,
+			     struct mq_arena *arena, struct mq_units *units,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* Load of the nodes with in[node] on `replicas` devices of one type, +inf where they do not fit. The
  * arena is scratch. */
@@ -74,16 +81,22 @@ double mq_place_load(const struct mq_place *place, const bool *in, uint32_t type
 
 struct mq_place_stage {
 	uint32_t type, replicas;
+	uint32_t device;   /* of that type, from 0: the first of the replicas */
 	double load;
 	uint32_t n_nodes;
 	uint32_t *node;    /* sorted */
 };
 
-/* A placement: stages in pipeline order. */
+/* A placement: sets in pipeline order where they are contiguous. */
 struct mq_placement {
 	double max_load;
 	uint32_t n_stages;
 	struct mq_place_stage *stage;
 };
+
+/* Puts the sets in an order in which no set feeds an earlier one (backward nodes counted the other way
+ * round); false where there is none, or where two sets share a device: no pipeline then. */
+bool mq_placement_sort(const struct mq_place *place, struct mq_placement *placement,
+		       struct mq_arena *scratch);
 
 #endif

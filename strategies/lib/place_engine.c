@@ -51,9 +51,9 @@ static void say_value(const struct mq_problem *problem, const struct mq_place_mo
 
 static bool tick(void *context, double done, const char *what)
 {
-	const struct mq_problem *problem = context;
+	const struct mq_problem *const *problem = context;
 
-	return !problem->tick || problem->tick(problem->tick_context, done, what);
+	return !(*problem)->tick || (*problem)->tick((*problem)->tick_context, done, what);
 }
 
 /* Micro-batches that a stage holds at worst in 1F1B: as many as there are stages. */
@@ -69,16 +69,10 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 				       struct mq_plan *plan, struct mq_err *err)
 {
 	struct mq_ideal_options o = { .linearize = linearize, .max_ideals = e->ideals,
-				      .max_replicas = e->replicas, .tick = tick };
+				      .max_replicas = e->replicas, .tick = tick,
+				      .tick_context = &problem };
 	bool train = !problem->train->infer;
 
-	/* The loop owns the context of tick; ours only passes the problem along. */
-	union {
-		const struct mq_problem *in;
-		void *out;
-	} context = { .in = problem };
-
-	o.tick_context = context.out;
 	while (e->round < 2 * e->n_rounds) {
 		uint32_t round = e->round++, m = e->sizes[round / 2];
 		uint32_t flight = round % 2 && train ? most_in_flight(problem, m) : 1;

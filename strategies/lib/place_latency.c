@@ -138,3 +138,48 @@ double mq_place_latency(const struct mq_place *p, const struct mq_placement *pla
 	mq_arena_rewind(scratch, mark);
 	return changed ? (double)INFINITY : last; /* a cycle between sets: colours that cross */
 }
+
+bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
+		       struct mq_arena *scratch)
+{
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	uint32_t n = placement->n_stages, *set = mq_arena_array(scratch, p->n_nodes, uint32_t);
+	uint32_t *waits = mq_arena_array(scratch, n, uint32_t), placed = 0;
+	bool *before = mq_arena_array(scratch, (size_t)n * n, bool), fits = true;
+	struct mq_place_stage *sorted = mq_arena_array(scratch, n, struct mq_place_stage);
+
+	for (uint32_t s = 0; s < n; s++) {
+		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++)
+			set[placement->stage[s].node[i]] = s;
+		for (uint32_t t = 0; t < s; t++)
+			fits = fits && !(placement->stage[s].type == placement->stage[t].type &&
+					 placement->stage[s].device == placement->stage[t].device);
+	}
+	for (uint32_t e = 0; e < p->n_edges; e++) {
+		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
+		uint32_t a = back_u ? set[v] : set[u], b = back_u ? set[u] : set[v];
+
+		if (back_u == back_v && a != b)
+			before[(size_t)a * n + b] = true;
+	}
+	for (uint32_t a = 0; a < n; a++)
+		for (uint32_t b = 0; b < n; b++)
+			waits[b] += before[(size_t)a * n + b];
+	while (fits && placed < n) {
+		uint32_t s = 0;
+
+		while (s < n && waits[s])
+			s++;
+		if (s == n)
+			break;
+		sorted[placed++] = placement->stage[s];
+		waits[s] = MQ_NONE; /* done */
+		for (uint32_t b = 0; b < n; b++)
+			waits[b] -= before[(size_t)s * n + b] && waits[b] != MQ_NONE;
+	}
+	if (placed == n)
+		memcpy(placement->stage, sorted, n * sizeof(*sorted));
+	mq_arena_rewind(scratch, mark);
+	return placed == n;
+}

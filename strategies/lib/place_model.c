@@ -279,7 +279,6 @@ void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *pl
 		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->model;
-	uint32_t *used = mq_arena_array(arena, m->place.n_types, uint32_t);
 
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = m->micro_batches;
@@ -287,10 +286,9 @@ void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *pl
 									   : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < placement->n_stages; i++) {
 		const struct mq_place_stage *stage = &placement->stage[i];
-		const uint32_t *rank = m->rank[stage->type] + used[stage->type];
+		const uint32_t *rank = m->rank[stage->type] + stage->device;
 		uint32_t whole = MQ_NONE, split = MQ_NONE;
 
-		used[stage->type] += stage->replicas;
 		for (uint32_t v = 0; v < stage->n_nodes; v++) {
 			uint32_t op = stage->node[v];
 			bool can = stage->replicas > 1 && model->op[op].splits & 1u << MQ_DIM_BATCH;
@@ -303,5 +301,18 @@ void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *pl
 			plan->config_of[op] = *c;
 		}
 	}
+	plan->engine_unit = m->unit;
+}
+
+void mq_place_plan_free(const struct mq_place_model *m, const struct mq_placement *placement,
+			const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+{
+	uint32_t *device_of = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+
+	for (uint32_t s = 0; s < placement->n_stages; s++)
+		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++)
+			device_of[placement->stage[s].node[i]] =
+				m->rank[placement->stage[s].type][placement->stage[s].device];
+	mq_plan_from_placement(device_of, problem->model, arena, plan);
 	plan->engine_unit = m->unit;
 }

@@ -30,6 +30,11 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
 void mq_place_plan(const struct mq_place_model *model, const struct mq_placement *placement,
 		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
 
+/* One device per op, no stages: for sets that form no pipeline. */
+void mq_place_plan_free(const struct mq_place_model *model, const struct mq_placement *placement,
+			const struct mq_problem *problem, struct mq_arena *arena,
+			struct mq_plan *plan);
+
 /* Time from the first input to the last output of one sample, when every set on a device of its own
  * memory starts once all its inputs are there and gives its outputs together (released latency
  * evaluation of Tarnawski et al.); sets that are not contiguous are cut into pieces that are. CPUs

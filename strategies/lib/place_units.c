@@ -453,15 +453,18 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 	make_csr(g->arena, u->n, n_dst, u->dst, owner, &u->got_first, &u->got);
 }
 
-enum mq_status mq_units_make(const struct mq_place *place, bool merge_idle, struct mq_arena *arena,
-			     struct mq_units *units, struct mq_err *err)
+enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind,
+			     struct mq_arena *arena, struct mq_units *units, struct mq_err *err)
 {
 	struct groups g = { .place = place, .arena = arena };
 
 	group_colors(&g);
 	MQ_TRY(collect_arcs(&g, err));
-	fuse_cycles(&g);
-	while (merge_idle && merge_one_idle(&g))
+	if (kind == MQ_UNITS_COLORS)
+		g.n_arcs = 0; /* they may have cycles */
+	else
+		fuse_cycles(&g);
+	while (kind == MQ_UNITS_IDLE && merge_one_idle(&g))
 		continue;
 	fill_units(&g, units);
 	fill_signals(&g, units);

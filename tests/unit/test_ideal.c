@@ -165,7 +165,7 @@ static void equals_brute_force(void **state)
 		struct mq_ideal_result r;
 
 		random_small(&rng, &s);
-		assert_int_equal(mq_units_make(&s.place, false, &arena, &units, &err), MQ_OK);
+		assert_int_equal(mq_units_make(&s.place, MQ_UNITS_CYCLES, &arena, &units, &err), MQ_OK);
 		struct brute b = { .place = &s.place, .u = &units, .arena = &arena, .best = INFINITY,
 				   .max_replicas = o.max_replicas };
 
@@ -205,7 +205,7 @@ static void orphans_get_a_place(void **state)
 	struct mq_units u;
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(mq_units_make(&p, true, &arena, &u, &err), MQ_OK);
+	assert_int_equal(mq_units_make(&p, MQ_UNITS_IDLE, &arena, &u, &err), MQ_OK);
 	assert_int_equal(u.n, 4);
 	assert_int_equal(u.of_node[0], u.of_node[5]);
 	assert_int_equal(u.of_node[2], u.of_node[3]);
@@ -213,7 +213,7 @@ static void orphans_get_a_place(void **state)
 	static const bool wrong[] = { true, false, false, false, false, false };
 
 	p.backward = wrong;
-	assert_int_equal(mq_units_make(&p, true, &arena, &u, &err), MQ_EINPUT);
+	assert_int_equal(mq_units_make(&p, MQ_UNITS_IDLE, &arena, &u, &err), MQ_EINPUT);
 	mq_arena_fini(&arena);
 }
 
@@ -249,11 +249,19 @@ static void latency_cuts_sets(void **state)
 	struct mq_place p = { .n_nodes = 4, .n_edges = 3, .n_types = 2, .type = type, .time = time,
 			      .size = zero, .out_cost = out, .edge = edge };
 	uint32_t first[] = { 0, 2 }, second[] = { 1, 3 };
-	struct mq_place_stage stage[] = { { 0, 1, 0, 2, first }, { 1, 1, 0, 2, second } };
+	struct mq_place_stage stage[] = { { .type = 0, .replicas = 1, .n_nodes = 2, .node = first },
+					  { .type = 1, .replicas = 1, .n_nodes = 2, .node = second } };
 	struct mq_placement split = { 0, 2, stage };
 	struct mq_arena arena = MQ_ARENA_INIT;
 
 	assert_true(mq_place_latency(&p, &split, &arena) == 63);
+	assert_false(mq_placement_sort(&p, &split, &arena)); /* 0 -> 1 -> 2 goes back and forth */
+	uint32_t low[] = { 0, 1 }, high[] = { 2, 3 };
+
+	stage[0].node = high;
+	stage[1].node = low;
+	assert_true(mq_placement_sort(&p, &split, &arena));
+	assert_int_equal(stage[0].type, 1);
 	mq_arena_fini(&arena);
 }
 

@@ -1,0 +1,258 @@
+/*
+ * test_ip.c - integer programs for placement: equal to brute force on small random graphs.
+ *
+ * MQ_TEST_ROUNDS=N sets the number of graphs (default 12); 1000 takes some minutes.
+ *
+ * link: jansson
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "lib/ideal.h"
+#include "lib/place_ip.h"
+#include "lib/place_model.h"
+
+enum { MAX_NODES = 10, MAX_SLOTS = 4 };
+
+struct graph {
+	struct mq_place place;
+	struct mq_place_type type[2];
+	struct mq_place_edge edge[MAX_NODES * MAX_NODES];
+	double time[2 * MAX_NODES], size[MAX_NODES], out_cost[MAX_NODES];
+	uint32_t color[MAX_NODES];
+};
+
+/* A pure inference graph: no backward nodes. */
+static void random_graph(struct mq_rng *rng, uint32_t max_nodes, struct graph *g)
+{
+	uint32_t n = 1 + mq_rng_below(rng, max_nodes);
+
+	*g = (struct graph){ .place = { .n_nodes = n, .n_types = 2 } };
+	g->type[0] = (struct mq_place_type){ 1 + mq_rng_below(rng, 3), 30 + mq_rng_below(rng, 60), true };
+	g->type[1] = (struct mq_place_type){ mq_rng_below(rng, 2), (double)INFINITY, false };
+	for (uint32_t v = 0; v < n; v++) {
+		g->time[2 * v] = mq_rng_below(rng, 12) ? mq_rng_below(rng, 50) : (double)INFINITY;
+		g->time[2 * v + 1] = mq_rng_below(rng, 200);
+		g->size[v] = mq_rng_below(rng, 20);
+		g->out_cost[v] = mq_rng_below(rng, 20);
+		g->color[v] = mq_rng_below(rng, 4) ? MQ_NONE : mq_rng_below(rng, 4);
+		for (uint32_t u = 0; u < v; u++)
+			if (mq_rng_below(rng, 3) == 0)
+				g->edge[g->place.n_edges++] = (struct mq_place_edge){ u, v };
+	}
+	g->place.type = g->type;
+	g->place.edge = g->edge;
+	g->place.time = g->time;
+	g->place.size = g->size;
+	g->place.out_cost = g->out_cost;
+	g->place.color = g->color;
+}
+
+struct brute {
+	const struct mq_place *place;
+	struct mq_units u;             /* of the kind that the program uses */
+	struct mq_arena *arena;
+	enum mq_place_objective objective;
+	bool contiguous;
+	uint32_t n_slots, type[MAX_SLOTS], slot_of[MAX_NODES];
+	double best;
+};
+
+/* No path leaves the slot's set and comes back. Items: units, or nodes for the latency. */
+static bool convex(const struct brute *b, uint32_t slot)
+{
+	bool nodes = b->objective == MQ_PLACE_LATENCY;
+	uint32_t n = nodes ? b->place->n_nodes : b->u.n;
+	bool path[MAX_NODES][MAX_NODES] = { { false } };
+
+	for (uint32_t e = 0; nodes && e < b->place->n_edges; e++)
+		path[b->place->edge[e].src][b->place->edge[e].dst] = true;
+	for (uint32_t v = 0; !nodes && v < n; v++)
+		for (uint32_t i = b->u.pred_first[v]; i < b->u.pred_first[v + 1]; i++)
+			path[b->u.pred[i]][v] = true;
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; i < n; i++)
+			for (uint32_t j = 0; j < n; j++)
+				path[i][j] |= path[i][k] && path[k][j];
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < n; k++)
+			for (uint32_t j = 0; j < n; j++) {
+				uint32_t a = nodes ? b->u.of_node[i] : i, c = nodes ? b->u.of_node[k] : k;
+				uint32_t d = nodes ? b->u.of_node[j] : j;
+
+				if (path[i][k] && path[k][j] && b->slot_of[a] == slot &&
+				    b->slot_of[c] != slot && b->slot_of[d] == slot)
+					return false;
+			}
+	return true;
+}
+
+static double judge(struct brute *b)
+{
+	struct mq_place_stage stage[MAX_SLOTS];
+	struct mq_placement split = { 0, 0, stage };
+	uint32_t node[MAX_SLOTS][MAX_NODES];
+	bool in[MAX_NODES];
+
+	for (uint32_t s = 0; s < b->n_slots; s++) {
+		struct mq_place_stage *one = &stage[split.n_stages];
+		bool own = b->place->type[b->type[s]].own_memory;
+
+		*one = (struct mq_place_stage){ .type = b->type[s], .replicas = 1,
+						.device = s, .node = node[s] };
+		for (uint32_t v = 0; v < b->place->n_nodes; v++) {
+			in[v] = b->slot_of[b->u.of_node[v]] == s;
+			if (in[v])
+				one->node[one->n_nodes++] = v;
+		}
+		if (!one->n_nodes)
+			continue;
+		one->load = mq_place_load(b->place, in, one->type, 1, b->arena);
+		split.max_load = fmax(split.max_load, one->load);
+		split.n_stages++;
+		if ((b->contiguous || (b->objective == MQ_PLACE_LATENCY && own)) && !convex(b, s))
+			return INFINITY;
+	}
+	if (b->objective == MQ_PLACE_MAX_LOAD || isinf(split.max_load))
+		return split.max_load;
+	return mq_place_latency(b->place, &split, b->arena);
+}
+
+static void assign(struct brute *b, uint32_t unit)
+{
+	if (unit == b->u.n) {
+		b->best = fmin(b->best, judge(b));
+		return;
+	}
+	for (uint32_t s = 0; s < b->n_slots; s++) {
+		b->slot_of[unit] = s;
+		assign(b, unit + 1);
+	}
+}
+
+static void compare(struct graph *g, enum mq_place_objective objective, bool contiguous, bool warm)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_ideal_options dpl = { .linearize = true };
+	struct mq_ideal_result line;
+	struct mq_place_ip_result r;
+	struct mq_place_ip_options o = { .objective = objective, .contiguous = contiguous,
+					 .seconds = INFINITY };
+	struct brute b = { .place = &g->place, .arena = &arena, .objective = objective,
+			   .contiguous = contiguous && objective == MQ_PLACE_MAX_LOAD,
+			   .best = INFINITY };
+
+	assert_int_equal(mq_units_make(&g->place, b.contiguous ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
+				       &arena, &b.u, &err), MQ_OK);
+	for (uint32_t t = 0; t < 2; t++)
+		for (uint32_t d = 0; d < g->type[t].count; d++)
+			b.type[b.n_slots++] = t;
+	assign(&b, 0);
+	assert_int_equal(mq_ideal_solve(&g->place, &dpl, &arena, &line, &err), MQ_OK);
+	if (warm && line.placement.n_stages)
+		o.start = &line.placement;
+	enum mq_status status = mq_place_ip(&g->place, &o, &arena, &r, &err);
+
+	if (status != MQ_OK)
+		fail_msg("%s", err.text);
+	if (isinf(b.best)) {
+		assert_true(r.infeasible && isinf(r.value));
+	} else {
+		assert_true(r.optimal);
+		if (fabs(r.value - b.best) > 1e-6 * fmax(1, b.best))
+			fail_msg("%u nodes, objective %d contiguous %d: brute force %.9g, program %.9g",
+				 g->place.n_nodes, objective, contiguous, b.best, r.value);
+		assert_true(r.bound <= b.best * (1 + 1e-6) + 1e-6);
+	}
+	mq_arena_fini(&arena);
+}
+
+static int rounds(void)
+{
+	const char *text = getenv("MQ_TEST_ROUNDS");
+
+	return text ? atoi(text) : 12;
+}
+
+static void have_cbc(void)
+{
+	if (system("command -v cbc >/dev/null 2>&1") != 0) {
+		print_message("skipped: the program cbc is not installed (package coinor-cbc)\n");
+		skip();
+	}
+}
+
+static void max_load_equals_brute_force(void **state)
+{
+	struct mq_rng rng;
+
+	have_cbc();
+	mq_rng_seed(&rng, 5);
+	for (int i = 0; i < rounds(); i++) {
+		struct graph g;
+
+		random_graph(&rng, i < 8 ? 7 : MAX_NODES, &g);
+		compare(&g, MQ_PLACE_MAX_LOAD, i % 2, i % 3 == 0);
+	}
+}
+
+static void latency_equals_brute_force(void **state)
+{
+	struct mq_rng rng;
+
+	have_cbc();
+	mq_rng_seed(&rng, 6);
+	for (int i = 0; i < rounds(); i++) {
+		struct graph g;
+
+		random_graph(&rng, 6, &g);
+		compare(&g, MQ_PLACE_LATENCY, true, i % 3 == 0);
+	}
+}
+
+/* min -x - 2y, x + y <= 1.5, both binary: x or y, not both. */
+static void tiny_program(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_mip mip = { .arena = &arena };
+	struct mq_mip_options o = { .seconds = 10 };
+	struct mq_mip_result r;
+	struct mq_err err = MQ_ERR_INIT;
+
+	have_cbc();
+	uint32_t x = mq_mip_column(&mip, -1, 0, 1, true), y = mq_mip_column(&mip, -2, 0, 1, true);
+	uint32_t row = mq_mip_row(&mip, 'L', 1.5);
+
+	mq_mip_add(&mip, row, x, 1);
+	mq_mip_add(&mip, row, y, 1);
+	assert_int_equal(mq_mip_solve(&mip, &o, &arena, &r, &err), MQ_OK);
+	assert_int_equal(r.verdict, MQ_MIP_OPTIMAL);
+	assert_true(fabs(r.objective + 2) < 1e-9 && r.value[x] < 0.5 && r.value[y] > 0.5);
+	assert_true(fabs(r.bound + 2) < 1e-6);
+	uint32_t more = mq_mip_row(&mip, 'G', 2); /* x + y >= 2: nothing is left */
+
+	mq_mip_add(&mip, more, x, 1);
+	mq_mip_add(&mip, more, y, 1);
+	assert_int_equal(mq_mip_solve(&mip, &o, &arena, &r, &err), MQ_OK);
+	assert_int_equal(r.verdict, MQ_MIP_INFEASIBLE);
+	assert_null(r.value);
+	mq_arena_fini(&arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tiny_program),
+		cmocka_unit_test(max_load_equals_brute_force),
+		cmocka_unit_test(latency_equals_brute_force),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
