@@ -272,6 +272,24 @@ static double model_flop(const struct mq_model *m, const struct mq_train *train)
 	return train->batch * (t.forward_flop + (train->infer ? 0 : t.backward_flop));
 }
 
+/* The representatives alone; leaves no schedule where that would not be exact. */
+static enum mq_status try_folded(struct mq_low *low)
+{
+	bool exact;
+
+	begin_schedule(low);
+	build_templates(low);
+	MQ_TRY(mq_fold_verify(low, &exact));
+	if (exact && string_together(low)) {
+		low->out->schedule = low->schedule;
+		low->out->folded = true;
+	}
+	low->fold = NULL;
+	low->active = NULL;
+	low->n_messages = 0;
+	return MQ_OK;
+}
+
 static enum mq_status run(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
@@ -296,9 +314,13 @@ static enum mq_status run(struct mq_low *low)
 	MQ_TRY(mq_low_memory(low));
 	if (out->verdict != MQ_VERDICT_OK || low->rq->memory_only)
 		return MQ_OK;
-	begin_schedule(low);
 	MQ_TRY(mq_transfers_plan(low));
 	mq_buckets_plan(low);
+	if (mq_fold_decide(low))
+		MQ_TRY(try_folded(low));
+	if (out->schedule || out->verdict != MQ_VERDICT_OK)
+		return MQ_OK;
+	begin_schedule(low);
 	build_templates(low);
 	if (string_together(low))
 		out->schedule = low->schedule;

@@ -117,8 +117,11 @@ struct mq_low {
 	struct mq_bucket *bucket;    /* by stage, in the order of the backward pass */
 	/* communicators and works, by content */
 	struct mq_index *comm_index, *work_index;
+	/* folding: NULL unless it is tried */
 	struct mq_fold *fold;
-	uint32_t fold_room;
+	uint32_t fold_room, n_fixed, fixed_room;
+	uint32_t *position;          /* [cluster devices] of the plan: place in its stage's device list */
+	uint32_t *config_of_rank;    /* [pipeline ranks] a config with the rank's device list */
 	/* the template being built */
 	struct mq_template *t;
 	struct mq_template *pass;    /* [n_stages * MQ_N_PASSES] */
@@ -225,9 +228,10 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 enum mq_status mq_low_memory(struct mq_low *low);
 
 /* ---- fold.c ------------------------------------------------------------------------------------------ */
-/* Decides which devices are simulated; all of them where folding would not be exact. */
-void mq_fold_decide(struct mq_low *low);
-/* After the templates: turns collectives that nobody disturbs into fixed parts of compute tasks. */
-enum mq_status mq_fold_fuse(struct mq_low *low);
+/* Picks the devices that are simulated; false: folding is not asked for or plainly not exact. */
+bool mq_fold_decide(struct mq_low *low);
+/* After the templates: proves that folding is exact, then makes undisturbed collectives fixed parts of
+ * compute tasks. *exact false: lower the whole schedule instead. */
+enum mq_status mq_fold_verify(struct mq_low *low, bool *exact) MQ_MUST_CHECK;
 
 #endif
