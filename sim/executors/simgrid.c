@@ -315,9 +315,12 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 			kill_actors(sim);
 		}
 		sg_sem_destroy(sim->done);
-		for (uint32_t l = 0; l < sim->n_lanes; l++)
+		for (uint32_t l = 0; l < sim->n_lanes; l++) {
 			if (sim->lane[l]->changed)
 				sg_sem_destroy(sim->lane[l]->changed);
+			if (sim->lane[l]->woken)
+				sg_sem_destroy(sim->lane[l]->woken);
+		}
 	}
 	mq_assert(*verdict == MQ_VERDICT_TIMEOUT || sim->walk.n_done == sim->ev.n);
 }

@@ -35,13 +35,3 @@ void mq_flow_clear(sg_mailbox_t mailbox)
 {
 	mailbox->clear();
 }
-
-void mq_actor_block(void)
-{
-	sg4::this_actor::suspend();
-}
-
-void mq_actor_wake(sg_actor_t actor)
-{
-	actor->resume();
-}

@@ -18,10 +18,6 @@ void mq_flow_receive(sg_mailbox_t mailbox);
 /* Throw away flows that nobody received. */
 void mq_flow_clear(sg_mailbox_t mailbox);
 
-/* Block this actor until another one calls mq_actor_wake on it. */
-void mq_actor_block(void);
-void mq_actor_wake(sg_actor_t actor);
-
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,7 @@ struct lane {
 	uint32_t device;        /* schedule index, MQ_NONE for a rank that is not simulated */
 	uint32_t first, n;      /* into item[] */
 	uint32_t waits_for;     /* event whose flag this actor is blocked on, or MQ_NONE */
+	sg_sem_t woken;         /* what it is blocked with, or NULL */
 	sg_sem_t changed;       /* speed changed: wakes an activity whose speed may change; or NULL */
 	bool running, signalled, alive;
 };

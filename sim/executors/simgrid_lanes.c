@@ -33,9 +33,12 @@ static void sleep_until(const struct sim *sim, double time_s)
 
 static void wait_for(struct lane *lane, const bool *flag, uint32_t event)
 {
+	/* A semaphore, not a suspended actor: SimGrid would hold back the flows that it has sent. */
+	if (!flag[event] && !lane->woken)
+		lane->woken = sg_sem_init(0);
 	while (!flag[event]) {
 		lane->waits_for = event;
-		mq_actor_block();
+		sg_sem_acquire(lane->woken);
 	}
 }
 
@@ -44,7 +47,7 @@ static void wake(struct lane *lane, uint32_t event)
 	if (lane->waits_for != event)
 		return;
 	lane->waits_for = MQ_NONE;
-	mq_actor_wake(lane->actor);
+	sg_sem_release(lane->woken);
 }
 
 /* ---- speeds ------------------------------------------------------------------------------------ */

@@ -23,6 +23,7 @@ struct simulated {
 	struct mq_calib *calib;
 	void (*body)(struct simulated *s);
 	int failures;
+	bool finished; /* the body came to its end */
 };
 
 /* n devices of type T, each with its own full-duplex link; all routes through one shared backbone if
@@ -81,6 +82,7 @@ static inline void simulated_body(void *data)
 
 	mq_conduct_bind(s->cluster);
 	s->body(s);
+	s->finished = true;
 }
 
 static inline void simulated_child(struct simulated *s, const char *path)
@@ -98,7 +100,7 @@ static inline void simulated_child(struct simulated *s, const char *path)
 		_exit(99);
 	}
 	mq_conduct(s->cluster, simulated_body, s);
-	_exit(s->failures ? 1 : 0);
+	_exit(s->failures || !s->finished ? 1 : 0);
 }
 
 /* True if the body ran without failures. */
