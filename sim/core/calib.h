@@ -60,7 +60,9 @@ struct mq_link_calib {
 	double launch_channel_s;     /* host time per GPU, call and channel */
 	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
 	double ll_Bps;               /* of a small send by the low-latency protocol; 0 = not used */
-	double fill;                 /* medium-size pipeline fill: see collective_tune.c */
+	double hop_s;                /* least latency of one step of a collective */
+	double fill;                 /* part of a step that a ring's pipeline adds to each round */
+	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective_fill.c */
 	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.
 	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
 	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */

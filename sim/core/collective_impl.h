@@ -6,6 +6,7 @@
  *   collective_topo.c    what links join them: NVLink mesh, NVSwitch, PCIe, rails, fabric
  *   collective_search.c  channels, their speeds and their orders inside a node
  *   collective_tune.c    NCCL's cost formula and choice
+ *   collective_fill.c    what pipelines lose at small and medium sizes
  *   collective_p2p.c     sends, receives, all-to-all
  *   collective_generic.c the same question for clusters without NCCL (CPU nodes, ideal links)
  *   collective_expand.c  algorithms to flows
@@ -62,6 +63,7 @@ struct mq_topo {
 	uint32_t n_local;
 	double port_nominal_Bps; /* NVLink bandwidth of a GPU, or of its PCIe lanes */
 	double nccl_share;       /* of nominal bandwidth, as NCCL counts it */
+	double pcie_share;       /* the same for PCIe or the way through the host */
 	double port_nccl_Bps;    /* port_nominal_Bps x nccl_share, as far as channels can use it */
 	double width_Bps[MQ_MAX_LOCAL][MQ_MAX_LOCAL]; /* NVLinks between two GPUs, NCCL's count */
 	uint32_t rails;          /* NICs that the communicator's ranks of a node reach */
@@ -70,7 +72,7 @@ struct mq_topo {
 	enum mq_fabric fabric;
 	bool gpu_direct;         /* NIC reads GPU memory: LL128 across the network */
 	bool nvls, sharp;
-	const struct mq_link_calib *intra_calib, *net_calib; /* never NULL */
+	const struct mq_link_calib *intra_calib, *net_calib, *pcie_calib; /* never NULL */
 	/* Orders inside a node: indices into local, each used by ring_share of the traffic. */
 	uint32_t n_rings;
 	uint8_t ring[MQ_MAX_RINGS][MQ_MAX_LOCAL];
@@ -92,6 +94,7 @@ struct mq_coll_cost {
 	double latency_s;
 	double bw_Bps;      /* algorithm bandwidth: vector bytes per second */
 	uint32_t channels;  /* that carry this size */
+	uint32_t most;      /* channels of a large vector */
 };
 
 struct mq_tune {
@@ -105,6 +108,9 @@ const char *mq_tune_refusal(const struct mq_tune *tune, enum mq_algo algo, enum 
 /* What NCCL's tuning believes; `actual`: the same with calibrated bandwidths and latencies. */
 struct mq_coll_cost mq_tune_cost(const struct mq_tune *tune, enum mq_algo algo, enum mq_proto proto,
 				 bool actual);
+/* Adds to an actual cost what pipelines lose: few channels for small vectors, filling, chunks. */
+void mq_fill_cost(const struct mq_tune *tune, enum mq_algo algo, enum mq_proto proto,
+		  struct mq_coll_cost *cost);
 /* The pair with the least predicted time among those allowed (AUTO: any). */
 enum mq_status mq_tune_choose(const struct mq_tune *tune, enum mq_algo *algo, enum mq_proto *proto,
 			      struct mq_err *err);

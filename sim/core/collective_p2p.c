@@ -108,6 +108,16 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 	return MQ_OK;
 }
 
+/* Sends use a power of two of channels. */
+static uint32_t p2p_channels(const struct mq_topo *topo)
+{
+	uint32_t channels = 1;
+
+	while (channels < 2 * topo->ring_graph.channels && channels < MQ_MAX_RINGS)
+		channels *= 2;
+	return channels;
+}
+
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 {
 	const struct mq_topo *topo = t->topo;
@@ -120,6 +130,6 @@ struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 		      (NET_STEP + NET_TRANSFER * topo->n_local / topo->rails * (t->n - topo->n_local));
 	return (struct mq_coll_cost){
 		.latency_s = fmax(local, net), .bw_Bps = INFINITY,
-		.channels = topo->ring_graph.channels,
+		.channels = p2p_channels(topo),
 	};
 }

@@ -260,8 +260,11 @@ static enum mq_status search_node(const struct mq_cluster *cluster, struct mq_to
 	if (topo->intra == MQ_INTRA_MESH && topo->n_local > 2 && mesh_rings(topo))
 		return MQ_OK;
 	topo->n_rings = 1;
-	if (topo->intra == MQ_INTRA_MESH && topo->n_local > 2)
+	if (topo->intra == MQ_INTRA_MESH && topo->n_local > 2) {
 		topo->intra = MQ_INTRA_MIXED;
+		topo->nccl_share = topo->pcie_share;
+		topo->intra_calib = topo->pcie_calib;
+	}
 	if (topo->intra >= MQ_INTRA_MIXED) {
 		if (topo->intra == MQ_INTRA_MIXED)
 			mixed_order(topo);

@@ -164,19 +164,23 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
 		return MQ_OK;
 	}
-	if (seen.path[PATH_NVLINK] && (seen.path[PATH_PCIE] || seen.path[PATH_HOST]))
-		topo->intra = seen.direct ? MQ_INTRA_MIXED : MQ_INTRA_PCIE;
-	else if (seen.path[PATH_NVLINK])
-		topo->intra = seen.direct ? MQ_INTRA_MESH : MQ_INTRA_SWITCH;
+	/* A mesh may leave some pairs to PCIe; whether its NVLinks form a ring is the search's answer. */
+	if (seen.direct)
+		topo->intra = MQ_INTRA_MESH;
+	else if (seen.path[PATH_NVLINK] && !seen.path[PATH_PCIE] && !seen.path[PATH_HOST])
+		topo->intra = MQ_INTRA_SWITCH;
 	else
 		topo->intra = seen.path[PATH_HOST] ? MQ_INTRA_HOST : MQ_INTRA_PCIE;
-	topo->nccl_share = topo->intra == MQ_INTRA_HOST ? 1 :
-			   topo->intra >= MQ_INTRA_MIXED ? PCI_SHARE :
-			   nccl_nvlink(topo->compute_capability, 1);
+	topo->pcie_share = seen.path[PATH_HOST] ? 1 : PCI_SHARE;
+	topo->pcie_calib = mq_link_calib_of(calib, seen.path[PATH_HOST] ? "host" : "pcie",
+					    topo->compute_capability);
+	topo->nccl_share = nccl_nvlink(topo->compute_capability, 1);
+	topo->intra_calib = mq_link_calib_of(calib, "nvlink", topo->compute_capability);
+	if (topo->intra >= MQ_INTRA_MIXED) {
+		topo->nccl_share = topo->pcie_share;
+		topo->intra_calib = topo->pcie_calib;
+	}
 	topo->port_nccl_Bps = seen.port_Bps * topo->nccl_share;
-	topo->intra_calib = mq_link_calib_of(calib, topo->intra == MQ_INTRA_HOST ? "host" :
-					     topo->intra == MQ_INTRA_PCIE ? "pcie" : "nvlink",
-					     topo->compute_capability);
 	return MQ_OK;
 }
 
@@ -238,7 +242,7 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 	topo->arch = arch_of(topo->compute_capability);
 	topo->nccl = topo->compute_capability > 0;
 	topo->slow_Bps = INFINITY;
-	topo->intra_calib = topo->net_calib = mq_link_calib_of(calib, "other", 0);
+	topo->intra_calib = topo->net_calib = topo->pcie_calib = mq_link_calib_of(calib, "other", 0);
 	if (topo->n_local > 1)
 		MQ_TRY(probe_node(cluster, calib, topo, err));
 	if (group->n_nodes > 1)

@@ -315,23 +315,20 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	}
 }
 
-static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto,
-			   double net_scale)
+static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto)
 {
 	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
 	enum hw slow = one_node(t) ? intra : HW_NET;
 	double step = c->step[intra][MQ_ALGO_RING][proto], overhead = one_node(t) ? 0 : 1;
-	double net = c->step[HW_NET][ppn_of(t) <= 1 ? MQ_ALGO_TREE : MQ_ALGO_RING][proto] * net_scale;
+	double net = c->step[HW_NET][ppn_of(t) <= 1 ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	double all = t->kind == MQ_COLL_ALL_REDUCE ? 2 : 1, between, lat;
 
 	if (proto == MQ_PROTO_SIMPLE)
 		overhead *= 3;
 	if (t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE) {
-		double scale = one_node(t) ? 1 : net_scale;
-
 		if (t->topo->n_rings == 1)
-			return c->base[MQ_ALGO_RING][proto] + c->step[slow][MQ_ALGO_RING][proto] * scale;
-		return c->base[MQ_ALGO_RING][proto] + t->n * scale *
+			return c->base[MQ_ALGO_RING][proto] + c->step[slow][MQ_ALGO_RING][proto];
+		return c->base[MQ_ALGO_RING][proto] + t->n *
 		       c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	}
 	between = one_node(t) ? 0 : all * (t->n_nodes - 1);
@@ -343,19 +340,37 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 	return lat;
 }
 
+/* What a step takes over this class of link: NCCL's figure scaled, and at least a hop's latency. */
+static void correct_steps(const struct mq_tune *t, struct constants *c)
+{
+	for (int hw = 0; hw < N_HW; hw++) {
+		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib :
+						   t->topo->intra_calib;
+
+		for (int a = 0; a < MQ_N_ALGOS; a++)
+			for (int p = 0; p < MQ_N_PROTOS; p++)
+				if (c->step[hw][a][p] > 0)
+					c->step[hw][a][p] = fmax(c->step[hw][a][p] *
+								 link->latency_scale,
+								 link->hop_s / US);
+	}
+}
+
 /* In us. */
-static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, double net_scale)
+static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
 {
 	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
 	struct constants c;
 	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
 
 	constants_of(version_of(t->topo), &c);
+	if (actual)
+		correct_steps(t, &c);
 	inside = c.step[intra][algo][proto];
-	between = c.step[HW_NET][algo][proto] * net_scale;
+	between = c.step[HW_NET][algo][proto];
 	switch (algo) {
 	case MQ_ALGO_RING:
-		return ring_latency(t, &c, proto, net_scale);
+		return ring_latency(t, &c, proto);
 	case MQ_ALGO_TREE:
 		return c.base[algo][proto] + 2 * ((ppn - 1) * inside + depth * between);
 	case MQ_ALGO_NVLS:
@@ -371,16 +386,16 @@ static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto 
 	}
 }
 
+/* As launched: NCCL doubles ring and tree channels once more when it connects them. */
 static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
 {
 	switch (algo) {
 	case MQ_ALGO_NVLS:
 	case MQ_ALGO_NVLS_TREE:
 		return topo->nvls_graph.channels;
-	case MQ_ALGO_TREE:
-		return topo->tree_graph.channels;
 	default:
-		return topo->ring_graph.channels;
+		return topo->ring_graph.channels * 2 < MQ_MAX_RINGS ? topo->ring_graph.channels * 2 :
+								      MQ_MAX_RINGS;
 	}
 }
 
@@ -403,13 +418,16 @@ static uint32_t channels_used(const struct mq_tune *t, enum mq_algo algo, enum m
 struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
 				 bool actual)
 {
-	double scale = actual && !one_node(t) ? t->topo->net_calib->latency_scale : 1;
-
-	return (struct mq_coll_cost){
-		.latency_s = latency(t, algo, proto, scale) * US,
+	struct mq_coll_cost cost = {
+		.latency_s = latency(t, algo, proto, actual) * US,
 		.bw_Bps = bandwidth(t, algo, proto, actual),
 		.channels = channels_used(t, algo, proto),
+		.most = channels_of(t->topo, algo),
 	};
+
+	if (actual)
+		mq_fill_cost(t, algo, proto, &cost);
+	return cost;
 }
 
 static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,

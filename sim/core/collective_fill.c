@@ -1,0 +1,82 @@
+/*
+ * collective_fill.c - what NCCL's estimate leaves out at small and medium sizes.
+ *
+ * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the bandwidth; a
+ *    lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of all together.
+ * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and then
+ *    only receives: that last receive overlaps with the next round but for `fill` of a step. So the
+ *    bandwidth is that of steps / (steps + fill).
+ * 3. Rounds of NVLS. Every channel works on one chunk of every head; nothing arrives before the first
+ *    round has gone through, which adds one round, and two for a tree of nodes.
+ * 4. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation). NVLS
+ *    takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB; NCCL's
+ *    figures hold for the largest chunk.
+ *
+ * Not modelled: the fill of LL and LL128, whose pieces are small.
+ */
+#include <math.h>
+
+#include "core/collective_impl.h"
+
+#define LONE_LL 1.5
+#define NVLS_CHUNK_B 131072.0
+#define NVLS_CHANNELS 16.0
+#define NVLS_TREE_ROUNDS 2 /* up and down the tree, against one for a single node */
+
+/* NVLS(Tree): the chunk that NCCL takes for this size. */
+static double nvls_chunk(const struct mq_tune *t, enum mq_algo algo, double concurrent)
+{
+	double chunk = NVLS_CHUNK_B;
+
+	if (algo == MQ_ALGO_NVLS_TREE) {
+		if (t->n_nodes >= 4)
+			chunk = 65536;
+		if (t->bytes < 4 * concurrent * chunk && chunk > 65536)
+			chunk = 65536;
+		if (t->bytes < concurrent * chunk && chunk > 32768)
+			chunk = 32768;
+		return chunk;
+	}
+	if (t->bytes < 64 * concurrent * chunk)
+		chunk = 65536;
+	if (t->bytes < 8 * concurrent * chunk && chunk > 32768)
+		chunk = 32768;
+	if (t->bytes < 2 * concurrent * chunk && chunk > 16384)
+		chunk = 16384;
+	return chunk;
+}
+
+static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll_cost *cost)
+{
+	const struct mq_link_calib *link = t->topo->intra_calib;
+	double concurrent = NVLS_CHANNELS * t->topo->nvls_graph.channels;
+	double chunk = nvls_chunk(t, algo, concurrent);
+	double full = algo == MQ_ALGO_NVLS_TREE && t->n_nodes >= 4 ? 65536 : NVLS_CHUNK_B;
+	double rounds = algo == MQ_ALGO_NVLS_TREE ? NVLS_TREE_ROUNDS : 1;
+
+	cost->bw_Bps *= (1 + link->chunk_B / full) / (1 + link->chunk_B / chunk);
+	if (link->chunk_B > 0)
+		cost->latency_s += rounds * fmin(t->bytes, concurrent * chunk) / cost->bw_Bps;
+}
+
+static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
+{
+	const struct mq_link_calib *link = t->n_nodes > 1 ? t->topo->net_calib : t->topo->intra_calib;
+	double steps = t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1) : t->n - 1;
+
+	cost->bw_Bps *= steps / (steps + link->fill);
+}
+
+void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
+		  struct mq_coll_cost *cost)
+{
+	bool chain = t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE;
+
+	if (algo == MQ_ALGO_NVLS || algo == MQ_ALGO_NVLS_TREE) {
+		nvls_fill(t, algo, cost);
+		return;
+	}
+	cost->bw_Bps *= fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->channels / cost->most);
+	if (algo == MQ_ALGO_RING && proto == MQ_PROTO_SIMPLE && !chain)
+		ring_fill(t, cost);
+}
