@@ -163,6 +163,61 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
 enum mq_status mq_calibration_save(const struct mq_calibration *calibration, const char *path,
 				   struct mq_err *err) MQ_MUST_CHECK;
 
+/* ---- uncertainty.c --------------------------------------------------------------------------- */
+
+/* What calibration files say about how sure their values are. */
+struct mq_uncertainty {
+	uint32_t n, room;
+	struct mq_uncertain {        /* a group of parameters of one entry */
+		const char *entry, *group;
+		bool link;
+		double sigma, least, most;
+		uint32_t n_params, n_draws;
+		const char **param;
+		double *draw;            /* [n_draws * n_params] */
+	} *group;
+};
+/* Adds the "fit" records of a calibration file; files without any add nothing. */
+enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path,
+				   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+
+struct mq_interval_request {
+	const struct mq_cluster *cluster; /* bound to calib */
+	const struct mq_calib *calib;
+	const struct mq_uncertainty *uncertainty;
+	uint32_t n_draws;
+	uint64_t seed;
+	/* Runs a schedule under a calibration; gives its step time, or NaN. */
+	double (*run)(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
+		      const struct mq_calib *calib);
+	void *context;
+};
+struct mq_interval {
+	double low, high;        /* 95 %, as factors of the step time without perturbation */
+	double *factor;          /* [n_draws]; the same draws for every plan, so that plans compare */
+	uint32_t n_extrapolated; /* kernels and calls outside the sizes that were measured */
+};
+/* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the
+ * residuals of the fit; runs each draw. */
+enum mq_status mq_interval_of(const struct mq_interval_request *request,
+			      const struct mq_schedule *schedule, struct mq_arena *arena,
+			      struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
+/* Probability that a plan of step time a and factors fa beats b. */
+double mq_probability_less(double a, const double *fa, double b, const double *fb, uint32_t n);
+
+/* ---- recalibrate.c --------------------------------------------------------------------------- */
+
+/* Scales of the device's speeds and the link's times, fitted to whole tasks of measured plans. */
+struct mq_recalibration {
+	struct mq_device_calib *device;  /* in and out */
+	struct mq_link_calib *link;      /* in and out; may be NULL */
+	uint32_t n_fitted;
+	struct mq_fit_param param[8];
+};
+enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
+			      struct mq_cluster *cluster, const struct mq_observed *observed,
+			      uint32_t n, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+
 /* ---- node.c: this machine as a platform ------------------------------------------------------ */
 
 struct mq_node {

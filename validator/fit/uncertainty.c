@@ -1,0 +1,276 @@
+/*
+ * uncertainty.c - how sure a prediction is.
+ *
+ * Two sources, both from the calibration file: the parameters (a joint bootstrap draw per group), and
+ * what the model's form misses (residuals of the fit: one log-normal error per distinct kernel shape and
+ * per kind of communication call and draw, since the same shape errs the same way each time). A draw is
+ * the schedule with its work priced and perturbed, run like any other.
+ *
+ * Not covered: effects that no probe shows, such as caches warm from the task before.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cost.h"
+#include "fit/fit.h"
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static double number(const json_t *object, const char *key)
+{
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static void read_draws(struct mq_uncertain *u, const json_t *draws, struct mq_arena *arena)
+{
+	u->n_draws = (uint32_t)json_array_size(draws);
+	u->draw = mq_arena_array(arena, (size_t)u->n_draws * u->n_params, double);
+	for (uint32_t d = 0; d < u->n_draws; d++) {
+		const char *text = json_string_value(json_array_get(draws, d));
+		char *end = NULL;
+
+		for (uint32_t p = 0; p < u->n_params; p++) {
+			double x = text ? strtod(text, &end) : (double)NAN;
+
+			u->draw[(size_t)d * u->n_params + p] = text && end != text ? x : (double)NAN;
+			text = end;
+		}
+	}
+}
+
+static void read_group(struct mq_uncertainty *all, const char *entry, bool link, const json_t *group,
+		       struct mq_arena *arena)
+{
+	const json_t *names = json_object_get(group, "parameters");
+	const char *title = json_string_value(json_object_get(group, "group"));
+	struct mq_uncertain u = { .entry = mq_arena_strdup(arena, entry), .link = link,
+		.group = mq_arena_strdup(arena, title ? title : ""), .sigma = number(group, "sigma"),
+		.least = number(group, "valid_from"), .most = number(group, "valid_to"),
+		.n_params = (uint32_t)json_array_size(names) };
+
+	u.param = mq_arena_array(arena, u.n_params, const char *);
+	for (uint32_t p = 0; p < u.n_params; p++) {
+		const char *name = json_string_value(json_array_get(names, p));
+
+		u.param[p] = mq_arena_strdup(arena, name ? name : "");
+	}
+	read_draws(&u, json_object_get(group, "draws"), arena);
+	MQ_PUSH(arena, all->group, all->n, all->room, u);
+}
+
+static void read_entry(struct mq_uncertainty *all, const json_t *entry, struct mq_arena *arena)
+{
+	const char *kind = json_string_value(json_object_get(entry, "kind"));
+	const char *name = json_string_value(json_object_get(entry, "name"));
+	const json_t *groups = json_object_get(entry, "fit");
+
+	for (size_t i = 0; i < json_array_size(groups); i++)
+		read_group(all, name ? name : "", kind && !strcmp(kind, "link"),
+			   json_array_get(groups, i), arena);
+}
+
+enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path,
+				   struct mq_arena *arena, struct mq_err *err)
+{
+	json_error_t where;
+	json_t *root = json_load_file(path, 0, &where);
+
+	if (!root)
+		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
+	const json_t *entries = json_object_get(root, "entries");
+	if (json_is_array(entries))
+		for (size_t i = 0; i < json_array_size(entries); i++)
+			read_entry(uncertainty, json_array_get(entries, i), arena);
+	else
+		read_entry(uncertainty, root, arena);
+	json_decref(root);
+	return MQ_OK;
+}
+
+/* ---- perturbing ------------------------------------------------------------------------------ */
+
+static const struct mq_uncertain *find_group(const struct mq_uncertainty *all, const char *entry,
+					     const char *group)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (!strcmp(all->group[i].entry, entry) && !strcmp(all->group[i].group, group))
+			return &all->group[i];
+	return NULL;
+}
+
+static const char *kernel_group(const struct mq_kernel *k)
+{
+	switch (k->kind) {
+	case MQ_KERNEL_GEMM:
+	case MQ_KERNEL_RECURRENT:
+		return "gemm";
+	case MQ_KERNEL_CONV:
+		return "conv";
+	case MQ_KERNEL_ATTENTION:
+		return "attention";
+	default:
+		return "memory";
+	}
+}
+
+static void set_fields(const struct mq_calib_field *fields, void *entry, const struct mq_uncertain *u,
+		       uint32_t draw)
+{
+	for (; fields->name; fields++)
+		for (uint32_t p = 0; p < u->n_params; p++) {
+			double x = u->draw[(size_t)draw * u->n_params + p];
+
+			if (!strcmp(fields->name, u->param[p]) && isfinite(x))
+				*(double *)(void *)((char *)entry + fields->offset) =
+					fmin(fmax(x, fields->min), fields->max);
+		}
+}
+
+static double error_factor(uint64_t seed, const char *entry, const void *key, size_t size, double sigma)
+{
+	struct mq_rng rng;
+
+	if (!(sigma > 0))
+		return 1;
+	mq_rng_seed(&rng, mq_hash(mq_hash(seed, entry, strlen(entry)), key, size));
+	return exp(sigma * mq_rng_normal(&rng));
+}
+
+static const char *const call_names[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter",
+						    "broadcast", "reduce", "alltoall", "sendrecv" };
+
+static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint32_t draw, uint64_t seed,
+				      struct mq_arena *arena)
+{
+	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
+
+	*calib = *r->calib;
+	calib->device = mq_arena_array(arena, calib->n_devices, struct mq_device_calib);
+	calib->link = mq_arena_array(arena, calib->n_links, struct mq_link_calib);
+	memcpy(calib->device, r->calib->device, calib->n_devices * sizeof(*calib->device));
+	memcpy(calib->link, r->calib->link, calib->n_links * sizeof(*calib->link));
+	for (uint32_t i = 0; i < r->uncertainty->n; i++) {
+		const struct mq_uncertain *u = &r->uncertainty->group[i];
+
+		for (uint32_t d = 0; !u->link && u->n_draws && d < calib->n_devices; d++)
+			if (!strcmp(calib->device[d].name, u->entry))
+				set_fields(mq_calib_device_fields(), &calib->device[d], u,
+					   draw % u->n_draws);
+		for (uint32_t l = 0; u->link && u->n_draws && l < calib->n_links; l++)
+			if (!strcmp(calib->link[l].name, u->entry))
+				set_fields(mq_calib_link_fields(), &calib->link[l], u,
+					   draw % u->n_draws);
+	}
+	for (uint32_t l = 0; l < calib->n_links; l++)
+		for (uint32_t c = 0; c < MQ_N_CALLS; c++) {
+			const struct mq_uncertain *u = find_group(r->uncertainty, calib->link[l].name,
+								  call_names[c]);
+			double f = error_factor(seed, calib->link[l].name, &c, sizeof(c),
+						u ? u->sigma : 0);
+
+			for (int k = 0; k < MQ_CALL_KNOTS; k++)
+				calib->link[l].call_s[c][k] *= f;
+		}
+	return calib;
+}
+
+/* Price of a work on a device type, each distinct shape with its own error. */
+static double perturbed_cost(const struct mq_interval_request *r, const struct mq_device_calib *device,
+			     const struct mq_work *work, uint64_t seed, uint32_t *outside)
+{
+	double busy = 0, host = 0;
+
+	for (uint32_t i = 0; i < work->n_kernels; i++) {
+		const struct mq_kernel *k = &work->kernel[i];
+		const struct mq_uncertain *u = find_group(r->uncertainty, device->name, kernel_group(k));
+		double shape[6] = { k->kind + 16.0 * k->phase, k->m, k->n, k->k, k->count, k->bytes };
+		bool memory = !strcmp(kernel_group(k), "memory");
+		double amount = memory ? k->bytes : k->flop;
+
+		if (u && amount > 0 && (amount < u->least / 2 || amount > u->most * 2))
+			++*outside;
+		busy += mq_cost_kernel(device, k) *
+			error_factor(seed, device->name, shape, sizeof(shape), u ? u->sigma : 0);
+		host += k->launches * device->host_launch_s;
+	}
+	return fmax(busy, host);
+}
+
+/* A schedule whose works are priced: one per task, since a work may run on unlike devices. */
+static struct mq_schedule *priced(const struct mq_interval_request *r, const struct mq_schedule *s,
+				  const struct mq_calib *calib, uint64_t seed, uint32_t *outside,
+				  struct mq_arena *arena)
+{
+	struct mq_schedule *copy = mq_arena_array(arena, 1, struct mq_schedule);
+	uint32_t types = calib->n_devices;
+	uint32_t *index = mq_arena_array(arena, (size_t)s->n_works * types, uint32_t);
+
+	*copy = *s;
+	copy->arena = arena;
+	copy->task = mq_arena_array(arena, s->n_tasks, struct mq_task);
+	memcpy(copy->task, s->task, s->n_tasks * sizeof(*s->task));
+	copy->work = NULL;
+	copy->n_works = copy->work_room = 0;
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		if (s->task[i].kind != MQ_TASK_COMPUTE)
+			continue;
+		uint32_t device = s->device[s->task[i].device], type = r->cluster->device[device].calib;
+		uint32_t *known = &index[(size_t)s->task[i].work * types + type];
+
+		if (!*known) {
+			struct mq_work work = s->work[s->task[i].work];
+			double cost = perturbed_cost(r, &calib->device[type], &work, seed, outside);
+
+			work.kernel = mq_arena_array(arena, 1, struct mq_kernel);
+			work.kernel[0] = (struct mq_kernel){ .op = MQ_NONE, .kind = MQ_KERNEL_TIMED,
+				.time_s = cost };
+			work.n_kernels = 1;
+			MQ_PUSH(arena, copy->work, copy->n_works, copy->work_room, work);
+			*known = copy->n_works;
+		}
+		copy->task[i].work = *known - 1;
+	}
+	return copy;
+}
+
+enum mq_status mq_interval_of(const struct mq_interval_request *r, const struct mq_schedule *schedule,
+			      struct mq_arena *arena, struct mq_interval *interval, struct mq_err *err)
+{
+	double base = r->run(r->context, schedule, r->cluster, r->calib);
+	uint32_t kept = 0, outside = 0;
+	double *sorted = mq_arena_array(arena, r->n_draws, double);
+
+	*interval = (struct mq_interval){ .factor = mq_arena_array(arena, r->n_draws, double) };
+	if (!(base > 0))
+		return mq_fail(err, MQ_EINPUT, "no step time to put an interval around");
+	for (uint32_t d = 0; d < r->n_draws; d++) {
+		struct mq_arena_mark mark = mq_arena_mark(arena);
+		uint64_t seed = mq_hash(mq_hash(MQ_HASH_INIT, &r->seed, sizeof(r->seed)), &d, sizeof(d));
+
+		outside = 0;
+		struct mq_calib *calib = perturb_calib(r, d, seed, arena);
+		struct mq_schedule *s = priced(r, schedule, calib, seed, &outside, arena);
+		interval->factor[d] = r->run(r->context, s, r->cluster, calib) / base;
+		mq_arena_rewind(arena, mark);
+		if (isfinite(interval->factor[d]))
+			sorted[kept++] = interval->factor[d];
+	}
+	interval->low = mq_quantile(sorted, kept, .025);
+	interval->high = mq_quantile(sorted, kept, .975);
+	interval->n_extrapolated = outside;
+	return MQ_OK;
+}
+
+double mq_probability_less(double a, const double *fa, double b, const double *fb, uint32_t n)
+{
+	double wins = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		wins += a * fa[i] < b * fb[i] ? 1 : a * fa[i] > b * fb[i] ? 0 : .5;
+	return n ? wins / n : (double)NAN;
+}
