@@ -1,0 +1,62 @@
+/*
+ * common_plans.h - plans of finished searches, lowered and predicted, beside what replay measured.
+ */
+#ifndef MQ_CMD_COMMON_PLANS_H
+#define MQ_CMD_COMMON_PLANS_H
+
+#include "cmd/common.h"
+#include "cmd/common_validate.h"
+#include "core/timeline.h"
+#include "executors/executor.h"
+
+struct mq_validated {
+	const char *name;            /* of its schedule file: "FOLDER-plan-1" */
+	const struct mq_session *session;
+	struct mq_plan plan;
+	const char *plan_text;       /* "dp 2 ..." */
+	struct mq_schedule *schedule;
+	double memory_B;             /* predicted peak of the device nearest its limit */
+	struct mq_timeline predicted;
+	struct mq_interval interval; /* factors around predicted.step_time_s */
+	const struct mq_measured *measured;
+	struct mq_median step;       /* measured */
+	uint32_t n_dropped;
+	bool weak;
+	bool held_out;               /* --recalibrate: not used in the fit */
+	double recalibrated_s;       /* step time under the corrected calibration; NaN = none */
+	double *draw_factor;
+};
+
+struct mq_validation {
+	struct mq_arena arena;
+	struct mq_question *question; /* [n_dirs] */
+	struct mq_session *session;   /* [n_dirs] */
+	uint32_t n_dirs, n_open, n_plans, room;
+	struct mq_validated *plan;
+};
+
+/* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top`
+ * plans. */
+enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc,
+				 char **argv, struct mq_err *err) MQ_MUST_CHECK;
+void mq_validation_close(struct mq_validation *v);
+
+/* Step time and timeline of a schedule under a calibration. */
+enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
+				     const struct mq_cluster *cluster, const struct mq_calib *calib,
+				     struct mq_arena *arena, struct mq_timeline *timeline,
+				     struct mq_err *err) MQ_MUST_CHECK;
+/* Predictions and intervals of all plans; draws come from the calibration files given. */
+enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
+					 struct mq_err *err) MQ_MUST_CHECK;
+
+/* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
+enum mq_status mq_validation_write(struct mq_validation *v, const char *dir,
+				   struct mq_err *err) MQ_MUST_CHECK;
+/* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
+double mq_validation_print(struct mq_validation *v);
+/* Fits the calibration to every second plan; writes DIR/calib.json; fills held_out, recalibrated_s. */
+enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
+					 struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
