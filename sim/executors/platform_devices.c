@@ -72,3 +72,28 @@ const struct mq_device_type *mq_device_type_find(const char *word)
 			return t;
 	return NULL;
 }
+
+enum mq_status mq_device_type_get(const char *word, const struct mq_device_type **type,
+				  struct mq_err *err)
+{
+	const char *names[sizeof(types) / sizeof(*types)];
+	char list[420] = "";
+	uint32_t n = 0;
+	size_t used = 0;
+
+	*type = mq_device_type_find(word);
+	if (*type)
+		return MQ_OK;
+	for (const struct mq_device_type *t = types; t->name; t++) {
+		names[n++] = t->name;
+		if (used + strlen(t->name) + 2 < sizeof(list))
+			used += (size_t)sprintf(list + used, "%s%s", used ? " " : "", t->name);
+	}
+	names[n] = NULL;
+	const char *near = mq_nearest(word, names);
+	if (near)
+		return mq_fail(err, MQ_EINPUT,
+			       "gpu=%s: no such device type; did you mean '%s'? (any other: give tflops=)",
+			       word, near);
+	return mq_fail(err, MQ_EINPUT, "gpu=%s: no such device type; known: %s", word, list);
+}

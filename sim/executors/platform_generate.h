@@ -88,6 +88,9 @@ struct mq_device_type {
 
 /* By name or alias, without regard to case; NULL where unknown. */
 const struct mq_device_type *mq_device_type_find(const char *word);
+/* The same; MQ_EINPUT with the nearest, or all, known types. */
+enum mq_status mq_device_type_get(const char *word, const struct mq_device_type **type,
+				  struct mq_err *err) MQ_MUST_CHECK;
 /* The whole table, ended by name NULL. */
 const struct mq_device_type *mq_device_types(void);
 

@@ -50,27 +50,6 @@ void mq_platform_spec_init(struct mq_platform_spec *spec)
 	mq_opt_defaults(mq_platform_opts, spec);
 }
 
-static enum mq_status unknown_type(const char *word, struct mq_err *err)
-{
-	char list[420] = "";
-	const char *names[64];
-	uint32_t n = 0;
-	size_t used = 0;
-
-	for (const struct mq_device_type *t = mq_device_types(); t->name && n < 63; t++) {
-		names[n++] = t->name;
-		if (used + strlen(t->name) + 2 < sizeof(list))
-			used += (size_t)sprintf(list + used, "%s%s", used ? " " : "", t->name);
-	}
-	names[n] = NULL;
-	const char *near = mq_nearest(word, names);
-	if (near)
-		return mq_fail(err, MQ_EINPUT,
-			       "gpu=%s: no such device type; did you mean '%s'? (or give tflops=)",
-			       word, near);
-	return mq_fail(err, MQ_EINPUT, "gpu=%s: no such device type; known: %s", word, list);
-}
-
 /* A number after `mark` at *text, which moves past it. False where there is a mark without number. */
 static bool after(char **text, char mark, double *value)
 {
@@ -113,7 +92,7 @@ static enum mq_status parse_group(char *item, const struct mq_platform_spec *spe
 			       rest);
 	group->known = mq_device_type_find(item);
 	if (!group->known && spec->tflops <= 0)
-		return unknown_type(item, err);
+		return mq_device_type_get(item, &group->known, err);
 	group->type = group->known ? group->known->name : mq_arena_strdup(group->arena, item);
 	group->nodes = (uint32_t)nodes;
 	group->gpus = (uint32_t)gpus;

@@ -1,0 +1,105 @@
+/*
+ * platform_import.c - see platform_import.h: which format a file is in, and the platform file.
+ */
+#include "executors/platform_import.h"
+
+#include <unistd.h>
+
+#include "executors/platform_machine.h"
+
+enum { MAX_FILE = 16 << 20 };
+
+static enum mq_status slurp(const char *path, struct mq_arena *arena, char **text, struct mq_err *err)
+{
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m", path);
+	*text = mq_arena_alloc(arena, MAX_FILE + 1);
+	size_t size = fread(*text, 1, MAX_FILE, file);
+	bool whole = feof(file) && !ferror(file);
+	fclose(file);
+	if (!whole)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read it, or it is larger than %d MiB", path,
+			       MAX_FILE >> 20);
+	if (memchr(*text, '\0', size) || !size)
+		return mq_fail(err, MQ_EINPUT, "%s: is empty or not text", path);
+	return MQ_OK;
+}
+
+static enum mq_status read_machine(const char *path, char *text, const struct mq_device_type *type,
+				   struct mq_machine *m, struct mq_err *err)
+{
+	enum mq_status status = MQ_DONE;
+
+	if (strstr(text, "<topology"))
+		return mq_machine_read_hwloc(path, type, m, err);
+	if (strstr(text, "<system"))
+		status = mq_machine_read_nccl(text, path, type, m, err);
+	else if (strstr(text, "GPU0"))
+		status = mq_machine_read_smi(text, path, type, m, err);
+	if (status == MQ_DONE)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: neither hwloc XML, nor an NCCL topology dump, nor the output of "
+			       "'nvidia-smi topo -m'", path);
+	return status;
+}
+
+/* The file's name without folder and ending, in letters that XML needs not quote. */
+static const char *plain_name(const char *path, struct mq_arena *arena)
+{
+	const char *base = strrchr(path, '/');
+	char *name = mq_arena_strdup(arena, base ? base + 1 : path);
+
+	name[strcspn(name, ".")] = '\0';
+	for (char *c = name; *c; c++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *c))
+			*c = '_';
+	return *name ? name : "imported";
+}
+
+static enum mq_status write_platform(const struct mq_machine *m, const char *name, const char *source,
+				     const char *output, struct mq_err *err)
+{
+	FILE *file = fopen(output, "w");
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", output);
+	enum mq_status status = mq_machine_write(m, name, source, file);
+	if (fclose(file) || status != MQ_OK) {
+		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", output);
+		unlink(output);
+	}
+	return status;
+}
+
+enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options,
+				  const char *output, struct mq_import_report *report,
+				  struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
+	const struct mq_device_type *type = NULL;
+	char *text = NULL;
+	enum mq_status status = MQ_OK;
+
+	if (options->gpu)
+		status = mq_device_type_get(options->gpu, &type, err);
+	if (status == MQ_OK)
+		status = slurp(path, &arena, &text, err);
+	if (status == MQ_OK)
+		status = read_machine(path, text, type, m, err);
+	if (status == MQ_OK) {
+		mq_machine_number(m);
+		status = write_platform(m, plain_name(options->name ? options->name : path, &arena),
+					plain_name(path, &arena), output, err);
+	}
+	if (status == MQ_OK)
+		*report = (struct mq_import_report){
+			.format = m->format, .type = m->device[0].type->name,
+			.n_devices = m->n_devices, .n_nics = m->n_nics, .n_sockets = m->n_sockets,
+			.nvswitch = m->nvswitch, .nic_GBps = m->nic_GBps,
+		};
+	mq_arena_fini(&arena);
+	return status;
+}
