@@ -6,8 +6,8 @@
  *      stage, stages of equal size that exchange tensors position by position);
  *   2. each communicator of the representative has images under translation of the mesh that partition the
  *      stage, and all images take the same time alone; the same for the pairs of a stage boundary;
- *   3. no link of the representative's flows is shared by flows of different sources and different
- *      destinations, unless it can carry all of them at their full rate at once (a trunk).
+ *   3. no link of the representative's communicators and pairs is shared by flows of different sources
+ *      and different destinations, unless it can carry all that these can drive at once (a trunk).
  * Then by symmetry every position sees what position 0 sees. Whether flows of the representative itself
  * meet on its links is the executor's business: where they do it reports that the folded time may differ.
  * Anything else is refused, and the whole schedule is lowered.
@@ -82,13 +82,14 @@ bool mq_fold_decide(struct mq_low *low)
 /* Traffic on a link of the representatives, for rule 3. */
 struct load {
 	uint32_t link, src, dst;
-	double cap_Bps;
+	double cap_Bps;          /* of the flow */
+	double way_Bps;          /* of its route: what one endpoint can drive through it at most */
 };
 
 struct verify {
 	struct mq_low *low;
 	struct mq_arena *arena;
-	bool *mine;              /* [links] on a route of a representative's flows */
+	bool *mine;              /* [links] that a representative's communicators and pairs use */
 	uint32_t *users;         /* [links] simulated communicators and pairs that use it */
 	uint32_t n_loads, load_room;
 	struct load *load;
@@ -125,22 +126,20 @@ static enum mq_status add_flow(struct verify *v, uint32_t src, uint32_t dst, dou
 		if (mark_only) {
 			v->mine[l] = true;
 		} else if (v->mine[l]) {
-			struct load load = { l, src, dst, fmin(rate_Bps, route->bw_Bps) };
+			struct load load = { l, src, dst, rate_Bps, route->bw_Bps };
 			MQ_PUSH(v->arena, v->load, v->n_loads, v->load_room, load);
 		}
 	}
 	return MQ_OK;
 }
 
-/* Flows of one collective on given ranks; with mark_only just those that touch a representative. */
+/* Flows of one collective on given ranks. */
 static enum mq_status add_flows(struct verify *v, const struct mq_coll_flows *flows,
 				const uint32_t *rank, bool mark_only)
 {
 	for (uint32_t f = 0; f < flows->n_flows; f++) {
 		uint32_t src = rank[flows->flow[f].src], dst = rank[flows->flow[f].dst];
 
-		if (mark_only && !v->low->active[src] && !v->low->active[dst])
-			continue;
 		MQ_TRY(add_flow(v, src, dst, flows->flow[f].rate_Bps, mark_only));
 	}
 	return MQ_OK;
@@ -285,16 +284,18 @@ static void drive(struct verify *v, bool source, double *sum)
 {
 	qsort(v->load, v->n_loads, sizeof(*v->load), source ? by_link_src : by_link_dst);
 	for (uint32_t i = 0, k; i < v->n_loads; i = k) {
-		double most = 0;
+		double caps = 0, way = 0;
 
 		for (k = i; k < v->n_loads && v->load[k].link == v->load[i].link &&
 			    (source ? v->load[k].src == v->load[i].src :
 				      v->load[k].dst == v->load[i].dst);
-		     k++)
-			most = fmax(most, v->load[k].cap_Bps);
+		     k++) {
+			caps += v->load[k].cap_Bps;
+			way = fmax(way, v->load[k].way_Bps);
+		}
 		bool alone = (i == 0 || v->load[i - 1].link != v->load[i].link) &&
 			     (k == v->n_loads || v->load[k].link != v->load[i].link);
-		sum[v->load[i].link] += alone ? 0 : most;
+		sum[v->load[i].link] += alone ? 0 : fmin(caps, way);
 	}
 }
 
@@ -307,7 +308,7 @@ static bool trunks_suffice(struct verify *v)
 	drive(v, true, by_src);
 	drive(v, false, by_dst);
 	for (uint32_t l = 0; l < cluster->n_links; l++)
-		if (fmin(by_src[l], by_dst[l]) > cluster->link[l].bw_Bps * (1 + 1e-9))
+		if (fmin(by_src[l], by_dst[l]) > mq_link_usable_Bps(&cluster->link[l]) * (1 + 1e-9))
 			return false;
 	return true;
 }
