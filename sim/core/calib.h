@@ -43,6 +43,7 @@ struct mq_device_calib {
 	double reserve_B;            /* context, libraries, framework */
 	double fragmentation;        /* factor >= 1 on dynamic memory */
 	double copy_bw_Bps;          /* pinned host <-> device, one direction */
+	double host_bw_Bps;          /* host memory, share of one device (offloaded optimizer) */
 	bool serial_comm;            /* communication and compute cannot overlap (CPU cores) */
 	double price_per_h, power_W; /* $, W; NaN = not known */
 };

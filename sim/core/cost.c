@@ -219,6 +219,8 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 		return recurrent_time(device, kernel) + extra;
 	case MQ_KERNEL_TIMED:
 		return kernel->time_s;
+	case MQ_KERNEL_HOST_UPDATE: /* CPU-Adam streams its states through host memory */
+		return kernel->bytes / device->host_bw_Bps;
 	case MQ_N_KERNEL_KINDS:
 		break;
 	}

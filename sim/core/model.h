@@ -159,6 +159,7 @@ enum mq_kernel_kind {
 	MQ_KERNEL_RECURRENT, /* m serial GEMM steps */
 	MQ_KERNEL_COPY,      /* device-local copy or pack */
 	MQ_KERNEL_TIMED,     /* profiled: lasts `time_s` on its device */
+	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
 	MQ_N_KERNEL_KINDS
 };
 MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);

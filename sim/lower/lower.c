@@ -152,6 +152,7 @@ static void begin_schedule(struct mq_low *low)
 	low->last_compute = mq_arena_array(&low->scratch, n, uint32_t);
 	low->unit_end = mq_arena_array(&low->scratch, n, uint32_t);
 	low->pending = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->copied = mq_arena_array(&low->scratch, n, uint32_t);
 	low->kv = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->comm_index = mq_index_new(low->arena);
 	low->work_index = mq_index_new(low->arena);
@@ -297,11 +298,6 @@ static enum mq_status run(struct mq_low *low)
 
 	if (mq_plan_check(low->plan, low->model, low->rq->cluster, low->train, &reason) != MQ_OK) {
 		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
-		return MQ_OK;
-	}
-	if (low->plan->offload_optimizer) {
-		verdict(low, MQ_VERDICT_REFUSED,
-			"offload_optimizer: host-side optimizer steps are not lowered; set it false");
 		return MQ_OK;
 	}
 	number_stages(low);

@@ -28,7 +28,8 @@ struct mq_piece {
 	uint8_t phase;           /* enum mq_phase */
 	uint8_t only;            /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
 	uint8_t again;           /* recomputed: does not count as model FLOPs */
-	uint8_t spare[5];        /* no padding: pieces are compared as bytes */
+	uint8_t host;            /* optimizer step on the host */
+	uint8_t spare[4];        /* no padding: pieces are compared as bytes */
 	double samples;          /* of the micro-batch on this device */
 	double scale;            /* of FLOPs and bytes: optimizer shards */
 };
@@ -129,6 +130,7 @@ struct mq_low {
 	uint32_t *open;              /* [schedule devices] compute task that may grow, or MQ_NONE */
 	uint32_t *last_compute;      /* [schedule devices] newest compute task, or MQ_NONE */
 	struct mq_ids *pending;      /* [schedule devices] what the next compute task waits for */
+	uint32_t *copied;            /* [schedule devices] last copy to or from the host, or MQ_NONE */
 	struct mq_ids *kv;           /* [schedule devices] gathered keys and values (context parallelism) */
 	uint32_t *unit_end;          /* [schedule devices] newest compute task at the last unit's start */
 	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */

@@ -326,10 +326,6 @@ static void reduce_tied(struct mq_low *low, uint32_t stage, uint32_t op)
 /* The optimizer step of every op of the stage: one compute task per device. */
 static void update(struct mq_low *low, uint32_t stage)
 {
-	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
-		mq_ids_add(low, &low->pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
-	for (uint32_t i = 0; i < low->t->n_tasks; i++)
-		mq_ids_add(low, &low->pending[low->t->task[i].task.device], i);
 	for (uint32_t i = low->stage_first[stage]; i < low->stage_first[stage + 1]; i++) {
 		uint32_t op = low->stage_op[i], config = low->plan->config_of[op];
 		const struct mq_config *c = &low->plan->config[config];
@@ -345,11 +341,57 @@ static void update(struct mq_low *low, uint32_t stage)
 						  .config = config,
 						  .phase = MQ_UPDATE,
 						  .samples = 1,
+						  .host = low->plan->offload_optimizer,
 						  .scale = 1 / shard };
 
 			if (device != MQ_NONE)
 				mq_emit_compute(low, device, &piece, NULL);
 		}
+	}
+}
+
+/* Offloaded optimizer state (Ren et al. 2021, ZeRO-Offload): gradients go down to the host, the step runs
+ * there, parameters come back; each rank handles its shard. */
+static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype, bool down)
+{
+	double *bytes = mq_arena_array(&low->scratch, low->schedule->n_devices, double);
+
+	for (uint32_t i = low->stage_first[stage]; i < low->stage_first[stage + 1]; i++) {
+		uint32_t op = low->stage_op[i];
+		const struct mq_config *c = mq_low_config(low, op);
+		double split[MQ_N_DIMS];
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split[d] = c->split[d];
+		double own = mq_op_param_shard(&low->model->op[op], split) / mq_shard_of(low, op);
+		for (uint32_t p = 0; p < c->n_devices; p++)
+			if (mq_low_device(low, c, p) != MQ_NONE)
+				bytes[mq_low_device(low, c, p)] += own * mq_dtype_size(dtype);
+	}
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
+		struct mq_task task = { .device = d,
+					.kind = MQ_TASK_COPY,
+					.stream = MQ_STREAM_COPY,
+					.dtype = (uint8_t)dtype,
+					.comm = MQ_NONE,
+					.peer = MQ_NONE,
+					.op = MQ_NONE,
+					.micro_batch = MQ_NONE,
+					.phase = MQ_UPDATE,
+					.bytes = bytes[d] };
+		struct mq_ids after = { 0 };
+
+		if (!(bytes[d] > 0))
+			continue;
+		if (down) {
+			after = low->pending[d];
+			low->pending[d] = (struct mq_ids){ 0 };
+		} else {
+			mq_ids_add(low, &after, mq_emit_seal(low, d));
+		}
+		low->copied[d] = mq_emit(low, &task, &after);
+		if (down)
+			mq_ids_add(low, &low->pending[d], low->copied[d]);
 	}
 }
 
@@ -364,6 +406,7 @@ static void publish(struct mq_low *low, uint32_t stage)
 					  .dtype = low->train->dtype,
 					  .phase = MQ_UPDATE,
 					  .seal = true,
+					  .wait_of = low->copied,
 					  .wait = MQ_NONE };
 
 		if (b->stage != stage)
@@ -379,6 +422,19 @@ static void publish(struct mq_low *low, uint32_t stage)
 	}
 }
 
+/* What follows waits for every reduction, of this template and before it. */
+static void await_gradients(struct mq_low *low)
+{
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
+		low->copied[d] = MQ_NONE;
+		mq_ids_add(low, &low->pending[d], MQ_DEP_STREAM(MQ_STREAM_GRAD));
+		if (low->plan->offload_optimizer)
+			mq_ids_add(low, &low->pending[d], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
+	}
+	for (uint32_t i = 0; i < low->t->n_tasks; i++)
+		mq_ids_add(low, &low->pending[low->t->task[i].task.device], i);
+}
+
 void mq_pass_post(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_POST);
@@ -390,7 +446,12 @@ void mq_pass_post(struct mq_low *low, uint32_t stage)
 		if (low->model->op[op].tied != MQ_NONE &&
 		    (low->stage_of[op] == stage || low->stage_of[low->model->op[op].tied] == stage))
 			reduce_tied(low, stage, op);
+	await_gradients(low);
+	if (low->plan->offload_optimizer)
+		copy_shards(low, stage, low->train->grad_dtype, true);
 	update(low, stage);
+	if (low->plan->offload_optimizer)
+		copy_shards(low, stage, low->train->dtype, false);
 	publish(low, stage);
 	mq_template_end(low);
 }

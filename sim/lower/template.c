@@ -133,6 +133,8 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		for (uint32_t k = 0; k < count; k++) {
 			if (left_out(low, &piece[i], count, k))
 				continue;
+			if (piece[i].host)
+				buffer[k].kind = MQ_KERNEL_HOST_UPDATE;
 			buffer[k].flop *= piece[i].scale;
 			buffer[k].bytes *= piece[i].scale;
 			w.flop += buffer[k].flop;

@@ -260,6 +260,23 @@ static void uneven_shares_keep_the_batch(void **state)
 	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
+/* Gradients go down, parameters come up, both by shard; no optimizer state stays on the device. */
+static void offload_copies_shards(void **state)
+{
+	struct world *w = *state;
+	struct mq_shape shape = { .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 };
+
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err),
+			 MQ_OK);
+	w->plan.offload_optimizer = true;
+	struct mq_schedule *s = lower_plan(w);
+	struct count copies = count(s, MQ_TASK_COPY, -1, -1);
+	double parameters = mq_model_totals(w->model).parameters;
+	assert_int_equal(copies.tasks, 2 * 4);
+	assert_near(copies.bytes, 2 * parameters * 2, 1e-6 * parameters);
+	assert_near(w->low.memory[0].optimizer_B, 0, 0);
+}
+
 /* Every op on the device (index mod 3): tensors cross as send/recv, nothing is lost. */
 static void placement_crosses_devices(void **state)
 {
@@ -329,6 +346,7 @@ int main(void)
 		cmocka_unit_test(full_recomputation_runs_forward_again),
 		cmocka_unit_test(context_parallel_gathers_keys),
 		cmocka_unit_test(uneven_shares_keep_the_batch),
+		cmocka_unit_test(offload_copies_shards),
 		cmocka_unit_test(placement_crosses_devices),
 		cmocka_unit_test(random_shapes_hold),
 	};

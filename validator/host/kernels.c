@@ -274,6 +274,7 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 		run_stream(pool, k->bytes, false, poll, context);
 		break;
 	case MQ_KERNEL_OPTIMIZER:
+	case MQ_KERNEL_HOST_UPDATE:
 		run_stream(pool, k->bytes, true, poll, context);
 		break;
 	case MQ_KERNEL_EMBEDDING:
