@@ -6,6 +6,8 @@
  * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and then
  *    only receives: that last receive overlaps with the next round but for `fill` of a step. So the
  *    bandwidth is that of steps / (steps + fill).
+ *    Between nodes each piece of a rank's part (at most a step of 512 kB) is stored and forwarded on
+ *    its way between GPU, host and NIC: `fill` of its time on the wire is added at each crossing.
  * 3. Rounds of NVLS. Every channel works on one chunk of every head; nothing arrives before the first
  *    round has gone through, which adds one round, and two for a tree of nodes.
  * 4. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation). NVLS
@@ -19,6 +21,7 @@
 #include "core/collective_impl.h"
 
 #define LONE_LL 1.5
+#define NET_PIECE_B 524288.0 /* one of the 8 steps of a channel's buffer */
 #define NVLS_CHUNK_B 131072.0
 #define NVLS_CHANNELS 16.0
 #define NVLS_TREE_ROUNDS 2 /* up and down the tree, against one for a single node */
@@ -61,10 +64,16 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 
 static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
-	const struct mq_link_calib *link = t->n_nodes > 1 ? t->topo->net_calib : t->topo->intra_calib;
-	double steps = t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1) : t->n - 1;
+	double all = t->kind == MQ_COLL_ALL_REDUCE ? 2 : 1, steps = all * (t->n - 1), piece, net;
 
-	cost->bw_Bps *= steps / (steps + link->fill);
+	if (t->n_nodes == 1) {
+		cost->bw_Bps *= steps / (steps + t->topo->intra_calib->fill);
+		return;
+	}
+	piece = fmin(t->bytes / t->n, NET_PIECE_B);
+	net = t->topo->nic_Bps * t->topo->rails * t->topo->net_calib->bw_share;
+	cost->latency_s += t->topo->net_calib->fill * all * (t->n_nodes - (t->n == t->n_nodes)) *
+			   piece / net;
 }
 
 void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,

@@ -17,6 +17,8 @@
 #define SIMPLE_EXTRA_NVLINK 4.6e-6 /* (base 8.4 - 6.6) + (step 3.4 - .6) of NCCL's ring */
 #define SIMPLE_EXTRA_PCI 6.5e-6    /* (8.4 - 6.6) + (5.7 - 1.0) */
 #define LOCAL_PEER 1.3e-6          /* each further peer in the node */
+#define A2A_SHARE .88              /* of an NVLink port, against a single send */
+#define NET_PIECE_B 524288.0       /* one of the 8 steps of a channel's buffer */
 #define NET_STEP 14e-6             /* NCCL's Simple step over the network */
 #define NET_TRANSFER 4e-6          /* each transfer that a NIC's proxy serves */
 
@@ -118,18 +120,39 @@ static uint32_t p2p_channels(const struct mq_topo *topo)
 	return channels;
 }
 
+/* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs. */
+static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
+{
+	const struct mq_topo *topo = t->topo;
+	bool nvlink = topo->intra == MQ_INTRA_SWITCH || topo->intra == MQ_INTRA_MESH;
+	double sent = t->bytes * (t->n - 1) / t->n;
+	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share * (nvlink ? A2A_SHARE : 1);
+	double extra = topo->intra_calib->latency_scale * (nvlink ? 0 : SIMPLE_EXTRA_PCI);
+
+	cost->latency_s = topo->intra_calib->p2p_latency_s + LOCAL_PEER * (topo->n_local - 1);
+	if (topo->intra_calib->ll_Bps > 0 && sent / topo->intra_calib->ll_Bps < extra + sent / port) {
+		cost->bw_Bps = topo->intra_calib->ll_Bps * t->n / (t->n - 1);
+		return;
+	}
+	cost->latency_s += extra;
+	if (nvlink)
+		cost->bw_Bps = port * t->n / (t->n - 1);
+}
+
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 {
 	const struct mq_topo *topo = t->topo;
-	double local = topo->n_local > 1 ?
-		       topo->intra_calib->p2p_latency_s + LOCAL_PEER * (topo->n_local - 1) : 0;
-	double net = 0;
+	struct mq_coll_cost cost = { .bw_Bps = INFINITY, .channels = p2p_channels(topo) };
+	double transfers, piece;
 
-	if (t->n_nodes > 1)
-		net = topo->net_calib->latency_scale *
-		      (NET_STEP + NET_TRANSFER * topo->n_local / topo->rails * (t->n - topo->n_local));
-	return (struct mq_coll_cost){
-		.latency_s = fmax(local, net), .bw_Bps = INFINITY,
-		.channels = p2p_channels(topo),
-	};
+	if (t->n_nodes == 1) {
+		local_cost(t, &cost);
+		return cost;
+	}
+	transfers = (double)topo->n_local / topo->rails * (t->n - topo->n_local);
+	piece = fmin(t->bytes / t->n, NET_PIECE_B);
+	cost.latency_s = fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers),
+			      topo->net_calib->hop_s) +
+			 topo->net_calib->fill * piece / (topo->nic_Bps * topo->net_calib->bw_share);
+	return cost;
 }

@@ -322,11 +322,6 @@ enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *
 	port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY : topo->port_nccl_Bps;
 	topo->ring_graph = pack(topo, port, topo->nic_Bps);
 	topo->tree_graph = topo->ring_graph;
-	/* A tree's chain inside the node may run at up to twice the speed of the network. */
-	if (topo->intra != MQ_INTRA_NONE)
-		topo->tree_graph.intra_Bps = fmax(topo->ring_graph.intra_Bps,
-			snap(speeds_of(topo, false), fmin(2 * topo->ring_graph.inter_Bps,
-						port / topo->ring_graph.channels)));
 	topo->collnet_graph = topo->ring_graph;
 	if (topo->intra != MQ_INTRA_NONE)
 		search_nvls(topo, true);

@@ -315,7 +315,8 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	}
 }
 
-static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto)
+static double ring_latency(const struct mq_tune *t, const struct constants *c, enum mq_proto proto,
+			   bool actual)
 {
 	enum hw intra = over_nvlink(t->topo) ? HW_NVLINK : HW_PCI;
 	enum hw slow = one_node(t) ? intra : HW_NET;
@@ -331,10 +332,11 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 		return c->base[MQ_ALGO_RING][proto] + t->n *
 		       c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	}
-	between = one_node(t) ? 0 : all * (t->n_nodes - 1);
+	/* Data that goes round the ring crosses every gap between nodes where nodes hold several ranks. */
+	between = one_node(t) ? 0 : all * (t->n_nodes - (actual && ppn_of(t) > 1 ? 0 : 1));
 	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) +
 	      between * net;
-	if (proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&
+	if (!actual && proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&
 	    t->bytes / ((double)t->topo->ring_graph.channels * t->n) >= 64)
 		lat *= t->topo->compute_capability < 80 ? 1.9 : 1.4;
 	return lat;
@@ -363,14 +365,15 @@ static double latency(const struct mq_tune *t, enum mq_algo algo, enum mq_proto 
 	struct constants c;
 	double ppn = ppn_of(t), depth = floor(log2(t->n_nodes)), inside, between;
 
-	constants_of(version_of(t->topo), &c);
+	/* A version's constants rule its choice; the newest are the best estimate of the time. */
+	constants_of(actual ? NEWEST : version_of(t->topo), &c);
 	if (actual)
 		correct_steps(t, &c);
 	inside = c.step[intra][algo][proto];
 	between = c.step[HW_NET][algo][proto];
 	switch (algo) {
 	case MQ_ALGO_RING:
-		return ring_latency(t, &c, proto);
+		return ring_latency(t, &c, proto, actual);
 	case MQ_ALGO_TREE:
 		return c.base[algo][proto] + 2 * ((ppn - 1) * inside + depth * between);
 	case MQ_ALGO_NVLS:
