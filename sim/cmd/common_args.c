@@ -12,8 +12,8 @@
 
 #include "core/opt.h"
 
-enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB, KEY_FIX, KEY_MAX,
-       KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK };
+enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
+       KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
@@ -22,6 +22,7 @@ static const struct argp_option options[] = {
 	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },
 	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
 	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default fp16)", 1 },
+	{ "grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of reduced gradients (default fp32)", 1 },
 	{ "optimizer", KEY_OPTIMIZER, "NAME", 0, "adam sgd momentum (default adam)", 1 },
 	{ "mode", KEY_MODE, "MODE", 0, "train or infer (default train)", 1 },
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
@@ -47,7 +48,7 @@ void mq_question_init(struct mq_question *question, struct mq_err *err)
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	memset(question, 0, sizeof(*question));
-	question->train = (struct mq_train){ .batch = 1, .dtype = MQ_FP16 };
+	question->train = (struct mq_train){ .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
 	question->limits.fix_pipeline = question->limits.fix_recompute = -1;
 	question->limits.fix_sync = -1;
 	question->seed = 1;
@@ -196,6 +197,10 @@ static int parse_training(int key, const char *arg, struct mq_question *q)
 		bad = CHOOSE("--dtype", arg, mq_dtype_name, MQ_N_DTYPES, &index, q->err);
 		q->train.dtype = (enum mq_dtype)index;
 		return bad;
+	case KEY_GRAD_DTYPE:
+		bad = CHOOSE("--grad-dtype", arg, mq_dtype_name, MQ_N_DTYPES, &index, q->err);
+		q->train.grad_dtype = (enum mq_dtype)index;
+		return bad;
 	case KEY_OPTIMIZER:
 		bad = CHOOSE("--optimizer", arg, optimizer_name, MQ_N_OPTIMIZERS, &index, q->err);
 		q->train.optimizer = (enum mq_optimizer)index;
@@ -275,7 +280,8 @@ void mq_question_print(const struct mq_question *q, FILE *file)
 	fprintf(file, "batch = %.0f\n", q->train.batch);
 	if (q->seq)
 		fprintf(file, "seq = %u\n", q->seq);
-	fprintf(file, "dtype = %s\noptimizer = %s\nmode = %s\n", mq_dtype_name(q->train.dtype),
+	fprintf(file, "dtype = %s\ngrad-dtype = %s\noptimizer = %s\nmode = %s\n",
+		mq_dtype_name(q->train.dtype), mq_dtype_name(q->train.grad_dtype),
 		optimizer_name(q->train.optimizer), mode_name(q->train.infer));
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		fprintf(file, "calib = %s\n", q->calib.item[i]);

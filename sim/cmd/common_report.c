@@ -69,7 +69,7 @@ static int collect_terms(const struct mq_result *a, const struct mq_result *b, s
 	return n;
 }
 
-static void explain_memory(const struct mq_judged *a, const struct mq_judged *b, FILE *file)
+static void explain_memory(const struct mq_scored *a, const struct mq_scored *b, FILE *file)
 {
 	char x[32], y[32];
 
@@ -77,7 +77,7 @@ static void explain_memory(const struct mq_judged *a, const struct mq_judged *b,
 		mq_text_B(a->result->peak_memory_B, x), mq_text_B(b->result->peak_memory_B, y));
 }
 
-void mq_explain(const struct mq_judged *a, const struct mq_judged *b,
+void mq_explain(const struct mq_scored *a, const struct mq_scored *b,
 		const struct mq_cluster *cluster, FILE *file)
 {
 	struct term term[MQ_N_LINK_CLASSES + 4];
@@ -210,8 +210,8 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		char name[32];
 
 		snprintf(name, sizeof(name), "plan %ld", (long)(second - out->best) + 1);
-		struct mq_judged a = { "plan 1", first->plan, &first->result };
-		struct mq_judged b = { name, second->plan, &second->result };
+		struct mq_scored a = { "plan 1", first->plan, &first->result };
+		struct mq_scored b = { name, second->plan, &second->result };
 		fprintf(file, "\nwhy plan 1 wins:\n");
 		mq_explain(&a, &b, session->cluster, file);
 	}

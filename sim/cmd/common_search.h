@@ -42,12 +42,12 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 
 /* Two judged plans, term by term: compute, exposed communication per link class, bubble, memory. `file`
  * gets one line per term, largest difference first. */
-struct mq_judged {
+struct mq_scored {
 	const char *name;
 	const struct mq_plan *plan;
 	const struct mq_result *result;
 };
-void mq_explain(const struct mq_judged *first, const struct mq_judged *second,
+void mq_explain(const struct mq_scored *first, const struct mq_scored *second,
 		const struct mq_cluster *cluster, FILE *file);
 
 /* tokens/s/GPU and TFLOP/s/GPU of a result; NaN where they mean nothing. */

@@ -1,0 +1,48 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+good=dgx1_v100
+try 2 "unknown command 'serach'; did you mean 'search'" serach
+try 2 "unknown command 'nosuchcommand'" nosuchcommand
+try 2 'unknown option --modle; did you mean --model' search --modle x
+try 2 'unknown option --frobnicate' search --frobnicate
+try 2 'option requires an argument' search -m
+try 2 '\-m is missing' search -p $good -o o
+try 2 '\-p is missing' search -m $tiny -o o
+try 2 '\-o is missing' search -m $tiny -p $good
+try 2 '\-\-batch 0: give a whole number' search --batch 0 -m $tiny -p $good -o o
+try 2 '\-\-batch -3: give a whole number' search --batch -3 -m $tiny -p $good -o o
+try 2 '\-\-batch nan: give a whole number' search --batch nan -m $tiny -p $good -o o
+try 2 '\-\-dtype fp12: give one of fp32' search --dtype fp12 -m $tiny -p $good -o o
+try 2 '\-\-fix tp: give KEY=VALUE' search --fix tp -m $tiny -p $good -o o
+try 2 '\-\-fix tp -1: give a whole number' search --fix tp=-1 -m $tiny -p $good -o o
+try 2 '\-\-fix schedule gipe: give one of gpipe' search --fix schedule=gipe -m $tiny -p $good -o o
+try 2 '\-\-max banana=3: give KEY=VALUE' search --max banana=3 -m $tiny -p $good -o o
+try 2 '\-\-evals 0: give' search --evals 0 -m $tiny -p $good -o o
+try 2 '\-\-seconds inf: give' search --seconds inf -m $tiny -p $good -o o
+try 2 "objective steptime: give .*did you mean 'step-time'" search --objective steptime -m $tiny -p $good -o o
+try 2 "no engine 'nosuchengine'" search -m $tiny --batch 4 -p $good -e nosuchengine -o o
+try 2 "no engine 'exprt'; did you mean 'expert'" search -m $tiny --batch 4 -p $good -e exprt -o o
+try 2 "engine 'random' has no option 'kepe'; did you mean 'keep'" search -m $tiny --batch 4 -p $good -e random:kepe=1 -o o
+try 2 'keep=2 is out of range' search -m $tiny --batch 4 -p $good -e random:keep=2 -o o
+try 2 'given twice' search -m $tiny --batch 4 -p $good -e random,random -o o
+try 2 'exec: names no program' search -m $tiny --batch 4 -p $good -e exec: -o o
+try 2 'the program ended' search -m $tiny --batch 4 -p $good -e exec:/no/such/program -o o
+try 2 'is not a JSON object' search -m $tiny --batch 4 -p $good -e 'exec:echo hello; cat' -o o
+try 2 'cannot make the folder' search -m $tiny --batch 4 -p $good -e expert --evals 1 -o /dev/null/x
+try 2 'give a job file' run
+try 2 'none.ini: cannot open the job file' run none.ini
+printf 'model = gpt\n' >nocommand.ini; try 2 'no `command = NAME`' run nocommand.ini
+printf 'command = fly\n' >fly.ini; try 2 'command = fly is no command' run fly.ini
+printf 'command = search\n[stuff]\na = 1\n' >sect.ini; try 2 'section \[stuff\] means nothing' run sect.ini
+printf 'command = search\nmodle = x\n' >opt.ini; try 2 'unknown option --modle; did you mean --model' run opt.ini
+try 2 'nothing to list: give engines' list
+try 2 'no list of engnes' list engnes
+try 2 'cannot open the results folder' plot nowhere
+mkdir empty; try 2 'nothing to draw' plot empty
+try 2 'give two plan files' diff a.json
+try 2 '\-P is missing' simulate -m $tiny -p $good -o o
+try 2 'give a file to solve' solve
+try 2 'none.json: cannot open' solve none.json
+echo '{"hello": 1}' >hello.json; try 2 'no engine knows this kind of file' solve hello.json
+try 0 'Usage: maquette COMMAND' --help
+for c in search simulate diff list plot solve run model; do try 0 "Usage: maquette $c" $c --help; done
+finish
