@@ -302,7 +302,7 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 		plane = plane_of(x);
 		mq_amounts_norm(op, &plane,
 				o->class == LRN ? mq_onnx_number(node, "size", 5) + 3 : o->flop,
-				g->train);
+				g->train && !strcmp(o->type, "BatchNormalization"));
 		scale(op, images);
 		if (!strcmp(o->type, "LayerNormalization")) /* its features belong together */
 			op->splits = 1u << MQ_DIM_BATCH;

@@ -1,0 +1,340 @@
+/*
+ * test_format_builders.c - the built-in models: published parameter counts, FLOPs by closed formulas, and
+ * what a transformer layer keeps for its backward pass, split as Megatron splits it.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/model.h"
+#include "formats/format.h"
+
+static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
+static const struct mq_train INFER = { .batch = 1, .dtype = MQ_FP16, .infer = true };
+
+static struct mq_arena arena;
+
+static int teardown(void **state)
+{
+	mq_arena_fini(&arena);
+	return 0;
+}
+
+static const struct mq_model *load(const char *spec, uint32_t seq, const struct mq_train *train)
+{
+	const struct mq_model_request request = { .spec = spec, .train = train, .seq = seq };
+	struct mq_model *model = NULL;
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK)
+		fail_msg("%s: %s", spec, err.text);
+	assert_int_equal(mq_model_check(model, &err), MQ_OK);
+	return model;
+}
+
+static void refuse(const char *spec, const char *part)
+{
+	const struct mq_model_request request = { .spec = spec, .train = &TRAIN };
+	struct mq_model *model = NULL;
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(mq_model_load(&request, &arena, &model, &err), MQ_EINPUT);
+	if (!strstr(err.text, part))
+		fail_msg("%s: '%s' does not say '%s'", spec, err.text, part);
+}
+
+static const struct mq_op *op_of(const struct mq_model *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (!strcmp(m->op[i].name, name))
+			return &m->op[i];
+	fail_msg("%s has no op '%s'", m->name, name);
+	return NULL;
+}
+
+/* Totals as published by the authors (or counted in their released weights). */
+static void test_parameters(void **state)
+{
+	static const struct {
+		const char *spec;
+		double parameters;
+	} cases[] = {
+		{ "llama:size=8b", 8030261248 },
+		{ "llama:size=70b", 70553706496 },
+		{ "llama:size=405b", 405853388800 },
+		{ "llama:size=7b", 6738415616 },
+		{ "llama:size=13b", 13015864320 },
+		{ "llama:size=1b", 1235814400 },
+		{ "llama:size=3b", 3212749824 },
+		{ "moe:size=8x7b", 46702792704 },
+		{ "moe:size=8x22b", 140630071296 },
+		{ "moe:size=deepseek-16b", 16375728128 },
+		{ "gpt:layers=12,hidden=768,heads=12,vocab=50257,seq=1024", 124439808 },
+		{ "bert:size=base", 110106428 },  /* with pooler and pre-training heads */
+		{ "bert:size=large", 336226108 },
+		{ "t5:size=small", 60506624 },
+		{ "t5:size=base", 222903552 },
+		{ "t5:size=large", 737668096 },
+		{ "t5:size=3b", 2851598336 },
+		{ "t5:size=11b", 11307321344 },
+		{ "resnet50", 25557032 },
+		{ "resnet101", 44549160 },
+		{ "resnet152", 60192808 },
+		{ "vgg16", 138357544 },
+		{ "vgg19", 143667240 },
+		{ "inception_v3", 27161264 },
+		{ "inception_v3:aux=false", 23834568 },
+		{ "gnmt:layers=4,vocab=32320", 193765952 }, /* the profile in PipeDream's release */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double got = mq_model_totals(load(cases[i].spec, 0, &TRAIN)).parameters;
+
+		if (got != cases[i].parameters)
+			fail_msg("%s: %.0f parameters, %.0f expected", cases[i].spec, got,
+				 cases[i].parameters);
+	}
+}
+
+/* GPT-3 1.3B and its larger relatives are known by rounded names. */
+static void test_gpt_sizes(void **state)
+{
+	static const struct {
+		const char *spec;
+		double billions;
+	} cases[] = {
+		{ "gpt", 1.3 },		  { "gpt:size=1.7b", 1.7 },   { "gpt:size=3.6b", 3.6 },
+		{ "gpt:size=7.5b", 7.5 }, { "gpt:size=22b", 22 },     { "gpt:size=39b", 39.1 },
+		{ "gpt:size=76b", 76.1 }, { "gpt:size=145b", 145.6 }, { "gpt:size=175b", 175 },
+		{ "gpt:size=530b", 529.6 }, { "gpt:size=1t", 1008 },
+		{ "transformer:size=base", .0631 }, { "transformer:size=big", .214 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double got = mq_model_totals(load(cases[i].spec, 0, &TRAIN)).parameters / 1e9;
+
+		if (fabs(got / cases[i].billions - 1) > .03)
+			fail_msg("%s: %g G parameters, %g expected", cases[i].spec, got,
+				 cases[i].billions);
+	}
+}
+
+/* Multiply-adds of the products alone, in G, as published. */
+static void test_image_flops(void **state)
+{
+	static const struct {
+		const char *spec;
+		double gmac;
+	} cases[] = {
+		{ "resnet50", 4.09 }, { "resnet101", 7.80 }, { "vgg19", 19.63 },
+		{ "inception_v3:aux=false", 5.71 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct mq_model *m = load(cases[i].spec, 0, &INFER);
+		double flop = 0;
+
+		for (uint32_t k = 0; k < m->n_ops; k++)
+			if (m->op[k].kind == MQ_OP_CONV || m->op[k].kind == MQ_OP_GEMM)
+				flop += m->op[k].flop;
+		if (fabs(flop / 2e9 / cases[i].gmac - 1) > .005)
+			fail_msg("%s: %g GMAC, %g expected", cases[i].spec, flop / 2e9,
+				 cases[i].gmac);
+	}
+}
+
+/* 24 s l h^2 (1 + s/6h + V/12lh), Narayanan et al. 2021 (there with backward and recomputation). */
+static void test_gpt_flops(void **state)
+{
+	const struct mq_model *m = load("gpt:layers=3,hidden=64,heads=4,vocab=100,bias=false", 32, &TRAIN);
+	double s = 32, l = 3, h = 64, v = 100, flop = 0, backward = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (m->op[i].kind == MQ_OP_GEMM || m->op[i].kind == MQ_OP_ATTENTION) {
+			flop += m->op[i].flop;
+			backward += m->op[i].flop_bwd;
+		}
+	assert_true(flop == 24 * s * l * h * h + 4 * s * s * h * l + 2 * s * h * v);
+	assert_true(backward == 2 * flop);
+	assert_int_equal(m->n_layers, 3);
+	assert_true(m->tokens_per_sample == 32);
+}
+
+static void test_llama_layer(void **state)
+{
+	const struct mq_model *m =
+		load("llama:layers=1,hidden=64,heads=8,kv_heads=2,ffn=96,vocab=100", 16, &TRAIN);
+	const struct mq_op *qkv = op_of(m, "layer0.qkv"), *up = op_of(m, "layer0.up");
+	const struct mq_op *attention = op_of(m, "layer0.attention");
+
+	assert_true(qkv->n == 64 + 2 * 16 && qkv->param == 64 * 96);
+	assert_true(up->n == 192 && up->param == 64 * 192);
+	assert_true(attention->m == 16 && attention->n == 16 && attention->k == 8);
+	assert_true(attention->count == 8 && attention->causal && attention->fused);
+	assert_true(attention->read == 16 * 96 && attention->output == 16 * 64);
+	assert_true(op_of(m, "layer0.norm1")->param == 64);
+	assert_true(op_of(m, "head")->param == 6400 && op_of(m, "head")->tied == MQ_NONE);
+	assert_int_equal(m->kv_heads, 2);
+}
+
+static void test_experts(void **state)
+{
+	const struct mq_model *m =
+		load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2", 16, &TRAIN);
+	const struct mq_op *up = op_of(m, "layer0.experts.up");
+
+	assert_true(up->count == 4 && up->m == 16 * 2 / 4. && up->n == 64 && up->k == 64);
+	assert_true(up->param == 4 * 64 * 64);
+	assert_true(up->flop == 2 * 16 * 2 * 64 * 64); /* every token visits two experts */
+	assert_true(up->extent[MQ_DIM_EXPERT] == 4);
+	assert_true(op_of(m, "layer0.router")->param == 64 * 4);
+	assert_true(op_of(m, "layer0.dispatch")->output == 16 * 2 * 64);
+	assert_true(op_of(m, "layer0.combine")->output == 16 * 64);
+}
+
+static void test_tied_head(void **state)
+{
+	const struct mq_model *m = load("gpt:layers=1,hidden=64,heads=4,vocab=100", 16, &TRAIN);
+	const struct mq_op *head = op_of(m, "head");
+
+	assert_true(head->param == 0 && head->k * head->n == 6400);
+	assert_string_equal(m->op[head->tied].name, "embedding");
+	assert_true(m->op[head->tied].param == 6400);
+}
+
+/* ---- what a layer keeps ------------------------------------------------------------------------ */
+
+/* Megatron's splits of degree t: columns then rows; norms and residuals whole, or by sequence. */
+static struct mq_share megatron(const struct mq_op *op, double t, bool sequence_parallel)
+{
+	struct mq_share share = { .samples = 2 }; /* b */
+
+	if (strstr(op->name, "qkv") || strstr(op->name, "up") || strstr(op->name, "activation"))
+		share.split[MQ_DIM_OUT] = t;
+	else if (strstr(op->name, "attention"))
+		share.split[MQ_DIM_HEAD] = t;
+	else if (strstr(op->name, "proj") || strstr(op->name, "down"))
+		share.split[MQ_DIM_IN] = t;
+	else if (sequence_parallel)
+		share.split[MQ_DIM_SEQ] = t;
+	return share;
+}
+
+static double kept_bytes(const struct mq_model *m, double t, bool sequence_parallel, bool selective)
+{
+	double elems = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (m->op[i].layer == 0) {
+			const struct mq_share share = megatron(&m->op[i], t, sequence_parallel);
+
+			elems += mq_op_saved_shard(&m->op[i], &share, selective);
+		}
+	return 2 * elems;
+}
+
+/* Korthikanti et al. 2022, table 2: bytes per layer. */
+static void test_kept_activations(void **state)
+{
+	const struct mq_model *m =
+		load("gpt:layers=2,hidden=64,heads=8,vocab=100,fused_attention=false", 32, &TRAIN);
+	double s = 32, b = 2, h = 64, a = 8, t = 4, sbh = s * b * h;
+
+	assert_true(kept_bytes(m, 1, false, false) == sbh * (34 + 5 * a * s / h));
+	assert_true(kept_bytes(m, t, false, false) == sbh * (10 + 24 / t + 5 * a * s / (h * t)));
+	assert_true(kept_bytes(m, t, true, false) == sbh / t * (34 + 5 * a * s / h));
+	assert_true(kept_bytes(m, t, false, true) == sbh * (10 + 24 / t));
+	assert_true(kept_bytes(m, t, true, true) == sbh * 34 / t);
+}
+
+static void test_fused_attention_keeps_no_scores(void **state)
+{
+	const struct mq_model *m = load("gpt:layers=2,hidden=64,heads=8,vocab=100", 32, &TRAIN);
+	double s = 32, b = 2, h = 64, a = 8;
+
+	/* only a row's log-sum-exp (4 bytes) beyond the 34 s b h */
+	assert_true(kept_bytes(m, 1, false, false) == 34 * s * b * h + 4 * a * s * b);
+}
+
+/* ResNet: each convolution's output (its batch norm's input) and each ReLU's, once. */
+static void test_image_network_keeps(void **state)
+{
+	const struct mq_model *m = load("resnet50", 0, &TRAIN);
+	const double area = 56 * 56;
+
+	assert_true(op_of(m, "stage1.block0.conv1")->saved == 64 * area);
+	assert_true(op_of(m, "stage1.block0.conv1.bn")->saved == 0);
+	assert_true(op_of(m, "stage1.block0.conv1.relu")->saved == 64 * area);
+	assert_true(op_of(m, "stage1.block0.add")->saved == 0);
+	assert_true(op_of(m, "stage1.block0.relu")->saved == 256 * area);
+	assert_true(op_of(m, "stem.pool")->saved == 1.5 * 64 * area); /* and which element it was */
+	assert_true(op_of(m, "stem")->flop_bwd == op_of(m, "stem")->flop); /* images need no gradient */
+}
+
+static void test_inference_has_no_loss(void **state)
+{
+	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50", "gnmt:layers=2" };
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		const struct mq_model *m = load(specs[i], 0, &INFER);
+
+		for (uint32_t k = 0; k < m->n_ops; k++)
+			assert_int_not_equal(m->op[k].kind, MQ_OP_LOSS);
+	}
+}
+
+static void test_seq_overrides(void **state)
+{
+	assert_int_equal(load("llama:layers=1", 128, &TRAIN)->seq, 128);
+	assert_int_equal(load("llama:layers=1,seq=64", 0, &TRAIN)->seq, 64);
+	assert_int_equal(load("llama:layers=1,seq=64", 32, &TRAIN)->seq, 32);
+}
+
+static void test_bad_specifications(void **state)
+{
+	refuse("", "no model given");
+	refuse("lama", "did you mean 'llama'?");
+	refuse("nosuchmodel", "built in: ");
+	refuse("none.onnx", "cannot open model file 'none.onnx'");
+	refuse("gpt:layers=-1", "layers=-1 is out of range; give 1 to 100000");
+	refuse("gpt:layers=2,hidden=nan", "hidden=nan is not a number");
+	refuse("gpt:layers=0", "layers=0 is out of range");
+	refuse("gpt:layers=1.5", "layers=1.5");
+	refuse("gpt:hidden=1e30", "out of range");
+	refuse("gpt:hidden=65,heads=2", "hidden=65 is not a multiple of heads=2");
+	refuse("llama:heads=6,kv_heads=4,hidden=96", "heads=6 is not a multiple of kv_heads=4");
+	refuse("gpt:layer=2", "did you mean 'layers'?");
+	refuse("gpt:size=9b", "no size '9b'; it has: 1.3b");
+	refuse("gpt:experts=4", "use the model 'moe'");
+	refuse("moe:experts=2,top_k=3", "top_k=3 is out of range");
+	refuse("vgg19:image=1", "the image is too small");
+	refuse("inception_v3:image=75,aux=true", "the image is too small");
+	refuse("gnmt:layers=1", "layers=1 is out of range");
+	refuse("t5:hidden=100,heads=8", "not a multiple of heads=8");
+	refuse("/dev/null", "not a regular file");
+	refuse("/", "config.json");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_gpt_sizes),
+		cmocka_unit_test(test_image_flops),
+		cmocka_unit_test(test_gpt_flops),
+		cmocka_unit_test(test_llama_layer),
+		cmocka_unit_test(test_experts),
+		cmocka_unit_test(test_tied_head),
+		cmocka_unit_test(test_kept_activations),
+		cmocka_unit_test(test_fused_attention_keeps_no_scores),
+		cmocka_unit_test(test_image_network_keeps),
+		cmocka_unit_test(test_inference_has_no_loss),
+		cmocka_unit_test(test_seq_overrides),
+		cmocka_unit_test(test_bad_specifications),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}

@@ -1,0 +1,538 @@
+/*
+ * test_model.c - building and checking models, and the kernels of split ops, against numbers worked out
+ * by hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/model.h"
+
+static const struct mq_train FP16 = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+
+struct fixture {
+	struct mq_arena arena;
+	struct mq_model_builder b;
+	struct mq_model *model;
+	struct mq_err err;
+};
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	f = (struct fixture){ .arena = MQ_ARENA_INIT };
+	mq_model_begin(&f.b, &f.arena, "test");
+	*state = &f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mq_arena_fini(&((struct fixture *)*state)->arena);
+	return 0;
+}
+
+static enum mq_status finish(struct fixture *f)
+{
+	return mq_model_finish(&f->b, &f->model, &f->err);
+}
+
+static void expect_error(struct fixture *f, const char *part)
+{
+	assert_int_equal(finish(f), MQ_EINPUT);
+	if (!strstr(f->err.text, part))
+		fail_msg("'%s' does not say '%s'", f->err.text, part);
+}
+
+static struct mq_op *add(struct fixture *f, enum mq_op_kind kind, const char *name)
+{
+	uint32_t id = mq_model_add(&f->b, kind, name); /* may move the array of ops */
+
+	return &f->b.model->op[id];
+}
+
+/* ---- building --------------------------------------------------------------------------------- */
+
+static void test_orders_and_renumbers(void **state)
+{
+	struct fixture *f = *state;
+	double *forward = mq_arena_array(&f->arena, 8, double);
+	double *memory = mq_arena_array(&f->arena, 4, double);
+
+	/* d <- c <- b <- a, given backwards; b and c are mates, d uses c's parameters */
+	for (int i = 0; i < 4; i++) {
+		add(f, MQ_OP_PROFILED, (const char *[]){ "d", "c", "b", "a" }[i]);
+		forward[2 * i] = i;
+		forward[2 * i + 1] = 10 + i;
+		memory[i] = 100 + i;
+	}
+	f->b.model->op[1].mate = 2;
+	f->b.model->op[2].mate = 1;
+	f->b.model->op[1].phase = MQ_BACKWARD;
+	f->b.model->op[0].tied = 1;
+	f->b.model->profile.n_types = 2;
+	f->b.model->profile.type = (const char *[]){ "x", "y" };
+	f->b.model->profile.forward_s = forward;
+	f->b.model->profile.memory_B = memory;
+	mq_model_connect(&f->b, 1, 0, 5);
+	mq_model_connect(&f->b, 2, 1, 6);
+	mq_model_connect(&f->b, 3, 2, 7);
+	assert_int_equal(finish(f), MQ_OK);
+	const struct mq_model *m = f->model;
+	assert_string_equal(m->op[0].name, "a");
+	assert_string_equal(m->op[3].name, "d");
+	assert_int_equal(m->op[1].mate, 2);
+	assert_int_equal(m->op[2].mate, 1);
+	assert_int_equal(m->op[3].tied, 2);
+	assert_true(m->profile.forward_s[0] == 3 && m->profile.forward_s[7] == 10);
+	assert_true(m->profile.memory_B[0] == 103);
+	assert_int_equal(m->n_edges, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(m->edge[i].src, i);
+		assert_int_equal(m->edge[i].dst, i + 1);
+		assert_true(m->edge[i].elems == 7 - i);
+		assert_int_equal(m->in_edge[m->in_first[i + 1]], i);
+		assert_int_equal(m->out_first[i], i);
+	}
+}
+
+static void test_keeps_an_order_that_fits(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 4; i++)
+		add(f, MQ_OP_RESHAPE, (const char *[]){ "a", "b", "c", "d" }[i]);
+	mq_model_connect(&f->b, 0, 3, 1);
+	mq_model_connect(&f->b, 1, 2, 1);
+	assert_int_equal(finish(f), MQ_OK);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(f->model->op[i].name[0], 'a' + (int)i);
+}
+
+static void test_merges_parallel_edges(void **state)
+{
+	struct fixture *f = *state;
+
+	add(f, MQ_OP_RESHAPE, "a");
+	add(f, MQ_OP_ELEMENTWISE, "square");
+	mq_model_connect(&f->b, 0, 1, 8);
+	f->b.model->edge[0].no_grad = true;
+	mq_model_connect(&f->b, 0, 1, 8);
+	assert_int_equal(finish(f), MQ_OK);
+	assert_int_equal(f->model->n_edges, 1);
+	assert_true(f->model->edge[0].elems == 8);
+	assert_false(f->model->edge[0].no_grad);
+}
+
+static void test_names_an_op_on_the_cycle(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 4; i++)
+		add(f, MQ_OP_RESHAPE, (const char *[]){ "in", "p", "q", "after" }[i]);
+	mq_model_connect(&f->b, 0, 1, 1);
+	mq_model_connect(&f->b, 1, 2, 1);
+	mq_model_connect(&f->b, 2, 1, 1);
+	mq_model_connect(&f->b, 2, 3, 1);
+	assert_int_equal(finish(f), MQ_EINPUT);
+	assert_true(strstr(f->err.text, "'p' is on a cycle") || strstr(f->err.text, "'q' is on a cycle"));
+}
+
+static void test_refuses_a_loop_on_itself(void **state)
+{
+	struct fixture *f = *state;
+
+	add(f, MQ_OP_RESHAPE, "a");
+	mq_model_connect(&f->b, 0, 0, 1);
+	expect_error(f, "'a' is on a cycle");
+}
+
+static void test_refuses_no_ops(void **state)
+{
+	expect_error(*state, "has no ops");
+}
+
+static void test_refuses_nan(void **state)
+{
+	add(*state, MQ_OP_GEMM, "g")->flop = (double)NAN;
+	expect_error(*state, "op 'g' has flop = nan");
+}
+
+static void test_refuses_negative(void **state)
+{
+	add(*state, MQ_OP_GEMM, "g")->param = -1;
+	expect_error(*state, "op 'g' has param = -1");
+}
+
+static void test_refuses_equal_names(void **state)
+{
+	add(*state, MQ_OP_GEMM, "g");
+	add(*state, MQ_OP_NORM, "h");
+	add(*state, MQ_OP_NORM, "g");
+	expect_error(*state, "two ops are called 'g'");
+}
+
+static void test_refuses_no_name(void **state)
+{
+	add(*state, MQ_OP_GEMM, "");
+	expect_error(*state, "an op has no name");
+}
+
+static void test_refuses_an_infinite_tensor(void **state)
+{
+	struct fixture *f = *state;
+
+	add(f, MQ_OP_RESHAPE, "a");
+	add(f, MQ_OP_RESHAPE, "b");
+	mq_model_connect(&f->b, 0, 1, INFINITY);
+	expect_error(f, "from 'a' to 'b' has inf");
+}
+
+static void test_refuses_a_split_without_extent(void **state)
+{
+	add(*state, MQ_OP_GEMM, "g")->splits |= 1u << MQ_DIM_OUT;
+	expect_error(*state, "extent 0 along 'out'");
+}
+
+static void test_refuses_one_sided_mates(void **state)
+{
+	add(*state, MQ_OP_PROFILED, "f");
+	add(*state, MQ_OP_PROFILED, "b")->mate = 0;
+	expect_error(*state, "op 'b' has a mate");
+}
+
+static void test_refuses_a_layer_that_is_not_there(void **state)
+{
+	add(*state, MQ_OP_GEMM, "g")->layer = 3;
+	expect_error(*state, "in layer 3 of 0");
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------- */
+
+/* A GEMM of 6 rows, 8 columns, depth 4, with bias, in one sample. */
+static struct mq_op *gemm(struct fixture *f)
+{
+	struct mq_op *op = add(f, MQ_OP_GEMM, "gemm");
+
+	op->m = 6;
+	op->n = 8;
+	op->k = 4;
+	op->count = 1;
+	op->param = 4 * 8 + 8;
+	op->flop = 2 * 6 * 8 * 4;
+	op->flop_bwd = 2 * op->flop;
+	op->read = 24;
+	op->write = op->output = 48;
+	op->moved_bwd = 144;
+	op->kernels = 1;
+	return op;
+}
+
+static uint32_t kernels(struct fixture *f, enum mq_phase phase, const struct mq_share *share,
+			struct mq_kernel k[MQ_MAX_KERNELS_PER_OP])
+{
+	if (!f->model)
+		assert_int_equal(finish(f), MQ_OK);
+	return mq_op_kernels(f->model, &FP16, 0, phase, share, "gpu", k);
+}
+
+static void expect_gemm(const struct mq_kernel *k, double m, double n, double depth, double flop,
+			double elems)
+{
+	assert_int_equal(k->kind, MQ_KERNEL_GEMM);
+	assert_true(k->m == m && k->n == n && k->k == depth);
+	assert_true(k->flop == flop);
+	assert_true(k->bytes == 2 * elems);
+}
+
+static void test_gemm_whole(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share whole = { .samples = 3 };
+
+	gemm(*state);
+	assert_int_equal(kernels(*state, MQ_FORWARD, &whole, k), 1);
+	expect_gemm(&k[0], 18, 8, 4, 3 * 384, 3 * 72 + 40);
+	assert_true(k[0].count == 1 && k[0].launches == 1);
+	assert_int_equal(kernels(*state, MQ_BACKWARD, &whole, k), 2);
+	expect_gemm(&k[0], 18, 4, 8, 3 * 384, 3 * 72 + 40); /* dX = dY W' */
+	expect_gemm(&k[1], 4, 8, 18, 3 * 384, 3 * 72 + 40); /* dW = X' dY */
+	assert_int_equal(k[1].phase, MQ_BACKWARD);
+}
+
+static void test_gemm_by_columns_and_rows(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share out = { .samples = 1, .split = { [MQ_DIM_OUT] = 2 } };
+	const struct mq_share in = { .samples = 1, .split = { [MQ_DIM_IN] = 2 } };
+	const struct mq_share seq = { .samples = 1, .split = { [MQ_DIM_SEQ] = 2 } };
+	const struct mq_op *op = gemm(*state);
+
+	kernels(*state, MQ_FORWARD, &out, k);
+	expect_gemm(&k[0], 6, 4, 4, 192, 24 + 24 + 20);
+	kernels(*state, MQ_FORWARD, &in, k); /* the bias stays whole */
+	expect_gemm(&k[0], 6, 8, 2, 192, 12 + 48 + 24);
+	kernels(*state, MQ_FORWARD, &seq, k);
+	expect_gemm(&k[0], 3, 8, 4, 192, 12 + 24 + 40);
+	assert_true(mq_op_param_shard(op, out.split) == 20);
+	assert_true(mq_op_param_shard(op, in.split) == 16 + 8);
+	assert_true(mq_op_param_shard(op, seq.split) == 40);
+}
+
+static void test_gemm_without_input_gradient(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share whole = { .samples = 1 };
+
+	gemm(*state)->flop_bwd = 384;
+	assert_int_equal(kernels(*state, MQ_BACKWARD, &whole, k), 1);
+	expect_gemm(&k[0], 4, 8, 6, 384, 72 + 40);
+}
+
+static void test_expert_gemm(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	/* 4 experts of [2 x 8][8 x 8] rows each; a group of two devices holds 2 samples in all */
+	const struct mq_share one = { .samples = 1 };
+	const struct mq_share two = { .samples = 2, .split = { [MQ_DIM_EXPERT] = 2 } };
+	struct mq_op *op = gemm(*state);
+
+	op->m = 2;
+	op->k = 8;
+	op->count = 4;
+	op->param = 256;
+	op->flop = 2 * 2 * 8 * 8 * 4;
+	op->flop_bwd = 2 * op->flop;
+	op->read = op->write = op->output = 64;
+	kernels(*state, MQ_FORWARD, &one, k);
+	assert_true(k[0].count == 4 && k[0].m == 2 && k[0].flop == 1024);
+	kernels(*state, MQ_FORWARD, &two, k);
+	assert_true(k[0].count == 2 && k[0].m == 4);
+	assert_true(k[0].flop == 1024); /* as much work as before the exchange */
+	assert_true(k[0].bytes == 2 * (64 + 64 + 128));
+	assert_true(mq_op_param_shard(op, two.split) == 128);
+}
+
+static void test_grouped_conv_splits_its_groups(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share out = { .samples = 1, .split = { [MQ_DIM_OUT] = 4 } };
+	struct mq_op *op = gemm(*state);
+
+	op->kind = MQ_OP_CONV;
+	op->n = 1;
+	op->k = 9;
+	op->count = 8; /* depthwise over 8 channels */
+	op->param = 72;
+	op->flop = 2 * 6 * 9 * 8;
+	op->read = op->write = op->output = 48;
+	kernels(*state, MQ_FORWARD, &out, k);
+	assert_int_equal(k[0].kind, MQ_KERNEL_CONV);
+	assert_true(k[0].count == 2 && k[0].n == 1 && k[0].flop == 216);
+	assert_true(k[0].bytes == 2 * (12 + 12 + 18));
+}
+
+/* 8 queries, 8 keys, 4 heads of 16 (keys and values of 2 heads). */
+static struct mq_op *attention(struct fixture *f, bool fused)
+{
+	struct mq_op *op = add(f, MQ_OP_ATTENTION, "attention");
+	double q = 8 * 64, kv = 2 * 8 * 32, scores = 8 * 8 * 4;
+
+	op->m = op->n = 8;
+	op->k = 16;
+	op->count = 4;
+	op->fused = fused;
+	op->causal = true;
+	op->flop = 4 * 8 * 8 * 64;
+	op->flop_bwd = 2 * op->flop;
+	op->read = q + kv;
+	op->write = op->output = q;
+	op->moved_bwd = 4 * q + 2 * kv;
+	op->kernels = 1;
+	if (!fused) {
+		op->read = 3 * q + 2 * scores; /* Q, K, V; the scores, by softmax; P */
+		op->write = q + 2 * scores;
+		op->moved_bwd = 4 * (2 * q + scores) + 3 * scores;
+		op->kernels = 5;
+	}
+	return op;
+}
+
+static void test_fused_attention(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share heads = { .samples = 2, .split = { [MQ_DIM_HEAD] = 2 } };
+	const struct mq_share seq = { .samples = 2, .split = { [MQ_DIM_SEQ] = 4 } };
+
+	attention(*state, true);
+	assert_int_equal(kernels(*state, MQ_FORWARD, &heads, k), 1);
+	assert_int_equal(k[0].kind, MQ_KERNEL_ATTENTION);
+	assert_true(k[0].m == 8 && k[0].n == 8 && k[0].k == 16 && k[0].count == 4);
+	assert_true(k[0].flop == 4 * 8 * 8 * 64 && k[0].causal);
+	assert_true(k[0].bytes == 2 * (512 + 512 + 512));
+	/* Rows of the sequence: keys and values pass by whole. */
+	assert_int_equal(kernels(*state, MQ_FORWARD, &seq, k), 1);
+	assert_true(k[0].m == 2 && k[0].n == 8 && k[0].count == 8);
+	assert_true(k[0].bytes == 2 * (256 + 1024 + 256));
+	assert_true(k[0].flop == 2 * 4 * 8 * 8 * 64 / 4);
+	assert_int_equal(kernels(*state, MQ_BACKWARD, &seq, k), 1);
+	assert_true(k[0].bytes == 2 * (4 * 256 + 2 * 1024));
+}
+
+static void test_unfused_attention(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share whole = { .samples = 1 };
+
+	attention(*state, false);
+	assert_int_equal(kernels(*state, MQ_FORWARD, &whole, k), 3);
+	expect_gemm(&k[0], 8, 8, 16, 2 * 8 * 8 * 64, 512 + 512 + 256);
+	expect_gemm(&k[1], 8, 16, 8, 2 * 8 * 8 * 64, 512 + 512 + 256);
+	assert_int_equal(k[2].kind, MQ_KERNEL_MEMORY);
+	assert_true(k[2].bytes == 2 * 2 * 256 && k[2].launches == 3);
+	assert_true(k[0].count == 4);
+	assert_int_equal(kernels(*state, MQ_BACKWARD, &whole, k), 5);
+	double flop = 0;
+	for (int i = 0; i < 5; i++)
+		flop += k[i].flop;
+	assert_true(flop == 2 * 4 * 8 * 8 * 64);
+	assert_true(k[4].bytes == 2 * 3 * 256);
+}
+
+static void test_embedding(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share vocab = { .samples = 1, .split = { [MQ_DIM_IN] = 4 } };
+	struct mq_op *op = add(f, MQ_OP_EMBEDDING, "e");
+
+	op->param = 1000 * 16;
+	op->read = op->write = op->output = 8 * 16;
+	op->moved_bwd = 2 * 8 * 16;
+	op->kernels = 1;
+	assert_int_equal(kernels(f, MQ_FORWARD, &vocab, k), 1);
+	assert_int_equal(k[0].kind, MQ_KERNEL_EMBEDDING);
+	assert_true(k[0].bytes == 2 * (32 + 128)); /* a quarter found, the output whole: partial sums */
+	assert_true(mq_op_param_shard(op, vocab.split) == 4000);
+}
+
+static void test_profiled(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 4 };
+
+	add(f, MQ_OP_PROFILED, "p");
+	f->b.model->profile = (struct mq_profile){
+		.n_types = 2, .type = (const char *[]){ "gpu", "cpu" },
+		.forward_s = (double[]){ 2, 3 }, .backward_s = (double[]){ 5, 7 },
+	};
+	assert_int_equal(kernels(f, MQ_FORWARD, &share, k), 1);
+	assert_true(k[0].kind == MQ_KERNEL_TIMED && k[0].time_s == 8);
+	assert_int_equal(kernels(f, MQ_BACKWARD, &share, k), 1);
+	assert_true(k[0].time_s == 20);
+	assert_int_equal(mq_op_kernels(f->model, &FP16, 0, MQ_FORWARD, &share, "tpu", k), 1);
+	assert_true(isinf(k[0].time_s)); /* never measured there */
+	assert_int_equal(kernels(f, MQ_UPDATE, &share, k), 0);
+}
+
+static void test_explicit_backward_op(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 1 };
+
+	add(f, MQ_OP_PROFILED, "grad")->phase = MQ_BACKWARD;
+	f->b.model->profile = (struct mq_profile){ .n_types = 1, .type = (const char *[]){ "gpu" },
+						   .forward_s = (double[]){ 2 } };
+	assert_int_equal(kernels(f, MQ_FORWARD, &share, k), 0);
+	assert_int_equal(kernels(f, MQ_BACKWARD, &share, k), 1);
+	assert_true(k[0].time_s == 2);
+}
+
+/* Bytes per parameter of an optimizer step. */
+static void test_update(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share out = { .samples = 1, .split = { [MQ_DIM_OUT] = 2 } };
+	static const struct {
+		enum mq_dtype dtype, grad;
+		enum mq_optimizer optimizer;
+		double bytes;
+	} cases[] = {
+		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_ADAM, 28 },
+		{ MQ_BF16, MQ_FP32, MQ_OPTIMIZER_ADAM, 30 },
+		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_ADAM, 28 },
+		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_SGD, 12 },
+		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_SGD, 12 },
+		{ MQ_FP16, MQ_FP16, MQ_OPTIMIZER_MOMENTUM, 20 },
+		{ MQ_FP32, MQ_FP32, MQ_OPTIMIZER_MOMENTUM, 20 },
+	};
+
+	gemm(f);
+	assert_int_equal(finish(f), MQ_OK);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct mq_train t = { .batch = 1, .dtype = cases[i].dtype,
+					    .grad_dtype = cases[i].grad,
+					    .optimizer = cases[i].optimizer };
+
+		assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_UPDATE, &out, "gpu", k), 1);
+		assert_int_equal(k[0].kind, MQ_KERNEL_OPTIMIZER);
+		assert_true(k[0].bytes == 20 * cases[i].bytes);
+	}
+}
+
+static void test_inference_has_no_backward(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share whole = { .samples = 1 };
+	const struct mq_train infer = { .batch = 1, .dtype = MQ_FP16, .infer = true };
+
+	gemm(f);
+	assert_int_equal(finish(f), MQ_OK);
+	assert_int_equal(mq_op_kernels(f->model, &infer, 0, MQ_FORWARD, &whole, "gpu", k), 1);
+	assert_int_equal(mq_op_kernels(f->model, &infer, 0, MQ_BACKWARD, &whole, "gpu", k), 0);
+	assert_int_equal(mq_op_kernels(f->model, &infer, 0, MQ_UPDATE, &whole, "gpu", k), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_orders_and_renumbers),
+		TEST(test_keeps_an_order_that_fits),
+		TEST(test_merges_parallel_edges),
+		TEST(test_names_an_op_on_the_cycle),
+		TEST(test_refuses_a_loop_on_itself),
+		TEST(test_refuses_no_ops),
+		TEST(test_refuses_nan),
+		TEST(test_refuses_negative),
+		TEST(test_refuses_equal_names),
+		TEST(test_refuses_no_name),
+		TEST(test_refuses_an_infinite_tensor),
+		TEST(test_refuses_a_split_without_extent),
+		TEST(test_refuses_one_sided_mates),
+		TEST(test_refuses_a_layer_that_is_not_there),
+		TEST(test_gemm_whole),
+		TEST(test_gemm_by_columns_and_rows),
+		TEST(test_gemm_without_input_gradient),
+		TEST(test_expert_gemm),
+		TEST(test_grouped_conv_splits_its_groups),
+		TEST(test_fused_attention),
+		TEST(test_unfused_attention),
+		TEST(test_embedding),
+		TEST(test_profiled),
+		TEST(test_explicit_backward_op),
+		TEST(test_update),
+		TEST(test_inference_has_no_backward),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
