@@ -2,17 +2,8 @@
 #include "lib/ideal.h"
 
 #include <math.h>
-#include <stdio.h>
 
-/* Ideals, numbered by size (so every sub-ideal has a lower number), with the links that take away
- * one maximal unit. */
-struct ideals {
-	uint32_t n, room, words;
-	uint64_t *bits;                  /* [n * words] */
-	uint32_t *link_first;            /* [n + 1] */
-	uint32_t *link_unit, *link_to;
-	uint32_t *table, table_size;     /* hash of bits -> number + 1 */
-};
+#include "lib/ideals.h"
 
 struct frame {
 	uint32_t ideal, link, unit;
@@ -23,7 +14,7 @@ struct run {
 	const struct mq_place *place;
 	const struct mq_units *u;
 	struct mq_arena *arena;
-	struct ideals ideals;
+	struct mq_ideals ideals;
 	uint32_t n_types, n_states, max_replicas;
 	uint32_t *stride;                /* [n_types] of the states */
 	double *dp;                      /* [n_ideals * n_states] */
@@ -40,145 +31,10 @@ struct run {
 	uint32_t find_state, found_ideal, found_type, found_replicas;
 };
 
-/* ---- enumeration ------------------------------------------------------------------------------ */
-
-static uint64_t hash_bits(const uint64_t *bits, uint32_t words)
-{
-	uint64_t h = 0x9e3779b97f4a7c15u;
-
-	for (uint32_t i = 0; i < words; i++) {
-		h = (h ^ bits[i]) * 0xff51afd7ed558ccdu;
-		h ^= h >> 32;
-	}
-	return h;
-}
-
-/* Number of an ideal, MQ_NONE when unknown; *slot is where it is or would be. */
-static uint32_t find_ideal(const struct ideals *s, const uint64_t *bits, uint32_t *slot)
-{
-	uint32_t mask = s->table_size - 1;
-	uint32_t i = (uint32_t)hash_bits(bits, s->words) & mask;
-
-	for (; s->table[i]; i = (i + 1) & mask) {
-		uint32_t id = s->table[i] - 1;
-
-		if (!memcmp(s->bits + (size_t)id * s->words, bits, s->words * sizeof(*bits))) {
-			*slot = i;
-			return id;
-		}
-	}
-	*slot = i;
-	return MQ_NONE;
-}
-
-static bool add_ideal(struct ideals *s, const uint64_t *bits)
-{
-	uint32_t slot;
-
-	if (find_ideal(s, bits, &slot) != MQ_NONE)
-		return true;
-	if (s->n == s->room)
-		return false;
-	memcpy(s->bits + (size_t)s->n * s->words, bits, s->words * sizeof(*bits));
-	s->table[slot] = ++s->n;
-	return true;
-}
-
-static bool has(const uint64_t *bits, uint32_t unit)
-{
-	return bits[unit / 64] >> (unit % 64) & 1;
-}
-
-static bool all_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (!has(bits, unit[i]))
-			return false;
-	return true;
-}
-
-static bool none_in(const uint64_t *bits, const uint32_t *unit, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (has(bits, unit[i]))
-			return false;
-	return true;
-}
-
-/* Grows each ideal by every unit whose predecessors it has, smaller ideals first. */
-static enum mq_status grow_ideals(struct run *r, uint32_t max_ideals, struct mq_err *err)
-{
-	struct ideals *s = &r->ideals;
-	const struct mq_units *u = r->u;
-	uint64_t *bits;
-
-	s->words = (u->n + 63) / 64;
-	s->room = max_ideals;
-	for (s->table_size = 64; s->table_size < 2 * (max_ideals + 1); s->table_size *= 2)
-		continue;
-	s->table = mq_arena_array(r->arena, s->table_size, uint32_t);
-	s->bits = mq_arena_array(r->arena, (size_t)max_ideals * s->words, uint64_t);
-	bits = mq_arena_array(r->arena, s->words, uint64_t);
-	add_ideal(s, bits);
-	for (uint32_t id = 0; id < s->n; id++) {
-		memcpy(bits, s->bits + (size_t)id * s->words, s->words * sizeof(*bits));
-		for (uint32_t v = 0; v < u->n; v++) {
-			if (has(bits, v) || !all_in(bits, u->pred + u->pred_first[v],
-						    u->pred_first[v + 1] - u->pred_first[v]))
-				continue;
-			bits[v / 64] |= (uint64_t)1 << (v % 64);
-			if (!add_ideal(s, bits))
-				return mq_fail(err, MQ_EINPUT, "the graph's %u units have more than %u "
-					       "ideals, the bound of this method: raise it with "
-					       "ideals=N, or use engine dpl", u->n, max_ideals);
-			bits[v / 64] &= ~((uint64_t)1 << (v % 64));
-		}
-	}
-	return MQ_OK;
-}
-
-static void link_ideals(struct run *r)
-{
-	struct ideals *s = &r->ideals;
-	const struct mq_units *u = r->u;
-	uint64_t *bits = mq_arena_array(r->arena, s->words, uint64_t);
-	uint32_t n = 0, room = 0;
-
-	s->link_first = mq_arena_array(r->arena, s->n + 1, uint32_t);
-	for (int pass = 0; pass < 2; pass++) { /* count, then fill */
-		if (pass == 1) {
-			s->link_unit = mq_arena_array(r->arena, n, uint32_t);
-			s->link_to = mq_arena_array(r->arena, n, uint32_t);
-			room = n;
-			n = 0;
-		}
-		for (uint32_t id = 0; id < s->n; id++) {
-			memcpy(bits, s->bits + (size_t)id * s->words, s->words * sizeof(*bits));
-			s->link_first[id] = n;
-			for (uint32_t v = 0; v < u->n; v++) {
-				uint32_t slot;
-
-				if (!has(bits, v) || !none_in(bits, u->succ + u->succ_first[v],
-							      u->succ_first[v + 1] - u->succ_first[v]))
-					continue;
-				if (pass == 1) {
-					bits[v / 64] &= ~((uint64_t)1 << (v % 64));
-					s->link_unit[n] = v;
-					s->link_to[n] = find_ideal(s, bits, &slot);
-					bits[v / 64] |= (uint64_t)1 << (v % 64);
-				}
-				n++;
-			}
-		}
-	}
-	mq_assert(n == room);
-	s->link_first[s->n] = n;
-}
-
 /* The prefixes of the line as a chain of ideals. */
 static void line_ideals(struct run *r)
 {
-	struct ideals *s = &r->ideals;
+	struct mq_ideals *s = &r->ideals;
 	uint32_t n = r->u->n;
 
 	s->n = n + 1;
@@ -311,7 +167,7 @@ static bool visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 /* All sub-ideals of `top`, depth first; stops early when visit says so. */
 static void descend(struct run *r, uint32_t top)
 {
-	const struct ideals *s = &r->ideals;
+	const struct mq_ideals *s = &r->ideals;
 	const struct mq_units *u = r->u;
 	uint32_t depth = 0;
 	bool found = false;
@@ -389,8 +245,8 @@ static void add_stage(struct run *r, uint32_t top, struct mq_placement *out)
 
 	if (r->ideals.bits) {
 		for (uint32_t v = 0; v < n_units; v++)
-			unit[v] = has(r->ideals.bits + (size_t)top * r->ideals.words, v) &&
-				  !has(r->ideals.bits + (size_t)r->found_ideal * r->ideals.words, v);
+			unit[v] = mq_ideals_has(&r->ideals, top, v) &&
+				  !mq_ideals_has(&r->ideals, r->found_ideal, v);
 	} else {
 		for (uint32_t i = r->found_ideal; i < top; i++)
 			unit[r->u->line[i]] = true;
@@ -514,8 +370,10 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 	MQ_TRY(solve_line(&line, o, result));
 	if (o->linearize || result->stopped)
 		return MQ_OK;
-	MQ_TRY(grow_ideals(&r, o->max_ideals ? o->max_ideals : 60000, err));
-	link_ideals(&r);
+	struct mq_ideals_graph graph = { units.n, units.pred_first, units.pred, units.succ_first,
+					 units.succ };
+
+	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals, err));
 	prepare(&r);
 	result->n_ideals = r.ideals.n;
 	/* Sums in another order may differ in the last bits. */
