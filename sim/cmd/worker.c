@@ -1,0 +1,13 @@
+/*
+ * worker.c - the hidden command behind every simulation: `maquette worker key=value...` is started by
+ * the others (see executors/pool.h) and serves them over a socket.
+ */
+#include "cmd/cmd.h"
+#include "executors/pool.h"
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	return mq_pool_serve(argc - 1, argv + 1, err);
+}
+
+const struct mq_command mq_command_worker = { .name = "worker", .summary = NULL, .run = run };

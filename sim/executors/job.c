@@ -1,0 +1,114 @@
+/* job.c - see job.h. */
+#include "executors/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "core/opt.h"
+
+void mq_job_init(struct mq_job *job)
+{
+	*job = (struct mq_job){ .fold = true, .interference = true, .timeout_s = INFINITY,
+				.wall_s = 600 };
+	job->train = (struct mq_train){ .batch = 1 };
+}
+
+char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
+{
+	char **argv = mq_arena_array(a, 14 + j->n_calib, char *);
+	int n = 0;
+
+	if (j->model)
+		argv[n++] = mq_arena_printf(a, "model=%s", j->model);
+	argv[n++] = mq_arena_printf(a, "platform=%s", j->platform);
+	argv[n++] = mq_arena_printf(a, "seq=%u", j->seq);
+	argv[n++] = mq_arena_printf(a, "batch=%.17g", j->train.batch);
+	argv[n++] = mq_arena_printf(a, "dtype=%d", (int)j->train.dtype);
+	argv[n++] = mq_arena_printf(a, "grad_dtype=%d", (int)j->train.grad_dtype);
+	argv[n++] = mq_arena_printf(a, "optimizer=%d", (int)j->train.optimizer);
+	argv[n++] = mq_arena_printf(a, "infer=%d", j->train.infer);
+	argv[n++] = mq_arena_printf(a, "fold=%d", j->fold);
+	argv[n++] = mq_arena_printf(a, "interference=%d", j->interference);
+	if (isfinite(j->timeout_s))
+		argv[n++] = mq_arena_printf(a, "timeout=%.17g", j->timeout_s);
+	for (uint32_t i = 0; i < j->n_calib; i++)
+		argv[n++] = mq_arena_printf(a, "calib=%s", j->calib[i]);
+	*argc = n;
+	return argv;
+}
+
+static bool whole(const char *text, uint64_t below, uint64_t *value)
+{
+	return mq_parse_u64(text, value) && *value < below;
+}
+
+static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
+{
+#define IS(name) (n == sizeof(name) - 1 && !strncmp(key, name, n))
+	uint64_t v = 0;
+	bool good = true;
+
+	if (IS("model"))
+		j->model = text;
+	else if (IS("platform"))
+		j->platform = text;
+	else if (IS("batch"))
+		good = mq_parse_f64(text, &j->train.batch);
+	else if (IS("timeout"))
+		good = mq_parse_f64(text, &j->timeout_s);
+	else if (IS("seq") && (good = whole(text, MQ_NONE, &v)))
+		j->seq = (uint32_t)v;
+	else if (IS("dtype") && (good = whole(text, MQ_N_DTYPES, &v)))
+		j->train.dtype = (enum mq_dtype)v;
+	else if (IS("grad_dtype") && (good = whole(text, MQ_N_DTYPES, &v)))
+		j->train.grad_dtype = (enum mq_dtype)v;
+	else if (IS("optimizer") && (good = whole(text, MQ_N_OPTIMIZERS, &v)))
+		j->train.optimizer = (enum mq_optimizer)v;
+	else if (IS("infer") && (good = whole(text, 2, &v)))
+		j->train.infer = v;
+	else if (IS("fold") && (good = whole(text, 2, &v)))
+		j->fold = v;
+	else if (IS("interference") && (good = whole(text, 2, &v)))
+		j->interference = v;
+	else
+		return false;
+	return good;
+#undef IS
+}
+
+enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,
+			     struct mq_err *err)
+{
+	const char **calib = mq_arena_array(arena, argc + 1, const char *);
+
+	mq_job_init(job);
+	job->calib = calib;
+	for (int i = 0; i < argc; i++) {
+		const char *equals = strchr(argv[i], '=');
+		size_t n = equals ? (size_t)(equals - argv[i]) : 0;
+		if (n == 5 && !strncmp(argv[i], "calib", 5))
+			calib[job->n_calib++] = equals + 1;
+		else if (!equals || !set(job, argv[i], n, equals + 1))
+			return mq_fail(err, MQ_EINPUT, "worker: bad argument '%s'; this command is "
+				       "started by the others and not meant to be typed", argv[i]);
+	}
+	if (!job->platform)
+		return mq_fail(err, MQ_EINPUT, "worker: no platform; this command is started by the "
+			       "others and not meant to be typed");
+	return MQ_OK;
+}
+
+enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,
+			    struct mq_err *err)
+{
+	*calib = mq_calib_new(arena);
+	for (uint32_t i = 0; i < job->n_calib; i++) {
+		struct stat about;
+		if (!stat(job->calib[i], &about) && S_ISDIR(about.st_mode))
+			MQ_TRY(mq_calib_load_dir(*calib, job->calib[i], err));
+		else
+			MQ_TRY(mq_calib_load(*calib, job->calib[i], err));
+	}
+	return MQ_OK;
+}

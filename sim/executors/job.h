@@ -1,0 +1,36 @@
+/*
+ * job.h - the question that worker processes answer again and again: which model, platform, calibrations
+ * and training options. It travels as the arguments of the hidden command `worker`.
+ */
+#ifndef MQ_EXECUTORS_JOB_H
+#define MQ_EXECUTORS_JOB_H
+
+#include "core/calib.h"
+#include "core/model.h"
+
+struct mq_job {
+	const char *model;          /* as mq_model_load takes it; NULL = none: only routes are asked */
+	uint32_t seq;               /* 0 = the model's own */
+	struct mq_train train;
+	const char *platform;       /* path of the XML file */
+	const char *const *calib;   /* [n_calib] files, or folders of files, each on top of those before */
+	uint32_t n_calib;
+	bool fold, interference;
+	double timeout_s;           /* simulated seconds per plan; +inf = none */
+	double wall_s;              /* clock seconds per plan before its worker is replaced; +inf = none */
+};
+
+/* fold and interference on, no time-outs but 600 s of clock time per plan. */
+void mq_job_init(struct mq_job *job);
+
+/* "key=value" arguments, NULL-terminated, without a program name; *argc of them. */
+char **mq_job_encode(const struct mq_job *job, struct mq_arena *arena, int *argc);
+/* MQ_EINPUT: an unknown key or a bad value. */
+enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* All calibrations of the job, in order. */
+enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,
+			    struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

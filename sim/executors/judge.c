@@ -1,0 +1,129 @@
+/*
+ * judge.c - the whole judgement of one plan: lower, memory verdict, check, run, and what the run means.
+ *
+ * MFU = model FLOPs (no recomputation) / (step time x sum of the peaks of the devices used). Exposed
+ * communication is booked on the class of the slowest link that its flows cross.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "core/search.h"
+#include "executors/executor.h"
+#include "executors/verdict.h"
+#include "lower/lower.h"
+
+static void result_init(struct mq_result *r)
+{
+	*r = (struct mq_result){ .verdict = MQ_VERDICT_OK, .step_time_s = NAN, .samples_per_s = NAN,
+				 .mfu = NAN, .peak_memory_B = NAN, .memory_limit_B = NAN,
+				 .memory_device = MQ_NONE, .compute_s = NAN,
+				 .exposed_comm_s = NAN, .bubble_s = NAN, .lower_bound_s = NAN };
+}
+
+static void say(struct mq_result *r, enum mq_verdict verdict, const char *message)
+{
+	r->verdict = verdict;
+	snprintf(r->message, sizeof(r->message), "%.250s", message);
+}
+
+static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, struct mq_result *r)
+{
+	if (!low->memory || low->worst >= low->n_devices)
+		return;
+	r->memory_device = low->device[low->worst];
+	r->peak_memory_B = low->memory[low->worst].peak_B;
+	r->memory_limit_B = j->cluster->device[r->memory_device].memory_B;
+}
+
+/* One lowering and run; sets the verdict. */
+static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, bool fold,
+			  struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
+{
+	struct mq_lower_request ask = { .model = j->model, .cluster = j->cluster,
+					.calib = j->calib, .train = j->train, .plan = plan,
+					.fold = fold };
+	struct mq_exec_request request = { .cluster = j->cluster, .calib = j->calib,
+					   .timeout_s = j->timeout_s,
+					   .interference = j->interference };
+	struct mq_err said = MQ_ERR_INIT;
+	bool deadlock;
+
+	MQ_TRY(mq_lower(&ask, arena, &out->lowered, err));
+	note_memory(j, &out->lowered, &out->result);
+	say(&out->result, out->lowered.verdict, out->lowered.message);
+	if (out->lowered.verdict != MQ_VERDICT_OK)
+		return MQ_OK;
+	request.schedule = out->lowered.schedule;
+	if (mq_schedule_check(request.schedule, &deadlock, &said) != MQ_OK) {
+		if (!deadlock)
+			return mq_fail(err, MQ_EBUG, "%s", said.text);
+		say(&out->result, MQ_VERDICT_DEADLOCK, said.text);
+		return MQ_OK;
+	}
+	MQ_TRY(j->execute(&request, arena, &out->timeline, &out->result.verdict, &said) == MQ_OK
+		       ? MQ_OK : mq_fail(err, said.status, "%s", said.text));
+	if (out->result.verdict == MQ_VERDICT_INVALID)
+		say(&out->result, MQ_VERDICT_INVALID, said.text);
+	if (out->result.verdict == MQ_VERDICT_TIMEOUT)
+		snprintf(out->result.message, sizeof(out->result.message),
+			 "the step takes more than %.9g simulated seconds", j->timeout_s);
+	return MQ_OK;
+}
+
+static double peak_flops(const struct mq_judge *j, const struct mq_lowered *low)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < low->n_devices; i++)
+		sum += j->calib->device[j->cluster->device[low->device[i]].calib]
+			       .peak_flops[j->train->dtype];
+	return sum;
+}
+
+static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out,
+			      struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_result *r = &out->result;
+	double peak = peak_flops(j, &out->lowered);
+	struct mq_breakdown b = mq_timeline_breakdown(out->lowered.schedule, &out->timeline, arena);
+
+	r->step_time_s = out->timeline.step_time_s;
+	r->samples_per_s = r->step_time_s > 0 ? j->train->batch / r->step_time_s : (double)NAN;
+	r->mfu = peak > 0 && r->step_time_s > 0
+			 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;
+	r->compute_s = b.compute_s;
+	r->exposed_comm_s = b.exposed_comm_s;
+	r->bubble_s = b.bubble_s;
+	return mq_judge_causes(j, out, arena, err);
+}
+
+enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *plan,
+			     struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
+{
+	memset(out, 0, sizeof(*out));
+	result_init(&out->result);
+	MQ_TRY(run(j, plan, j->fold, arena, out, err));
+	if (out->result.verdict == MQ_VERDICT_OK && out->timeline.fold_inexact)
+		MQ_TRY(run(j, plan, false, arena, out, err));
+	out->result.lower_bound_s = mq_lower_bound(j->model, j->cluster, j->calib, j->train);
+	if (out->result.verdict == MQ_VERDICT_OK)
+		MQ_TRY(measure(j, out, arena, err));
+	mq_result_round(&out->result);
+	return MQ_OK;
+}
+
+enum mq_status mq_judge_plan(const struct mq_judge *j, const struct mq_plan *plan,
+			     struct mq_arena *arena, struct mq_result *result,
+			     struct mq_schedule **schedule, struct mq_timeline *timeline,
+			     struct mq_err *err)
+{
+	struct mq_judged out;
+
+	MQ_TRY(mq_judge_full(j, plan, arena, &out, err));
+	*result = out.result;
+	if (schedule)
+		*schedule = out.lowered.schedule;
+	if (timeline)
+		*timeline = out.timeline;
+	return MQ_OK;
+}

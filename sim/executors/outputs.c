@@ -1,0 +1,158 @@
+/*
+ * outputs.c - see outputs.h.
+ *
+ *   summary.csv  one row: step time, throughput, where the time went, the bottleneck in words
+ *   timeline.csv one row per task (core/timeline.h)
+ *   tasks.csv    what else is known of each task: stage, phase, micro-batch
+ *   memory.csv   one row per device: bytes at the peak by purpose
+ *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
+ */
+#include "executors/outputs.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "core/csv.h"
+
+struct table {
+	const struct mq_judge *judge;
+	const struct mq_judged *judged;
+	struct mq_csv_writer w;
+	struct mq_err *err;
+};
+
+typedef enum mq_status write_rows(struct table *t);
+
+static enum mq_status summary_rows(struct table *t)
+{
+	const struct mq_result *r = &t->judged->result;
+
+	mq_csv_put_f64(&t->w, r->step_time_s);
+	mq_csv_put_f64(&t->w, r->samples_per_s);
+	mq_csv_put_f64(&t->w, r->mfu);
+	mq_csv_put_f64(&t->w, r->peak_memory_B);
+	mq_csv_put_f64(&t->w, r->compute_s);
+	mq_csv_put_f64(&t->w, r->exposed_comm_s);
+	mq_csv_put_f64(&t->w, r->bubble_s);
+	mq_csv_put_f64(&t->w, r->lower_bound_s);
+	mq_csv_put_text(&t->w, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
+	return mq_csv_end_row(&t->w, t->err);
+}
+
+static enum mq_status memory_rows(struct table *t)
+{
+	const struct mq_lowered *low = &t->judged->lowered;
+
+	for (uint32_t i = 0; i < low->n_devices && low->memory; i++) {
+		const struct mq_device *d = &t->judge->cluster->device[low->device[i]];
+		const struct mq_memory *m = &low->memory[i];
+		mq_csv_put_text(&t->w, d->name);
+		mq_csv_put_text(&t->w, d->type);
+		mq_csv_put_f64(&t->w, m->parameter_B);
+		mq_csv_put_f64(&t->w, m->gradient_B);
+		mq_csv_put_f64(&t->w, m->optimizer_B);
+		mq_csv_put_f64(&t->w, m->activation_B);
+		mq_csv_put_f64(&t->w, m->buffer_B);
+		mq_csv_put_f64(&t->w, m->reserve_B);
+		mq_csv_put_f64(&t->w, m->peak_B);
+		mq_csv_put_f64(&t->w, d->memory_B);
+		MQ_TRY(mq_csv_end_row(&t->w, t->err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status link_rows(struct table *t)
+{
+	const struct mq_cluster *cluster = t->judge->cluster;
+	const struct mq_timeline *tl = &t->judged->timeline;
+
+	for (uint32_t l = 0; l < tl->n_links; l++) {
+		const struct mq_link *link = &cluster->link[l];
+		double could_B = mq_link_usable_Bps(link) * tl->step_time_s;
+		mq_csv_put_text(&t->w, link->name);
+		mq_csv_put_text(&t->w, mq_link_class_name(link->class));
+		mq_csv_put_f64(&t->w, link->bw_Bps);
+		mq_csv_put_f64(&t->w, tl->link_busy_B[l]);
+		mq_csv_put_f64(&t->w, could_B > 0 ? tl->link_busy_B[l] / could_B : 0);
+		MQ_TRY(mq_csv_end_row(&t->w, t->err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status task_rows(struct table *t)
+{
+	const struct mq_schedule *s = t->judged->lowered.schedule;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *task = &s->task[i];
+		mq_csv_put_u64(&t->w, i);
+		mq_csv_put_u64(&t->w, task->stage);
+		mq_csv_put_text(&t->w, mq_phase_name(task->phase));
+		if (task->micro_batch == MQ_NONE)
+			mq_csv_put_empty(&t->w);
+		else
+			mq_csv_put_u64(&t->w, task->micro_batch);
+		MQ_TRY(mq_csv_end_row(&t->w, t->err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status write_table(struct table *t, const char *dir, const char *name,
+				  const char *header, write_rows *rows)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	const char *path = mq_arena_printf(&scratch, "%s/%s", dir, name);
+	enum mq_status status = mq_csv_open(&t->w, path, "w", t->err);
+
+	if (!status) {
+		struct mq_err ignored;
+		status = mq_csv_put_header(&t->w, header, t->err);
+		if (!status)
+			status = rows(t);
+		enum mq_status closed = mq_csv_close(&t->w, status ? &ignored : t->err);
+		status = status ? status : closed;
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+static enum mq_status write_timeline(const struct mq_judged *judged, const char *dir,
+				     struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	enum mq_status status = mq_timeline_save(judged->lowered.schedule, &judged->timeline,
+						 mq_arena_printf(&scratch, "%s/timeline.csv", dir),
+						 err);
+
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
+				   const struct mq_outputs *out, struct mq_err *err)
+{
+	struct table t = { .judge = judge, .judged = judged, .err = err };
+	const struct mq_timeline *timeline = &judged->timeline;
+	bool ok = judged->result.verdict == MQ_VERDICT_OK;
+
+	if (out->dir) {
+		MQ_TRY(write_table(&t, out->dir, "summary.csv",
+				   "step_time_s,samples_per_s,mfu,peak_memory_B,compute_s,"
+				   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck", summary_rows));
+		MQ_TRY(write_table(&t, out->dir, "memory.csv",
+				   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
+				   "buffer_B,reserve_B,peak_B,limit_B", memory_rows));
+	}
+	if (out->dir && ok) {
+		MQ_TRY(write_timeline(judged, out->dir, err));
+		MQ_TRY(write_table(&t, out->dir, "tasks.csv", "task,stage,phase,micro_batch",
+				   task_rows));
+		MQ_TRY(write_table(&t, out->dir, "links.csv",
+				   "link,class,bandwidth_Bps,bytes,utilisation", link_rows));
+	}
+	if (out->schedule && judged->lowered.schedule)
+		MQ_TRY(mq_schedule_save(judged->lowered.schedule, out->schedule, err));
+	if (out->trace && ok)
+		MQ_TRY(mq_timeline_trace(judged->lowered.schedule, &timeline, 1, out->trace, err));
+	return MQ_OK;
+}

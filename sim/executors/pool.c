@@ -1,0 +1,466 @@
+/*
+ * pool.c - the main process's side of the pool: spawns the server, hands out plans, replaces workers.
+ *
+ * One plan at a time per worker; results are stored by index, so their order does not depend on who was
+ * faster. A worker's death shows as the end of its socket; the server then says how it died.
+ */
+#include "executors/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "executors/platform.h"
+#include "executors/pool_wire.h"
+
+struct worker {
+	pid_t pid;
+	int fd;            /* -1: to be forked */
+	uint32_t plan;     /* at work on it; MQ_NONE = idle */
+	double deadline_s; /* clock time */
+};
+
+struct mq_pool {
+	struct mq_arena *arena;  /* borrowed */
+	struct mq_arena scratch; /* one message */
+	const struct mq_job *job;
+	struct mq_cluster *cluster;
+	pid_t server;
+	int control, said;       /* socket to the server; what it and the workers write to stderr */
+	struct worker *worker;
+	uint32_t n_workers;
+	struct pollfd *watch;    /* [n_workers + 1] */
+	char words[2048];        /* newest of what they said */
+	size_t n_words;
+};
+
+static double clock_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- what the processes say ----------------------------------------------------------------------- */
+
+/* Takes what is there; a full pipe would block a worker. */
+static void listen_to(struct mq_pool *p)
+{
+	char bytes[1024];
+	ssize_t got;
+
+	while ((got = read(p->said, bytes, sizeof(bytes))) > 0) {
+		size_t n = (size_t)got;
+		if (p->n_words + n >= sizeof(p->words))
+			p->n_words = 0; /* keep the newest */
+		memcpy(p->words + p->n_words, bytes, n);
+		p->n_words += n;
+		p->words[p->n_words] = '\0';
+	}
+}
+
+/* The first line that says something, and forgets the rest. */
+static void first_words(struct mq_pool *p, char *line, size_t size)
+{
+	listen_to(p);
+	const char *from = p->words + strspn(p->words, " \n\t");
+	snprintf(line, size, "%.*s", (int)strcspn(from, "\n"), from);
+	p->n_words = 0;
+	p->words[0] = '\0';
+}
+
+/* The server is gone: why. */
+static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
+{
+	char line[300];
+	int status = 0;
+
+	while (p->server > 0 && waitpid(p->server, &status, 0) < 0 && errno == EINTR)
+		;
+	p->server = -1;
+	first_words(p, line, sizeof(line));
+	if (*line)
+		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s",
+			       p->job->platform, line);
+	if (WIFSIGNALED(status))
+		return mq_fail(err, MQ_ETIME, "the simulation server was killed by signal %d (%s)",
+			       WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return mq_fail(err, MQ_ETIME, "the simulation server ended with status %d",
+		       WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+static enum mq_status told(const void *bytes, size_t size, struct mq_err *err)
+{
+	struct mq_err said = { MQ_EBUG, "a message cut short" };
+
+	if (size == sizeof(said))
+		memcpy(&said, bytes, sizeof(said));
+	return mq_fail(err, said.status, "%s", said.text);
+}
+
+static void forget_message(struct mq_pool *p)
+{
+	mq_arena_rewind(&p->scratch, (struct mq_arena_mark){ NULL, 0 });
+}
+
+/* One question to the server; *bytes lives until forget_message. */
+static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void *question, size_t n,
+			  struct mq_wire_head *head, void **bytes, int *passed, struct mq_err *err)
+{
+	int none;
+
+	if (p->control < 0)
+		return mq_fail(err, MQ_ETIME, "the simulation server is gone");
+	if (!mq_wire_send(p->control, kind, question, n) ||
+	    !mq_wire_receive_fd(p->control, &p->scratch, head, bytes, passed ? passed : &none)) {
+		close(p->control);
+		p->control = -1;
+		return server_died(p, err);
+	}
+	return head->kind == MQ_WIRE_FAILED ? told(*bytes, head->size, err) : MQ_OK;
+}
+
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
+			      struct mq_err *err)
+{
+	struct mq_pool *p = context;
+	uint32_t ends[2] = { src, dst };
+	struct mq_wire_head head;
+	void *bytes;
+	enum mq_status status = ask(p, MQ_WIRE_ROUTES, ends, sizeof(ends), &head, &bytes, NULL, err);
+
+	if (status == MQ_OK) {
+		uint32_t *link = mq_arena_array(p->arena, head.size / sizeof(*link), uint32_t);
+		memcpy(link, bytes, head.size);
+		route->n_links = (uint32_t)(head.size / sizeof(*link));
+		route->link = link;
+	}
+	forget_message(p);
+	return status;
+}
+
+/* ---- start ---------------------------------------------------------------------------------------- */
+
+extern char **environ;
+
+/* The environment with one thread for BLAS: a process with threads must not fork. */
+static char **single_threaded(struct mq_arena *a)
+{
+	static const char *const add[] = { "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1" };
+	size_t n = 0, k = 0;
+
+	while (environ[n])
+		n++;
+	char **env = mq_arena_array(a, n + 3, char *);
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(environ[i], add[0], 21) != 0 && strncmp(environ[i], add[1], 16) != 0)
+			env[k++] = environ[i];
+	for (size_t i = 0; i < 2; i++)
+		env[k++] = mq_arena_strdup(a, add[i]);
+	return env;
+}
+
+static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
+{
+	int pair[2], pipes[2], argc, failed;
+	posix_spawn_file_actions_t actions;
+	char **args = mq_job_encode(p->job, &p->scratch, &argc);
+	char **argv = mq_arena_array(&p->scratch, argc + 3, char *);
+
+	argv[0] = mq_arena_strdup(&p->scratch, "maquette");
+	argv[1] = mq_arena_strdup(&p->scratch, "worker");
+	memcpy(argv + 2, args, (size_t)argc * sizeof(*argv));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
+			       strerror(errno));
+	if (pipe2(pipes, O_CLOEXEC)) {
+		close(pair[0]);
+		close(pair[1]);
+		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
+			       strerror(errno));
+	}
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, pipes[1], 2);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], MQ_WIRE_FD);
+	failed = posix_spawn(&p->server, "/proc/self/exe", &actions, NULL, argv,
+			     single_threaded(&p->scratch));
+	posix_spawn_file_actions_destroy(&actions);
+	close(pair[1]);
+	close(pipes[1]);
+	p->control = pair[0];
+	p->said = pipes[0];
+	if (failed) {
+		p->server = -1;
+		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
+			       strerror(failed));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status start(struct mq_pool *p, struct mq_err *err)
+{
+	struct mq_wire_head head;
+	void *bytes;
+
+	MQ_TRY(spawn(p, err));
+	forget_message(p);
+	if (!mq_wire_receive(p->control, &p->scratch, &head, &bytes))
+		return server_died(p, err);
+	fcntl(p->said, F_SETFL, O_NONBLOCK);
+	if (head.kind == MQ_WIRE_FAILED)
+		return told(bytes, head.size, err);
+	MQ_TRY(mq_platform_restore(bytes, head.size, p->arena, &p->cluster, err));
+	forget_message(p);
+	p->cluster->resolve = resolve;
+	p->cluster->context = p;
+	return MQ_OK;
+}
+
+enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena,
+			    struct mq_pool **pool, struct mq_err *err)
+{
+	struct mq_pool *p = mq_arena_array(arena, 1, struct mq_pool);
+
+	p->arena = arena;
+	p->job = job;
+	p->control = p->said = -1;
+	p->server = -1;
+	p->n_workers = n_workers ? n_workers : 1;
+	p->worker = mq_arena_array(arena, p->n_workers, struct worker);
+	p->watch = mq_arena_array(arena, p->n_workers + 1, struct pollfd);
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		p->worker[i] = (struct worker){ .fd = -1, .plan = MQ_NONE };
+	enum mq_status status = start(p, err);
+	if (status != MQ_OK) {
+		mq_pool_close(p);
+		return status;
+	}
+	*pool = p;
+	return MQ_OK;
+}
+
+struct mq_cluster *mq_pool_cluster(struct mq_pool *pool)
+{
+	return pool->cluster;
+}
+
+void mq_pool_close(struct mq_pool *p)
+{
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		if (p->worker[i].fd >= 0)
+			close(p->worker[i].fd);
+	if (p->control >= 0)
+		close(p->control); /* the server kills its workers and ends */
+	while (p->server > 0 && waitpid(p->server, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (p->said >= 0)
+		close(p->said);
+	mq_arena_fini(&p->scratch);
+	p->control = p->said = -1;
+	p->server = -1;
+}
+
+/* ---- judging --------------------------------------------------------------------------------------- */
+
+static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err *err)
+{
+	struct mq_wire_head head;
+	void *bytes;
+	int fd = -1;
+
+	if (w->fd >= 0)
+		return MQ_OK;
+	enum mq_status status = ask(p, MQ_WIRE_FORK, NULL, 0, &head, &bytes, &fd, err);
+	if (status == MQ_OK && (fd < 0 || head.size != sizeof(w->pid)))
+		status = mq_fail(err, MQ_EBUG, "the simulation server sent no worker");
+	if (status == MQ_OK) {
+		memcpy(&w->pid, bytes, sizeof(w->pid));
+		w->fd = fd;
+		w->plan = MQ_NONE;
+	}
+	forget_message(p);
+	return status;
+}
+
+static void lost_result(struct mq_result *r, enum mq_verdict verdict)
+{
+	*r = (struct mq_result){ .verdict = verdict, .memory_device = MQ_NONE };
+	r->step_time_s = r->samples_per_s = r->mfu = r->peak_memory_B = r->memory_limit_B = NAN;
+	r->compute_s = r->exposed_comm_s = r->bubble_s = r->lower_bound_s = NAN;
+}
+
+/* A worker is dead or takes too long: its plan gets that verdict, the worker is forked anew later. */
+static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
+			   struct mq_err *err)
+{
+	struct mq_wire_head head;
+	void *bytes;
+	char line[160];
+	int how = 0;
+
+	close(w->fd);
+	w->fd = -1;
+	w->plan = MQ_NONE;
+	MQ_TRY(ask(p, MQ_WIRE_REAP, &w->pid, sizeof(w->pid), &head, &bytes, NULL, err));
+	if (head.size == sizeof(how))
+		memcpy(&how, bytes, sizeof(how));
+	forget_message(p);
+	first_words(p, line, sizeof(line));
+	lost_result(r, late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
+	if (late)
+		snprintf(r->message, sizeof(r->message), "judging takes more than %.9g s of clock time",
+			 p->job->wall_s);
+	else if (WIFSIGNALED(how))
+		snprintf(r->message, sizeof(r->message), "the worker was killed by signal %d (%s)%s%s",
+			 WTERMSIG(how), strsignal(WTERMSIG(how)), *line ? ": " : "", line);
+	else
+		snprintf(r->message, sizeof(r->message), "the worker ended with status %d%s%s",
+			 WEXITSTATUS(how), *line ? ": " : "", line);
+	return MQ_OK;
+}
+
+static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index,
+			       const struct mq_plan *plan, struct mq_err *err)
+{
+	size_t size;
+
+	MQ_TRY(revive(p, w, err));
+	const void *bytes = mq_plan_pack(plan, &p->scratch, &size);
+	w->plan = index;
+	w->deadline_s = clock_s() + p->job->wall_s;
+	/* A failure to send shows as a dead worker when its answer is read. */
+	(void)mq_wire_send(w->fd, MQ_WIRE_JUDGE, bytes, size);
+	forget_message(p);
+	return MQ_OK;
+}
+
+/* Milliseconds until the first deadline, -1 = none. */
+static int patience_ms(const struct mq_pool *p)
+{
+	double first_s = INFINITY, now_s = clock_s();
+
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		if (p->worker[i].plan != MQ_NONE)
+			first_s = fmin(first_s, p->worker[i].deadline_s - now_s);
+	if (first_s > 1e6)
+		return -1;
+	return first_s <= 0 ? 0 : (int)(1000 * first_s) + 1;
+}
+
+static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result *result,
+			   struct mq_err *err)
+{
+	struct mq_result *r = &result[w->plan];
+	struct mq_wire_head head;
+	void *bytes;
+
+	if (!mq_wire_receive(w->fd, &p->scratch, &head, &bytes) || head.size != sizeof(*r))
+		return bury(p, w, false, r, err);
+	memcpy(r, bytes, sizeof(*r));
+	w->plan = MQ_NONE;
+	forget_message(p);
+	return MQ_OK;
+}
+
+/* Waits until something happens; stores what has come. */
+static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		p->watch[i] = (struct pollfd){ .events = POLLIN,
+					       .fd = p->worker[i].plan == MQ_NONE ? -1
+									: p->worker[i].fd };
+	p->watch[p->n_workers] = (struct pollfd){ .fd = p->said, .events = POLLIN };
+	if (poll(p->watch, p->n_workers + 1, patience_ms(p)) < 0 && errno != EINTR)
+		return mq_fail(err, MQ_ETIME, "waiting for workers: %s", strerror(errno));
+	if (p->watch[p->n_workers].revents & POLLIN)
+		listen_to(p);
+	for (uint32_t i = 0; i < p->n_workers; i++) {
+		struct worker *w = &p->worker[i];
+		if (w->plan == MQ_NONE)
+			continue;
+		if (p->watch[i].fd >= 0 && p->watch[i].revents)
+			MQ_TRY(take(p, w, result, err));
+		else if (clock_s() >= w->deadline_s)
+			MQ_TRY(bury(p, w, true, &result[w->plan], err));
+	}
+	return MQ_OK;
+}
+
+static bool busy(const struct mq_pool *p)
+{
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		if (p->worker[i].plan != MQ_NONE)
+			return true;
+	return false;
+}
+
+enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n,
+			     struct mq_result *result, struct mq_err *err)
+{
+	uint32_t next = 0;
+
+	while (next < n || busy(p)) {
+		for (uint32_t i = 0; i < p->n_workers && next < n; i++)
+			if (p->worker[i].plan == MQ_NONE) {
+				MQ_TRY(hand_out(p, &p->worker[i], next, plan[next], err));
+				next++;
+			}
+		MQ_TRY(wait_some(p, result, err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *err)
+{
+	if (from && strlen(from) >= 1024)
+		return mq_fail(err, MQ_EINPUT, "%.40s...: path longer than 1023 characters", from);
+	snprintf(to, 1024, "%s", from ? from : "");
+	return MQ_OK;
+}
+
+enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
+			      const struct mq_outputs *outputs, struct mq_result *result,
+			      struct mq_err *err)
+{
+	struct worker *w = &p->worker[0];
+	struct mq_wire_detail d = { .dir = "" };
+	struct mq_wire_head head;
+	size_t size;
+	void *answer;
+
+	MQ_TRY(copy_path(d.dir, outputs->dir, err));
+	MQ_TRY(copy_path(d.trace, outputs->trace, err));
+	MQ_TRY(copy_path(d.schedule, outputs->schedule, err));
+	MQ_TRY(revive(p, w, err));
+	const void *packed = mq_plan_pack(plan, &p->scratch, &size);
+	char *bytes = mq_arena_alloc(&p->scratch, sizeof(d) + size);
+	memcpy(bytes, &d, sizeof(d));
+	memcpy(bytes + sizeof(d), packed, size);
+	bool answered = mq_wire_send(w->fd, MQ_WIRE_DETAIL, bytes, sizeof(d) + size) &&
+			mq_wire_receive(w->fd, &p->scratch, &head, &answer);
+	if (!answered) {
+		MQ_TRY(bury(p, w, false, result, err));
+		return MQ_OK;
+	}
+	enum mq_status status = MQ_OK;
+	if (head.kind == MQ_WIRE_FAILED)
+		status = told(answer, head.size, err);
+	else
+		memcpy(result, answer, sizeof(*result));
+	forget_message(p);
+	return status;
+}

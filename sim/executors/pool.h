@@ -1,0 +1,43 @@
+/*
+ * pool.h - worker processes that judge plans by simulation.
+ *
+ * SimGrid takes one platform per process and aborts on bad input, so it never runs in the main process,
+ * which also never forks (it may hold threads, MPI or CUDA). mq_pool_open spawns this program again as a
+ * single-threaded server that loads model, calibrations and platform once and forks the workers. A
+ * worker that dies or takes too long costs one plan (verdict crash or timeout) and is replaced. Results
+ * do not depend on the number of workers.
+ *
+ * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a
+ * program that opens a pool must hand such arguments to mq_pool_serve.
+ */
+#ifndef MQ_EXECUTORS_POOL_H
+#define MQ_EXECUTORS_POOL_H
+
+#include "executors/executor.h"
+#include "executors/job.h"
+#include "executors/outputs.h"
+
+struct mq_pool;
+
+/* Starts the server; workers are forked when first needed. The pool and its cluster live in the arena;
+ * `job` is borrowed. Errors: what the server could not load, as one line. */
+enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena,
+			    struct mq_pool **pool, struct mq_err *err) MQ_MUST_CHECK;
+/* The platform; its routes are asked from the server. The caller binds its own calibration. */
+struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
+
+/* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is
+ * gone or that a plan cannot even be posed. Fits mq_evaluator (core/search.h). */
+enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n,
+			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+/* Judges one plan and has the worker write the files asked for. */
+enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
+			      const struct mq_outputs *outputs, struct mq_result *result,
+			      struct mq_err *err) MQ_MUST_CHECK;
+/* Ends all processes. NULL is fine. */
+void mq_pool_close(struct mq_pool *pool);
+
+/* The server's side: never returns while its pool is open. argv without program name and "worker". */
+enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * pool_server.c - the process that may die: loads the platform, answers routes, forks workers.
+ *
+ * Everything happens inside SimGrid's conductor actor, also the forking: a worker is a copy that goes on
+ * in the same actor with another loop. Single-threaded throughout (the main process sees to it that BLAS
+ * starts no threads), so a fork copies everything that runs.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "executors/conductor.h"
+#include "executors/platform.h"
+#include "executors/pool.h"
+#include "executors/pool_wire.h"
+
+struct server {
+	struct mq_arena arena;   /* the question */
+	struct mq_arena scratch; /* one message or one judgement */
+	struct mq_job job;
+	struct mq_judge judge;
+	struct mq_cluster *cluster;
+	pid_t *child;
+	uint32_t n_children, child_room;
+};
+
+static void send_error(int fd, const struct mq_err *err)
+{
+	(void)mq_wire_send(fd, MQ_WIRE_FAILED, err, sizeof(*err));
+}
+
+/* ---- worker ------------------------------------------------------------------------------------ */
+
+/* What cannot be answered for one plan must not end the run: it becomes that plan's verdict. */
+static void judge(struct server *s, const void *bytes, size_t size, struct mq_judged *out)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_plan plan;
+
+	if (mq_plan_unpack(bytes, size, &s->scratch, &plan, &err) == MQ_OK &&
+	    mq_judge_full(&s->judge, &plan, &s->scratch, out, &err) == MQ_OK)
+		return;
+	memset(out, 0, sizeof(*out));
+	out->result.verdict = err.status == MQ_EBUG ? MQ_VERDICT_CRASH : MQ_VERDICT_INVALID;
+	out->result.step_time_s = out->result.samples_per_s = out->result.mfu = NAN;
+	out->result.peak_memory_B = out->result.memory_limit_B = NAN;
+	out->result.memory_device = MQ_NONE;
+	snprintf(out->result.message, sizeof(out->result.message), "%.250s", err.text);
+}
+
+static const char *given(const char *text)
+{
+	return *text ? text : NULL;
+}
+
+static bool detail(struct server *s, int fd, const char *bytes, size_t size)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_wire_detail d;
+	struct mq_judged out;
+	bool fold = s->judge.fold;
+
+	if (size < sizeof(d))
+		return false;
+	memcpy(&d, bytes, sizeof(d));
+	struct mq_outputs outputs = { given(d.dir), given(d.trace), given(d.schedule) };
+	s->judge.fold = false; /* files show every rank */
+	judge(s, bytes + sizeof(d), size - sizeof(d), &out);
+	s->judge.fold = fold;
+	if (mq_simulate_outputs(&s->judge, &out, &outputs, &err) != MQ_OK) {
+		send_error(fd, &err);
+		return true;
+	}
+	return mq_wire_send(fd, MQ_WIRE_DETAIL, &out.result, sizeof(out.result));
+}
+
+static void work(struct server *s, int fd)
+{
+	struct mq_wire_head head;
+	bool going = true;
+	void *bytes;
+
+	while (going && mq_wire_receive(fd, &s->scratch, &head, &bytes)) {
+		if (head.kind == MQ_WIRE_DETAIL) {
+			going = detail(s, fd, bytes, head.size);
+		} else {
+			struct mq_judged out;
+			judge(s, bytes, head.size, &out);
+			going = mq_wire_send(fd, MQ_WIRE_JUDGE, &out.result, sizeof(out.result));
+		}
+		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
+	}
+	_exit(0);
+}
+
+/* ---- server ------------------------------------------------------------------------------------- */
+
+static bool fork_worker(struct server *s)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		(void)mq_fail(&err, MQ_ETIME, "cannot make a worker: %s", strerror(errno));
+		send_error(MQ_WIRE_FD, &err);
+		return true;
+	}
+	pid_t pid = fork();
+	if (!pid) {
+		close(pair[0]);
+		close(MQ_WIRE_FD);
+		work(s, pair[1]);
+	}
+	close(pair[1]);
+	bool sent;
+	if (pid < 0) {
+		(void)mq_fail(&err, MQ_ETIME, "cannot fork a worker: %s", strerror(errno));
+		send_error(MQ_WIRE_FD, &err);
+		sent = true;
+	} else {
+		MQ_PUSH(&s->arena, s->child, s->n_children, s->child_room, pid);
+		sent = mq_wire_send_fd(MQ_WIRE_FD, MQ_WIRE_FORK, &pid, sizeof(pid), pair[0]);
+	}
+	close(pair[0]);
+	return sent;
+}
+
+static bool reap(struct server *s, pid_t pid)
+{
+	int status = 0;
+
+	for (uint32_t i = 0; i < s->n_children; i++)
+		if (s->child[i] == pid) {
+			s->child[i] = s->child[--s->n_children];
+			kill(pid, SIGKILL); /* has no effect on one that is dead already */
+			while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+				;
+			break;
+		}
+	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_REAP, &status, sizeof(status));
+}
+
+static bool answer_route(struct server *s, const uint32_t *ends)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	const struct mq_route *route;
+
+	if (ends[0] >= s->cluster->n_devices || ends[1] >= s->cluster->n_devices) {
+		(void)mq_fail(&err, MQ_EBUG, "route between ranks %u and %u of %u", ends[0], ends[1],
+			      s->cluster->n_devices);
+		send_error(MQ_WIRE_FD, &err);
+		return true;
+	}
+	if (mq_cluster_route(s->cluster, ends[0], ends[1], &route, &err) != MQ_OK) {
+		send_error(MQ_WIRE_FD, &err);
+		return true;
+	}
+	return mq_wire_send(MQ_WIRE_FD, MQ_WIRE_ROUTES, route->link,
+			    route->n_links * sizeof(*route->link));
+}
+
+static void serve(void *data)
+{
+	struct server *s = data;
+	struct mq_wire_head head;
+	bool going = true;
+	void *bytes;
+
+	while (going && mq_wire_receive(MQ_WIRE_FD, &s->scratch, &head, &bytes)) {
+		pid_t pid;
+		switch (head.kind) {
+		case MQ_WIRE_ROUTES:
+			going = head.size == 2 * sizeof(uint32_t) && answer_route(s, bytes);
+			break;
+		case MQ_WIRE_FORK:
+			going = fork_worker(s);
+			break;
+		case MQ_WIRE_REAP:
+			memcpy(&pid, bytes, sizeof(pid));
+			going = reap(s, pid);
+			break;
+		default:
+			going = false;
+		}
+		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
+	}
+	for (uint32_t i = 0; i < s->n_children; i++)
+		kill(s->child[i], SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	/* Nothing of SimGrid is worth an orderly end, and its destructors take long. */
+	_exit(0);
+}
+
+static enum mq_status load(struct server *s, int argc, char **argv, struct mq_err *err)
+{
+	struct mq_model *model = NULL;
+	struct mq_calib *calib;
+
+	MQ_TRY(mq_job_decode(argc, argv, &s->arena, &s->job, err));
+	mq_platform_start("maquette");
+	MQ_TRY(mq_platform_load(s->job.platform, &s->arena, &s->cluster, err));
+	MQ_TRY(mq_job_calib(&s->job, &s->arena, &calib, err));
+	if (s->job.model) {
+		struct mq_model_request ask = { s->job.model, &s->job.train, s->job.seq };
+		MQ_TRY(mq_model_load(&ask, &s->arena, &model, err));
+		MQ_TRY(mq_calib_bind(calib, s->cluster, err));
+		mq_conduct_bind(s->cluster);
+	}
+	s->judge = (struct mq_judge){ .model = model, .cluster = s->cluster, .calib = calib,
+				      .train = &s->job.train, .execute = mq_execute_simgrid,
+				      .fold = s->job.fold, .interference = s->job.interference,
+				      .timeout_s = s->job.timeout_s };
+	return MQ_OK;
+}
+
+enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)
+{
+	struct server s = { .arena = MQ_ARENA_INIT };
+	size_t size;
+
+	if (load(&s, argc, argv, err) != MQ_OK) {
+		send_error(MQ_WIRE_FD, err);
+		return err->status;
+	}
+	const void *bytes = mq_platform_dump(s.cluster, &s.arena, &size);
+	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, bytes, size))
+		return mq_fail(err, MQ_EINPUT, "worker: nobody listens; this command is started by the "
+			       "others and not meant to be typed");
+	mq_conduct(s.cluster, serve, &s);
+	return mq_fail(err, MQ_EBUG, "worker: the simulation ended by itself");
+}

@@ -1,0 +1,43 @@
+/*
+ * pool_wire.h - messages between the main process, the server and its workers; nobody else includes it.
+ *
+ * A message is a head and `size` bytes; both sides are the same program on the same machine, so structs
+ * travel as they are. File descriptors travel beside the head of a FORK answer.
+ */
+#ifndef MQ_EXECUTORS_POOL_WIRE_H
+#define MQ_EXECUTORS_POOL_WIRE_H
+
+#include "core/arena.h"
+#include "core/err.h"
+#include "core/types.h"
+
+enum { MQ_WIRE_FD = 3 }; /* the server finds its socket here */
+
+enum mq_wire_kind {
+	MQ_WIRE_READY,  /* server: the cluster, dumped */
+	MQ_WIRE_FAILED, /* either: a struct mq_err */
+	MQ_WIRE_ROUTES, /* main: source and destination, or all destinations (MQ_NONE); server: see
+			   pool_server.c */
+	MQ_WIRE_FORK,   /* main: nothing; server: pid, with the worker's socket */
+	MQ_WIRE_REAP,   /* main: pid, server: its wait status after it was killed */
+	MQ_WIRE_JUDGE,  /* main: a plan; worker: struct mq_result */
+	MQ_WIRE_DETAIL, /* main: struct mq_wire_detail and a plan; worker: struct mq_result */
+};
+
+struct mq_wire_head {
+	uint32_t kind, unused;
+	uint64_t size;
+};
+
+struct mq_wire_detail {
+	char dir[1024], trace[1024], schedule[1024]; /* "" = none */
+};
+
+/* False: the other side is gone (or, for receive, sent something impossible). */
+bool mq_wire_send(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size);
+bool mq_wire_send_fd(int fd, enum mq_wire_kind kind, const void *bytes, uint64_t size, int passed);
+bool mq_wire_receive(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes);
+bool mq_wire_receive_fd(int fd, struct mq_arena *arena, struct mq_wire_head *head, void **bytes,
+			int *passed);
+
+#endif
