@@ -12,7 +12,7 @@
 
 struct mq_command {
 	const char *name;
-	const char *summary; /* one line for --help and the man page */
+	const char *summary; /* one line for --help and the man page; NULL = hidden */
 	/* argv[0] is the command's own name. Returns the status; main prints the message and exits. */
 	enum mq_status (*run)(int argc, char **argv, struct mq_err *err);
 };

@@ -20,7 +20,8 @@ static int usage(FILE *file)
 	fprintf(file, "Usage: maquette COMMAND [options]\n\n"
 		      "Tries training plans on a model of a cluster before anyone pays for it.\n\n");
 	for (const struct mq_command *const *c = mq_commands; *c; c++)
-		fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->summary);
+		if ((*c)->summary)
+			fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->summary);
 	fprintf(file, "\n`maquette COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 no "
 		      "feasible plan,\n2 bad usage or input, 3 missing device or library, 4 time-out, "
 		      "5 error above the threshold, 70 bug.\n");
@@ -32,8 +33,9 @@ static int unknown(const char *word)
 	const char *names[MAX_COMMANDS + 1];
 	size_t n = 0;
 
-	for (; mq_commands[n] && n < MAX_COMMANDS; n++)
-		names[n] = mq_commands[n]->name;
+	for (const struct mq_command *const *c = mq_commands; *c && n < MAX_COMMANDS; c++)
+		if ((*c)->summary)
+			names[n++] = (*c)->name;
 	names[n] = NULL;
 	const char *near = mq_nearest(word, names);
 	if (near)

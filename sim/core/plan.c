@@ -285,7 +285,8 @@ static bool take_config(struct reader *r, struct mq_plan *plan, struct mq_arena 
 
 	if (!take(r, words, sizeof(words)) || words[0] > r->left / sizeof(uint32_t))
 		return false;
-	struct mq_config *c = &plan->config[mq_plan_add_config(plan, arena, words[0])];
+	uint32_t index = mq_plan_add_config(plan, arena, words[0]); /* may move config[] */
+	struct mq_config *c = &plan->config[index];
 	c->stage = words[1];
 	c->sync = (uint8_t)words[2];
 	c->recompute = (uint8_t)words[3];

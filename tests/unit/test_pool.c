@@ -1,0 +1,261 @@
+/*
+ * test_pool.c - worker processes: same results whatever their number, crashes and time-outs cost one plan,
+ * bad platforms are one line. This program is also its own worker.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "executors/pool.h"
+#include "executors/verdict.h"
+
+enum { N_PLANS = 12 };
+
+struct fixture {
+	struct mq_arena arena;
+	struct mq_job job;
+	struct mq_model *model;
+	struct mq_calib *calib;
+	struct mq_plan plan[N_PLANS];
+	const struct mq_plan *ask[N_PLANS];
+	struct mq_err err;
+};
+
+static const char *const calibs[] = { "platforms/calib" };
+
+static void make_plans(struct fixture *f, struct mq_cluster *cluster)
+{
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		struct mq_shape shape = { .dp = 1u << i % 3, .tp = 1u << i / 3 % 2,
+					  .pp = i % 6 == 5 ? 1 : 2,
+					  .micro_batches = 4u << i / 6, .pipeline = MQ_PIPE_1F1B,
+					  .vocab_parallel = true };
+		if (mq_plan_from_shape(&shape, f->model, cluster, &f->arena, &f->plan[i], &f->err))
+			fail_msg("%s", f->err.text);
+		f->ask[i] = &f->plan[i];
+	}
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	mq_job_init(&f->job);
+	f->job.model = "gpt:layers=4,hidden=256,heads=4";
+	f->job.seq = 128;
+	f->job.train = (struct mq_train){ .batch = 64, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+	f->job.platform = "platforms/dgx_a100.xml";
+	f->job.calib = calibs;
+	f->job.n_calib = 1;
+	struct mq_model_request ask = { f->job.model, &f->job.train, f->job.seq };
+	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) ||
+	    mq_job_calib(&f->job, &f->arena, &f->calib, &f->err))
+		fail_msg("%s", f->err.text);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	mq_arena_fini(&f->arena);
+	free(f);
+	return 0;
+}
+
+static struct mq_pool *open_pool(struct fixture *f, uint32_t workers)
+{
+	struct mq_pool *pool;
+
+	if (mq_pool_open(&f->job, workers, &f->arena, &pool, &f->err) ||
+	    mq_calib_bind(f->calib, mq_pool_cluster(pool), &f->err))
+		fail_msg("%s", f->err.text);
+	return pool;
+}
+
+static void number_of_workers_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_result result[3][N_PLANS];
+
+	for (uint32_t k = 0; k < 3; k++) {
+		struct mq_pool *pool = open_pool(f, 1 + k);
+		make_plans(f, mq_pool_cluster(pool));
+		memset(result[k], 0, sizeof(result[k]));
+		assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result[k], &f->err), MQ_OK);
+		mq_pool_close(pool);
+	}
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		if (result[0][i].verdict != MQ_VERDICT_OK)
+			fail_msg("plan %u: %s", i, result[0][i].message);
+		assert_true(result[0][i].step_time_s > 0);
+		assert_memory_equal(&result[0][i], &result[1][i], sizeof(struct mq_result));
+		assert_memory_equal(&result[0][i], &result[2][i], sizeof(struct mq_result));
+	}
+}
+
+static void routes_are_those_of_the_platform(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool = open_pool(f, 1);
+	struct mq_cluster *cluster = mq_pool_cluster(pool);
+	const struct mq_route *route;
+
+	assert_int_equal(cluster->n_devices, 8);
+	assert_int_equal(mq_cluster_route(cluster, 0, 5, &route, &f->err), MQ_OK);
+	assert_true(route->n_links >= 1 && route->bw_Bps > 1e9);
+	mq_pool_close(pool);
+}
+
+/* The screen in the main process (analytic) is never above what the workers find. */
+static void screen_is_below(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool = open_pool(f, 1);
+	struct mq_result result[N_PLANS];
+	struct mq_judge judge = { .model = f->model, .cluster = mq_pool_cluster(pool),
+				  .calib = f->calib, .train = &f->job.train,
+				  .execute = mq_execute_analytic, .timeout_s = INFINITY };
+
+	make_plans(f, mq_pool_cluster(pool));
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		struct mq_result screen;
+		if (mq_judge_plan(&judge, f->ask[i], &f->arena, &screen, NULL, NULL, &f->err))
+			fail_msg("%s", f->err.text);
+		assert_true(screen.step_time_s <= result[i].step_time_s * (1 + 1e-8));
+		assert_true(screen.step_time_s >= result[i].lower_bound_s * (1 - 1e-8));
+		double parts = result[i].compute_s + result[i].exposed_comm_s + result[i].bubble_s;
+		assert_true(fabs(parts - result[i].step_time_s) < 1e-7 * parts);
+		assert_true(result[i].bottleneck[0]);
+	}
+	mq_pool_close(pool);
+}
+
+static void late_plans_are_given_up(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_result result[N_PLANS];
+
+	f->job.wall_s = 0; /* nothing is that fast */
+	struct mq_pool *pool = open_pool(f, 1);
+	uint32_t late = 0;
+	make_plans(f, mq_pool_cluster(pool));
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		assert_true(result[i].verdict == MQ_VERDICT_TIMEOUT ||
+			    result[i].verdict == MQ_VERDICT_OK);
+		late += result[i].verdict == MQ_VERDICT_TIMEOUT;
+	}
+	assert_true(late > 0);
+	f->job.wall_s = 60; /* and the pool goes on serving */
+	assert_int_equal(mq_pool_judge(pool, f->ask, 2, result, &f->err), MQ_OK);
+	assert_int_equal(result[0].verdict, MQ_VERDICT_OK);
+	mq_pool_close(pool);
+}
+
+/* A plan of another model is broken input for this one: a verdict, and the worker lives on. */
+static void broken_plans_cost_one_verdict(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_result result[N_PLANS];
+	struct mq_pool *pool = open_pool(f, 2);
+
+	make_plans(f, mq_pool_cluster(pool));
+	f->plan[1].config[0].device[0] = 4000; /* no such device */
+	assert_int_equal(mq_pool_judge(pool, f->ask, 4, result, &f->err), MQ_OK);
+	assert_int_equal(result[0].verdict, MQ_VERDICT_OK);
+	assert_int_equal(result[1].verdict, MQ_VERDICT_INVALID);
+	assert_int_equal(result[2].verdict, MQ_VERDICT_OK);
+	mq_pool_close(pool);
+}
+
+static void refuses(struct fixture *f, const char *xml, const char *words)
+{
+	char path[] = "/tmp/mq-pool-XXXXXX.xml";
+	int fd = mkstemps(path, 4);
+	struct mq_pool *pool;
+
+	assert_int_equal(write(fd, xml, strlen(xml)), (ssize_t)strlen(xml));
+	close(fd);
+	f->job.platform = path;
+	assert_int_equal(mq_pool_open(&f->job, 1, &f->arena, &pool, &f->err), MQ_EINPUT);
+	unlink(path);
+	if (!strstr(f->err.text, words) || !strstr(f->err.text, "mq-pool-"))
+		fail_msg("\"%s\" does not say \"%s\"", f->err.text, words);
+}
+
+#define HEAD "<?xml version=\"1.0\"?><!DOCTYPE platform SYSTEM " \
+	"\"https://simgrid.org/simgrid.dtd\"><platform version=\"4.1\">"
+
+static void bad_platforms_are_one_line(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool;
+
+	refuses(f, HEAD "<zo", "XML");
+	refuses(f, HEAD "<zone id=\"a\" routing=\"Full\"><host id=\"x\" speed=\"1Tg\"/></zone>"
+		   "</platform>", "unknown unit");
+	f->job.platform = "/nowhere/at-all.xml";
+	assert_int_equal(mq_pool_open(&f->job, 1, &f->arena, &pool, &f->err), MQ_EINPUT);
+	assert_non_null(strstr(f->err.text, "/nowhere/at-all.xml"));
+}
+
+static void details_are_written(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool = open_pool(f, 1);
+	char dir[] = "/tmp/mq-detail-XXXXXX", path[64];
+	static const char *const files[] = { "summary.csv", "timeline.csv", "memory.csv", "links.csv",
+					     "tasks.csv", "trace.json", "schedule.jsonl" };
+	struct mq_result judged, detailed;
+
+	make_plans(f, mq_pool_cluster(pool));
+	assert_non_null(mkdtemp(dir));
+	struct mq_outputs outputs = { .dir = dir };
+	outputs.trace = mq_arena_printf(&f->arena, "%s/trace.json", dir);
+	outputs.schedule = mq_arena_printf(&f->arena, "%s/schedule.jsonl", dir);
+	assert_int_equal(mq_pool_judge(pool, f->ask + 4, 1, &judged, &f->err), MQ_OK);
+	if (mq_pool_detail(pool, f->ask[4], &outputs, &detailed, &f->err))
+		fail_msg("%s", f->err.text);
+	assert_true(fabs(judged.step_time_s - detailed.step_time_s) <= 1e-8 * judged.step_time_s);
+	struct mq_schedule *s;
+	if (mq_schedule_load(outputs.schedule, &f->arena, &s, &f->err))
+		fail_msg("%s", f->err.text);
+	for (uint32_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+		assert_int_equal(access(path, R_OK), 0);
+		unlink(path);
+	}
+	rmdir(dir);
+	outputs = (struct mq_outputs){ .dir = "/nowhere/at-all" };
+	assert_int_equal(mq_pool_detail(pool, f->ask[4], &outputs, &detailed, &f->err), MQ_EINPUT);
+	mq_pool_close(pool);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(number_of_workers_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
+		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
+		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(broken_plans_cost_one_verdict, setup, teardown),
+		cmocka_unit_test_setup_teardown(bad_platforms_are_one_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(details_are_written, setup, teardown),
+	};
+	if (argc > 1 && !strcmp(argv[1], "worker")) {
+		struct mq_err err = MQ_ERR_INIT;
+		enum mq_status status = mq_pool_serve(argc - 2, argv + 2, &err);
+		fprintf(stderr, "%s\n", err.text);
+		return status;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
