@@ -135,8 +135,8 @@ static enum mq_status read_config(const struct reading *r, json_t *object, uint3
 	if (!n || json_array_size(devices) > r->cluster->n_devices)
 		return mq_fail(r->err, MQ_EINPUT, "%s: configs[%u] needs a list of 1 to %u devices",
 			       r->path, index, r->cluster->n_devices);
-	uint32_t index = mq_plan_add_config(r->plan, r->arena, n); /* may move config[] */
-	struct mq_config *c = &r->plan->config[index];
+	uint32_t made = mq_plan_add_config(r->plan, r->arena, n); /* may move config[] */
+	struct mq_config *c = &r->plan->config[made];
 	for (uint32_t d = 0; d < n; d++)
 		MQ_TRY(read_device(r, json_array_get(devices, d), &c->device[d]));
 	json_t *split = json_object_get(object, "split");
