@@ -16,7 +16,7 @@ void mq_job_init(struct mq_job *job)
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
-	char **argv = mq_arena_array(a, 14 + j->n_calib, char *);
+	char **argv = mq_arena_array(a, 15 + j->n_calib + j->n_change, char *);
 	int n = 0;
 
 	if (j->model)
@@ -34,6 +34,9 @@ char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 		argv[n++] = mq_arena_printf(a, "timeout=%.17g", j->timeout_s);
 	for (uint32_t i = 0; i < j->n_calib; i++)
 		argv[n++] = mq_arena_printf(a, "calib=%s", j->calib[i]);
+	argv[n++] = mq_arena_printf(a, "seed=%llu", (unsigned long long)j->seed);
+	for (uint32_t i = 0; i < j->n_change; i++)
+		argv[n++] = mq_arena_printf(a, "change=%s", j->change[i]);
 	*argc = n;
 	return argv;
 }
@@ -65,6 +68,8 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->train.grad_dtype = (enum mq_dtype)v;
 	else if (IS("optimizer") && (good = whole(text, MQ_N_OPTIMIZERS, &v)))
 		j->train.optimizer = (enum mq_optimizer)v;
+	else if (IS("seed") && (good = mq_parse_u64(text, &v)))
+		j->seed = v;
 	else if (IS("infer") && (good = whole(text, 2, &v)))
 		j->train.infer = v;
 	else if (IS("fold") && (good = whole(text, 2, &v)))
@@ -81,14 +86,18 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 			     struct mq_err *err)
 {
 	const char **calib = mq_arena_array(arena, argc + 1, const char *);
+	const char **change = mq_arena_array(arena, argc + 1, const char *);
 
 	mq_job_init(job);
 	job->calib = calib;
+	job->change = change;
 	for (int i = 0; i < argc; i++) {
 		const char *equals = strchr(argv[i], '=');
 		size_t n = equals ? (size_t)(equals - argv[i]) : 0;
 		if (n == 5 && !strncmp(argv[i], "calib", 5))
 			calib[job->n_calib++] = equals + 1;
+		else if (n == 6 && !strncmp(argv[i], "change", 6))
+			change[job->n_change++] = equals + 1;
 		else if (!equals || !set(job, argv[i], n, equals + 1))
 			return mq_fail(err, MQ_EINPUT, "worker: bad argument '%s'; this command is "
 				       "started by the others and not meant to be typed", argv[i]);

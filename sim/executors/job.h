@@ -15,6 +15,9 @@ struct mq_job {
 	const char *platform;       /* path of the XML file */
 	const char *const *calib;   /* [n_calib] files, or folders of files, each on top of those before */
 	uint32_t n_calib;
+	const char *const *change;  /* [n_change] what-if changes of the hardware (core/change.h) */
+	uint32_t n_change;
+	uint64_t seed;              /* of random changes */
 	bool fold, interference;
 	double timeout_s;           /* simulated seconds per plan; +inf = none */
 	double wall_s;              /* clock seconds per plan before its worker is replaced; +inf = none */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/change.h"
 #include "executors/conductor.h"
 #include "executors/platform.h"
 #include "executors/pool.h"
@@ -23,6 +24,8 @@ struct server {
 	struct mq_arena arena;   /* the question */
 	struct mq_arena scratch; /* one message or one judgement */
 	struct mq_job job;
+	const void *dump;    /* the cluster for the main process, before changes */
+	size_t dump_size;
 	struct mq_judge judge;
 	struct mq_cluster *cluster;
 	pid_t *child;
@@ -197,6 +200,16 @@ static void serve(void *data)
 	_exit(0);
 }
 
+/* After the dump: the main process applies them to its own copy. */
+static enum mq_status change(struct server *s, struct mq_calib *calib, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < s->job.n_change; i++)
+		MQ_TRY(mq_change_apply(s->job.change[i], s->job.seed, s->cluster, calib, err));
+	if (s->job.n_change)
+		mq_conduct_bind(s->cluster);
+	return MQ_OK;
+}
+
 static enum mq_status load(struct server *s, int argc, char **argv, struct mq_err *err)
 {
 	struct mq_model *model = NULL;
@@ -212,6 +225,9 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 		MQ_TRY(mq_calib_bind(calib, s->cluster, err));
 		mq_conduct_bind(s->cluster);
 	}
+	s->dump = mq_platform_dump(s->cluster, &s->arena, &s->dump_size);
+	if (s->job.model)
+		MQ_TRY(change(s, calib, err));
 	s->judge = (struct mq_judge){ .model = model, .cluster = s->cluster, .calib = calib,
 				      .train = &s->job.train, .execute = mq_execute_simgrid,
 				      .fold = s->job.fold, .interference = s->job.interference,
@@ -222,14 +238,12 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)
 {
 	struct server s = { .arena = MQ_ARENA_INIT };
-	size_t size;
 
 	if (load(&s, argc, argv, err) != MQ_OK) {
 		send_error(MQ_WIRE_FD, err);
 		return err->status;
 	}
-	const void *bytes = mq_platform_dump(s.cluster, &s.arena, &size);
-	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, bytes, size))
+	if (!mq_wire_send(MQ_WIRE_FD, MQ_WIRE_READY, s.dump, s.dump_size))
 		return mq_fail(err, MQ_EINPUT, "worker: nobody listens; this command is started by the "
 			       "others and not meant to be typed");
 	mq_conduct(s.cluster, serve, &s);
