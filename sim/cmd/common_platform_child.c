@@ -1,0 +1,159 @@
+/*
+ * common_platform_child.c - a process in which SimGrid may abort, and the platform loaded in it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+
+#include "cmd/common_platform.h"
+#include "executors/platform.h"
+
+enum { ALL_PAIRS = 128 };
+
+static void keep(struct mq_err *err, char *line, bool aborted)
+{
+	static const char *const noise[] = { "Exiting now", "Backtrace", "Current backtrace", "  ->",
+					     "Uncaught exception" };
+
+	for (uint32_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
+		if (aborted && !strncmp(line, noise[i], strlen(noise[i])) &&
+		    (i + 1 < sizeof(noise) / sizeof(*noise) || err->text[0]))
+			return;
+	if (!*line || (aborted && err->text[0]))
+		return; /* SimGrid says what is wrong first, our commands last */
+	if (!strncmp(line, "maquette platform: ", 19))
+		line += 19;
+	snprintf(err->text, sizeof(err->text), "%.*s", (int)sizeof(err->text) - 1, line);
+}
+
+static void read_message(FILE *from, bool aborted, struct mq_err *err)
+{
+	char line[600];
+
+	err->text[0] = '\0';
+	rewind(from);
+	while (fgets(line, sizeof(line), from)) {
+		line[strcspn(line, "\n")] = '\0';
+		keep(err, line, aborted);
+	}
+}
+
+static enum mq_status spawn_self(char **argv, int messages, int *status, struct mq_err *err)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t child;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
+	int bad = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (bad)
+		return mq_fail(err, MQ_EBUG, "cannot start a process: %s", strerror(bad));
+	while (waitpid(child, status, 0) < 0)
+		if (errno != EINTR)
+			return mq_fail(err, MQ_EBUG, "lost a process: %m");
+	return MQ_OK;
+}
+
+enum mq_status mq_platform_child(const char *word, int argc, char **argv, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char **child = mq_arena_array(&arena, argc + 4, char *);
+	FILE *messages = tmpfile();
+	int status;
+
+	if (!messages) {
+		mq_arena_fini(&arena);
+		return mq_fail(err, MQ_EINPUT, "cannot make a temporary file: %m");
+	}
+	child[0] = mq_arena_strdup(&arena, "maquette");
+	child[1] = mq_arena_strdup(&arena, "platform");
+	child[2] = mq_arena_strdup(&arena, word);
+	memcpy(child + 3, argv, (size_t)argc * sizeof(*argv));
+	fflush(stdout);
+	enum mq_status done = spawn_self(child, fileno(messages), &status, err);
+	if (done == MQ_OK) {
+		read_message(messages, WIFSIGNALED(status), err);
+		done = WIFSIGNALED(status) ? MQ_EINPUT : (enum mq_status)WEXITSTATUS(status);
+		if (done != MQ_OK && !err->text[0])
+			mq_fail(err, done, "SimGrid gave up on the platform without a word");
+		err->status = done;
+	}
+	fclose(messages);
+	mq_arena_fini(&arena);
+	return done;
+}
+
+/* Spread over the machines: the first, second and last devices of machines at growing distance, which
+ * shows every level of a regular fabric. */
+void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena,
+			struct mq_platform_sample *sample)
+{
+	uint32_t n = cluster->n_devices;
+	uint32_t step = n <= ALL_PAIRS ? 1 : (n + ALL_PAIRS - 1) / ALL_PAIRS;
+	bool *taken = mq_arena_array(arena, n, bool);
+
+	sample->all = n <= ALL_PAIRS;
+	sample->n = 0;
+	sample->device = mq_arena_array(arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i += step)
+		taken[i] = true;
+	for (uint32_t i = 0; i < n && i < ALL_PAIRS / 2; i++)
+		taken[i] = true;
+	for (uint32_t i = 1; i < n; i *= 2)
+		taken[i] = taken[n - 1 - i] = true;
+	taken[n - 1] = true;
+	for (uint32_t i = 0; i < n; i++)
+		if (taken[i])
+			sample->device[sample->n++] = i;
+}
+
+struct exploring {
+	const struct mq_cluster *cluster;
+	const struct mq_platform_sample *sample;
+	enum mq_status status;
+	struct mq_err *err;
+};
+
+static void explore(int argc, char **argv)
+{
+	struct exploring *e = sg_actor_get_data(sg_actor_self());
+	const struct mq_platform_sample *s = e->sample;
+	uint32_t n = e->cluster->n_devices;
+	const struct mq_route *route;
+
+	for (uint32_t i = 0; i < s->n; i++)
+		for (uint32_t j = 0; j < s->n && e->status == MQ_OK; j++)
+			if (i != j)
+				e->status = mq_cluster_route(e->cluster, s->device[i], s->device[j],
+							     &route, e->err);
+	for (uint32_t i = 0; i < n - n % 2 && e->status == MQ_OK; i++)
+		e->status = mq_cluster_route(e->cluster, i, mq_platform_partner(n, i), &route, e->err);
+}
+
+enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena,
+				   struct mq_cluster **cluster, struct mq_err *err)
+{
+	struct mq_platform_sample sample;
+	struct exploring e = { .sample = &sample, .err = err };
+	struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_CORE, &none); /* an abort is an answer here, not a bug to look at */
+	mq_platform_start("maquette");
+	MQ_TRY(mq_platform_load(path, arena, cluster, err));
+	mq_platform_sample(*cluster, arena, &sample);
+	e.cluster = *cluster;
+	sg_actor_t actor = sg_actor_init("explore", mq_platform_host(*cluster, 0));
+	sg_actor_set_data(actor, &e);
+	sg_actor_start_(actor, explore, 0, NULL);
+	simgrid_run();
+	return e.status;
+}

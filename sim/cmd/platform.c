@@ -1,0 +1,299 @@
+/*
+ * platform.c - `maquette platform generate|check|show|import`: clusters that nobody has yet, a look at one,
+ * and one's own machine.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/common.h"
+#include "cmd/common_platform.h"
+#include "executors/platform_generate.h"
+#include "executors/platform_import.h"
+
+enum { MAX_OPTIONS = 64, FIRST_KEY = 3000 };
+
+/* ---- generate ----------------------------------------------------------------------------------- */
+
+struct generating {
+	struct mq_platform_spec spec;
+	struct mq_arena arena;
+	const char *output;
+	struct mq_err *err;
+};
+
+static error_t set(struct generating *g, const char *key, const char *value)
+{
+	return mq_opt_set(mq_platform_opts, &g->spec, "platform", key, value, &g->arena, g->err) == MQ_OK ?
+		0 : EINVAL;
+}
+
+static error_t parse_generate(int key, char *arg, struct argp_state *state)
+{
+	struct generating *g = state->input;
+
+	if (key >= FIRST_KEY && key < FIRST_KEY + MAX_OPTIONS)
+		return set(g, mq_platform_opts[key - FIRST_KEY].name, arg ? arg : "true");
+	if (key == 'o') {
+		g->output = arg;
+		return 0;
+	}
+	if (key != ARGP_KEY_ARG)
+		return ARGP_ERR_UNKNOWN;
+	char *value = strchr(arg, '=');
+	if (!value) {
+		mq_fail(g->err, MQ_EINPUT, "'%s': write KEY=VALUE, or --KEY VALUE", arg);
+		return EINVAL;
+	}
+	*value++ = '\0';
+	return set(g, arg, value);
+}
+
+/* One row of the option table as argp wants it. */
+static struct argp_option row_of(const struct mq_opt *o, int key, struct mq_arena *arena)
+{
+	const char *help = o->help, *argument = "N";
+
+	if (o->type == MQ_OPT_CHOICE) {
+		help = mq_arena_printf(arena, "%s: %s", o->help, o->text);
+		argument = "NAME";
+	} else if (o->type == MQ_OPT_STR) {
+		help = o->text ? mq_arena_printf(arena, "%s (default %s)", o->help, o->text) : o->help;
+		argument = "TEXT";
+	} else if (o->type != MQ_OPT_BOOL && o->initial > 0) {
+		help = mq_arena_printf(arena, "%s (default %g)", o->help, o->initial);
+	}
+	return (struct argp_option){ .name = o->name, .key = key,
+				     .arg = o->type == MQ_OPT_BOOL ? NULL : argument, .doc = help };
+}
+
+static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
+{
+	struct generating g = { .arena = MQ_ARENA_INIT, .err = err };
+	struct argp_option rows[MAX_OPTIONS + 2] = {
+		{ "output", 'o', "FILE", 0, "platform file to write (default: standard output)", -1 },
+	};
+	const struct argp argp = {
+		.options = rows, .parser = parse_generate, .args_doc = "[KEY=VALUE...]",
+		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. "
+		       "Every option can also be written KEY=VALUE, and is the key platform.KEY of a study.",
+	};
+
+	for (int i = 0; mq_platform_opts[i].type != MQ_OPT_END; i++) {
+		mq_assert(i < MAX_OPTIONS);
+		rows[i + 1] = row_of(&mq_platform_opts[i], FIRST_KEY + i, &g.arena);
+	}
+	mq_platform_spec_init(&g.spec);
+	enum mq_status status = mq_args_parse(&argp, argc, argv, &g, err);
+	if (status == MQ_OK)
+		status = g.output ? mq_platform_generate(&g.spec, g.output, err) :
+				    mq_platform_generate_to(&g.spec, stdout, err);
+	if (status == MQ_OK && g.output)
+		printf("%s\n", g.output);
+	mq_arena_fini(&g.arena);
+	return status;
+}
+
+/* ---- check and show ----------------------------------------------------------------------------- */
+
+struct looking {
+	const char *file, *output;
+	struct mq_list calib;
+	struct mq_err *err;
+};
+
+static error_t parse_look(int key, char *arg, struct argp_state *state)
+{
+	struct looking *l = state->input;
+
+	switch (key) {
+	case 'o':
+		l->output = arg;
+		return 0;
+	case 'c':
+		return mq_arg_push("--calib", &l->calib, arg, l->err);
+	case ARGP_KEY_ARG:
+		if (l->file)
+			return ARGP_ERR_UNKNOWN;
+		l->file = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static enum mq_status parse_file(const struct argp *argp, int argc, char **argv, struct looking *l,
+				 struct mq_err *err)
+{
+	l->err = err;
+	MQ_TRY(mq_args_parse(argp, argc, argv, l, err));
+	if (!l->file)
+		return mq_fail(err, MQ_EINPUT, "give a platform file, or the name of a shipped platform");
+	return MQ_OK;
+}
+
+static const struct argp_option check_rows[] = {
+	{ "calib", 'c', "FILE", 0, "calibration to add to the shipped ones; repeatable", 0 },
+	{ 0 },
+};
+static const struct argp check_argp = {
+	.options = check_rows, .parser = parse_look, .args_doc = "FILE",
+	.doc = "Loads a platform, checks its values, asks the routes between its devices, and looks for "
+	       "each device type's calibration.",
+};
+static const struct argp_option show_rows[] = {
+	{ "output", 'o', "FILE", 0, "draw it: FILE.svg and FILE.png, or what FILE ends in (.svg .png .pdf "
+	  ".dot)", 0 },
+	{ "calib", 'c', "FILE", 0, "calibration to add to the shipped ones; repeatable", 0 },
+	{ 0 },
+};
+static const struct argp show_argp = {
+	.options = show_rows, .parser = parse_look, .args_doc = "FILE",
+	.doc = "Prints a platform's devices, links, the bandwidth between its kinds of devices and its "
+	       "bisection; with -o draws it through graphviz.",
+};
+
+/* In the child process. */
+static enum mq_status look(const struct looking *l, bool show, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *path;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_platform_sample sample;
+
+	MQ_TRY(mq_find_platform(l->file, arena, &path, err));
+	MQ_TRY(mq_platform_explore(path, arena, &cluster, err));
+	MQ_TRY(mq_calib_open(&l->calib, arena, &calib, err));
+	MQ_TRY(mq_calib_bind(calib, cluster, err));
+	if (!show) {
+		mq_platform_sample(cluster, arena, &sample);
+		uint32_t hints = mq_platform_doubts(cluster, stdout);
+		printf("%s: ok: %u devices on %u machines, %u links, %s%u routes asked, %u hints\n",
+		       cluster->name, cluster->n_devices, cluster->n_nodes, cluster->n_links,
+		       sample.all ? "all " : "", sample.n * (sample.n - 1), hints);
+		return MQ_OK;
+	}
+	MQ_TRY(mq_platform_tables(cluster, stdout, err));
+	return l->output ? mq_platform_draw(cluster, l->output, err) : MQ_OK;
+}
+
+static enum mq_status run_look(int argc, char **argv, bool show, bool inside, struct mq_err *err)
+{
+	struct looking l = { 0 };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	enum mq_status status;
+
+	status = parse_file(show ? &show_argp : &check_argp, argc, argv, &l, err);
+	if (status == MQ_OK)
+		status = inside ? look(&l, show, &arena, err) :
+				  mq_platform_child(show ? "show-inside" : "check-inside", argc - 1,
+						    argv + 1, err);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+/* ---- import ------------------------------------------------------------------------------------- */
+
+struct importing {
+	struct mq_import_options options;
+	const char *file, *output;
+};
+
+static error_t parse_import(int key, char *arg, struct argp_state *state)
+{
+	struct importing *i = state->input;
+
+	switch (key) {
+	case 'o':
+		i->output = arg;
+		return 0;
+	case 'g':
+		i->options.gpu = arg;
+		return 0;
+	case 'n':
+		i->options.name = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (i->file)
+			return ARGP_ERR_UNKNOWN;
+		i->file = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_option import_rows[] = {
+	{ "output", 'o', "FILE", 0, "platform file to write", 0 },
+	{ "gpu", 'g', "TYPE", 0, "device type (hwloc's files mostly say it themselves)", 0 },
+	{ "name", 'n', "NAME", 0, "of the platform (default: the file's)", 0 },
+	{ 0 },
+};
+static const struct argp import_argp = {
+	.options = import_rows, .parser = parse_import, .args_doc = "FILE",
+	.doc = "Makes a platform of one's own machine from the output of `nvidia-smi topo -m`, NCCL's "
+	       "topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
+};
+
+static enum mq_status run_import(int argc, char **argv, struct mq_err *err)
+{
+	struct importing i = { .file = NULL };
+	struct mq_import_report r;
+
+	MQ_TRY(mq_args_parse(&import_argp, argc, argv, &i, err));
+	if (!i.file || !i.output)
+		return mq_fail(err, MQ_EINPUT, "import: give the file to read and -o FILE to write");
+	MQ_TRY(mq_platform_import(i.file, &i.options, i.output, &r, err));
+	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
+	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
+	if (r.nic_GBps > 0)
+		printf(" of %.4g GB/s", r.nic_GBps);
+	printf(" (%s)\n", r.format);
+	return MQ_OK;
+}
+
+/* ---- all ---------------------------------------------------------------------------------------- */
+
+static void usage(FILE *file)
+{
+	fprintf(file, "Usage: maquette platform generate|check|show|import [options]\n\n"
+		      "  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
+		      "  check FILE                         load it, check values and routes\n"
+		      "  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
+		      "  import FILE [--gpu TYPE] -o FILE   one's own machine: nvidia-smi topo -m, NCCL, hwloc\n\n"
+		      "`maquette platform WORD --help` lists a word's options.\n");
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	static const char *const words[] = { "generate", "check", "show", "import", NULL };
+	const char *word = argc > 1 ? argv[1] : "";
+	char name[64];
+
+	if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "--usage")) {
+		usage(stdout);
+		return MQ_OK;
+	}
+	if (argc > 1) { /* the name that --help and messages show */
+		snprintf(name, sizeof(name), "platform %.40s", word);
+		argv[1] = name;
+	}
+	if (!strcmp(word, "generate"))
+		return run_generate(argc - 1, argv + 1, err);
+	if (!strcmp(word, "check") || !strcmp(word, "check-inside"))
+		return run_look(argc - 1, argv + 1, false, word[5] == '-', err);
+	if (!strcmp(word, "show") || !strcmp(word, "show-inside"))
+		return run_look(argc - 1, argv + 1, true, word[4] == '-', err);
+	if (!strcmp(word, "import"))
+		return run_import(argc - 1, argv + 1, err);
+	const char *near = mq_nearest(word, words);
+	if (near)
+		return mq_fail(err, MQ_EINPUT, "no '%s'; did you mean '%s'?", word, near);
+	return mq_fail(err, MQ_EINPUT, "say generate, check, show or import; see --help");
+}
+
+const struct mq_command mq_command_platform = {
+	.name = "platform",
+	.summary = "generate, check, show or import a cluster",
+	.run = run,
+};
