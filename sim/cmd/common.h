@@ -73,6 +73,7 @@ struct mq_session {
 	struct mq_plan *start;        /* --start, or NULL */
 	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
 	bool own_platform;            /* platform_path is a temporary file: removed on close */
+	struct mq_session_files *files;
 };
 
 /* Model, platform (through a worker process), calibrations, start plan; checks each. */

@@ -1,0 +1,224 @@
+/*
+ * common_session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
+ *
+ * The worker server reads the platform first, because SimGrid dies of broken XML; what it could not load
+ * comes back as one line. `-p model` writes the devices that a placement graph brings itself as a
+ * platform of its own: every device at one ideal switch, a link as fast as the graph's costs say (a cost
+ * of one unit takes one unit; SimGrid counts whole bytes, so costs are rounded to 1 / bytes of an
+ * element).
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cmd/common.h"
+#include "core/opt.h"
+#include "executors/pool.h"
+#include "formats/format.h"
+
+struct mq_session_files {
+	struct mq_job job;
+	const char *temporary; /* folder to remove, or NULL */
+	const char *calib[MQ_MAX_LIST + 2];
+	uint32_t n_calib;
+};
+
+/* ---- platforms that models bring ---------------------------------------------------------------- */
+
+static void write_hosts(FILE *f, const char *type, const char *kind, uint32_t n, uint32_t first,
+			double memory_B, double bw_Bps)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		fprintf(f,
+			"    <host id=\"%s%u\" speed=\"1e15f\">\n"
+			"      <prop id=\"mq_type\" value=\"%s\"/><prop id=\"mq_kind\" value=\"%s\"/>\n"
+			"      <prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>\n"
+			"      <prop id=\"mq_memory_B\" value=\"%.17g\"/>\n    </host>\n"
+			"    <link id=\"link_%s%u\" bandwidth=\"%.17gBps\" latency=\"0s\" "
+			"sharing_policy=\"SPLITDUPLEX\"/>\n",
+			type, i, type, kind, first + i, memory_B, type, i, bw_Bps);
+	}
+}
+
+static void write_routes(FILE *f, const char *type, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(f, "    <host_link id=\"%s%u\" up=\"link_%s%u_UP\" down=\"link_%s%u_DOWN\"/>\n",
+			type, i, type, i, type, i);
+}
+
+static enum mq_status write_own_platform(const struct mq_model *m, const char *path, double bw_Bps,
+					 struct mq_err *err)
+{
+	const struct mq_model_devices *d = &m->devices;
+	double memory_B = d->memory_B > 0 ? d->memory_B : 1e18;
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	fputs("<?xml version=\"1.0\"?>\n"
+	      "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+	      "<platform version=\"4.1\">\n  <zone id=\"model\" routing=\"Cluster\">\n", f);
+	write_hosts(f, "accelerator", "gpu", d->n_accelerators, 0, memory_B, bw_Bps);
+	write_hosts(f, "cpu", "cpu", d->n_cpus, d->n_accelerators, 1e18, bw_Bps);
+	write_routes(f, "accelerator", d->n_accelerators);
+	write_routes(f, "cpu", d->n_cpus);
+	fputs("    <router id=\"switch\"/>\n  </zone>\n</platform>\n", f);
+	bool bad = ferror(f) != 0;
+	if (fclose(f) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	return MQ_OK;
+}
+
+static enum mq_status write_own_calib(const char *dir, const char *type, enum mq_device_kind kind,
+				      struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(arena), type, 1e15, 1e15, 1e18);
+
+	d->kind = kind;
+	return mq_calib_save_device(d, mq_arena_printf(arena, "%s/%s.json", dir, type), err);
+}
+
+static enum mq_status own_platform(struct mq_session *s, struct mq_session_files *files,
+				   struct mq_err *err)
+{
+	const struct mq_model *m = s->model;
+	double bw_Bps = m->devices.bw_Bps;
+	char dir[] = "/tmp/maquette-XXXXXX";
+
+	if (!m->devices.n_accelerators && !m->devices.n_cpus)
+		return mq_fail(err, MQ_EINPUT,
+			       "-p model: '%s' brings no devices of its own; give a platform file",
+			       m->name);
+	if (!mkdtemp(dir))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder: %s", dir, strerror(errno));
+	files->temporary = mq_arena_strdup(&s->arena, dir);
+	s->own_platform = true;
+	s->platform_path = mq_arena_printf(&s->arena, "%s/platform.xml", dir);
+	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
+		bw_Bps = mq_dtype_size(s->question->train.dtype);
+	MQ_TRY(write_own_platform(m, s->platform_path, bw_Bps, err));
+	MQ_TRY(write_own_calib(dir, "accelerator", MQ_GPU, &s->arena, err));
+	MQ_TRY(write_own_calib(dir, "cpu", MQ_CPU, &s->arena, err));
+	files->calib[files->n_calib++] = files->temporary;
+	return MQ_OK;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+enum mq_status mq_calib_open(const struct mq_list *list, struct mq_arena *arena,
+			     struct mq_calib **calib, struct mq_err *err)
+{
+	const char *dir;
+
+	MQ_TRY(mq_find_dir("platforms/calib", arena, &dir, err));
+	*calib = mq_calib_new(arena);
+	MQ_TRY(mq_calib_load_dir(*calib, dir, err));
+	for (uint32_t i = 0; i < list->n; i++)
+		MQ_TRY(mq_calib_load(*calib, list->item[i], err));
+	return MQ_OK;
+}
+
+static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
+{
+	const struct mq_question *q = s->question;
+	struct mq_model_request request = { q->model, &q->train, q->seq };
+
+	if (!q->model)
+		return mq_fail(err, MQ_EINPUT,
+			       "-m is missing: give a model (see `maquette list models`) or a file");
+	if (!q->platform)
+		return mq_fail(err, MQ_EINPUT,
+			       "-p is missing: give a platform file or a name of `maquette list "
+			       "platforms`");
+	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
+	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
+}
+
+static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *files,
+				struct mq_err *err)
+{
+	const struct mq_question *q = s->question;
+	struct mq_job *job = &files->job;
+
+	mq_job_init(job);
+	job->model = q->model;
+	job->seq = q->seq;
+	job->train = q->train;
+	job->platform = s->platform_path;
+	job->calib = files->calib;
+	job->n_calib = files->n_calib;
+	job->fold = !q->no_fold;
+	job->interference = !q->no_interference;
+	job->timeout_s = q->timeout_s;
+	MQ_TRY(mq_job_calib(job, &s->arena, &s->calib, err));
+	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
+	s->cluster = mq_pool_cluster(s->pool);
+	MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
+	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
+}
+
+static enum mq_status open_all(struct mq_session *s, struct mq_err *err)
+{
+	const struct mq_question *q = s->question;
+	struct mq_session_files *files = mq_arena_alloc(&s->arena, sizeof(*files));
+
+	s->files = files;
+	MQ_TRY(load_model(s, err));
+	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
+	if (!strcmp(q->platform, "model"))
+		MQ_TRY(own_platform(s, files, err));
+	else
+		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
+	for (uint32_t i = 0; i < q->calib.n; i++)
+		files->calib[files->n_calib++] = q->calib.item[i];
+	MQ_TRY(open_pool(s, files, err));
+	if (!q->start)
+		return MQ_OK;
+	s->start = mq_arena_alloc(&s->arena, sizeof(*s->start));
+	MQ_TRY(mq_plan_load(q->start, s->model, s->cluster, &s->arena, s->start, err));
+	return mq_plan_check(s->start, s->model, s->cluster, &q->train, err);
+}
+
+enum mq_status mq_session_open(struct mq_session *s, const struct mq_question *question,
+			       struct mq_err *err)
+{
+	memset(s, 0, sizeof(*s));
+	s->question = question;
+	enum mq_status status = open_all(s, err);
+	if (status != MQ_OK)
+		mq_session_close(s);
+	return status;
+}
+
+static void remove_temporary(const char *dir)
+{
+	static const char *const names[] = { "platform.xml", "accelerator.json", "cpu.json" };
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+void mq_session_close(struct mq_session *s)
+{
+	mq_pool_close(s->pool);
+	if (s->files && s->files->temporary)
+		remove_temporary(s->files->temporary);
+	mq_arena_fini(&s->screening);
+	mq_arena_fini(&s->arena);
+	memset(s, 0, sizeof(*s));
+}
+
+enum mq_status mq_session_judge(struct mq_session *s, const struct mq_plan *const *plan, uint32_t n,
+				struct mq_result *result, struct mq_err *err)
+{
+	return mq_pool_judge(s->pool, plan, n, result, err);
+}

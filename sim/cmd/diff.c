@@ -1,0 +1,91 @@
+/*
+ * diff.c - `maquette diff PLAN_A PLAN_B`: why one wins, term by term.
+ */
+#include "cmd/cmd.h"
+
+#include <stdlib.h>
+
+#include "cmd/common_search.h"
+
+struct options {
+	struct mq_question question;
+	const char *path[2];
+	uint32_t n;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->question;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->n == 2)
+			return ARGP_ERR_UNKNOWN;
+		o->path[o->n++] = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp argp = {
+	.parser = parse,
+	.args_doc = "PLAN_A PLAN_B",
+	.doc = "Simulates two plans and says where their times differ: compute, exposed communication "
+	       "per class of link, bubble, memory.",
+	.children = children,
+};
+
+static enum mq_status compare(const struct options *o, struct mq_session *session,
+			      struct mq_err *err)
+{
+	struct mq_plan plan[2];
+	const struct mq_plan *const list[2] = { &plan[0], &plan[1] };
+	struct mq_result result[2];
+
+	for (int i = 0; i < 2; i++)
+		MQ_TRY(mq_plan_load(o->path[i], session->model, session->cluster, &session->arena,
+				    &plan[i], err));
+	MQ_TRY(mq_session_judge(session, list, 2, result, err));
+	for (int i = 0; i < 2; i++) {
+		printf("%c: %s\n   %s\n", 'A' + i, o->path[i],
+		       mq_plan_describe(&plan[i], session->cluster, &session->arena));
+		if (result[i].verdict != MQ_VERDICT_OK)
+			printf("   %s: %s\n", mq_verdict_name(result[i].verdict), result[i].message);
+		else
+			printf("   bottleneck: %s\n", result[i].bottleneck);
+	}
+	struct mq_scored a = { "A", &plan[0], &result[0] }, b = { "B", &plan[1], &result[1] };
+	mq_explain(&a, &b, session->cluster, stdout);
+	if (result[0].verdict == MQ_VERDICT_OK && result[1].verdict == MQ_VERDICT_OK &&
+	    result[0].step_time_s != result[1].step_time_s)
+		printf("%c wins by %.1f %%\n",
+		       result[0].step_time_s < result[1].step_time_s ? 'A' : 'B',
+		       100 * (result[0].step_time_s < result[1].step_time_s ?
+				      result[1].step_time_s / result[0].step_time_s - 1 :
+				      result[0].step_time_s / result[1].step_time_s - 1));
+	return MQ_OK;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { .n = 0 };
+	struct mq_session session;
+
+	mq_question_init(&o.question, err);
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	if (o.n != 2)
+		return mq_fail(err, MQ_EINPUT, "give two plan files: maquette diff PLAN_A PLAN_B -m ... "
+					       "-p ...");
+	MQ_TRY(mq_session_open(&session, &o.question, err));
+	enum mq_status status = compare(&o, &session, err);
+	mq_session_close(&session);
+	return status;
+}
+
+const struct mq_command mq_command_diff = {
+	.name = "diff", .summary = "why one plan beats another, by term", .run = run
+};

@@ -1,0 +1,182 @@
+/*
+ * simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the
+ * memory go, what every device and link does, and the bottleneck in words.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/common_search.h"
+#include "executors/pool.h"
+
+enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE };
+
+struct options {
+	struct mq_question question;
+	const char *plan, *dir, *trace, *schedule;
+	bool analytic;
+};
+
+static const struct argp_option option_rows[] = {
+	{ NULL, 0, NULL, 0, "The plan and the output:", 4 },
+	{ "plan", 'P', "FILE", 0, "plan to simulate (JSON)", 4 },
+	{ "output", 'o', "DIR", 0,
+	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, run.ini", 4 },
+	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace", 4 },
+	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
+	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 4 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->question;
+		return 0;
+	case 'P':
+		o->plan = arg;
+		return 0;
+	case 'o':
+		o->dir = arg;
+		return 0;
+	case KEY_TRACE:
+		o->trace = arg;
+		return 0;
+	case KEY_SCHEDULE:
+		o->schedule = arg;
+		o->question.no_fold = true; /* a schedule file has every rank */
+		return 0;
+	case KEY_EXECUTOR:
+		o->analytic = !strcmp(arg, "analytic");
+		if (o->analytic || !strcmp(arg, "simgrid"))
+			return 0;
+		mq_fail(o->question.err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
+		return EINVAL;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp argp = {
+	.options = option_rows,
+	.parser = parse,
+	.doc = "Simulates one plan and writes what happens in a step.",
+	.children = children,
+};
+
+struct simulation {
+	const struct options *options;
+	struct mq_session *session;
+	struct mq_plan plan;
+	struct mq_result result;
+};
+
+static enum mq_status write_job(const struct options *o, struct mq_err *err)
+{
+	FILE *file;
+
+	MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
+	mq_question_print(&o->question, file);
+	fprintf(file, "plan = %s\nexecutor = %s\n", o->plan, o->analytic ? "analytic" : "simgrid");
+	if (o->trace)
+		fprintf(file, "trace = %s\n", o->trace);
+	if (o->schedule)
+		fprintf(file, "schedule = %s\n", o->schedule);
+	return mq_job_end(file, o->dir, 0, err);
+}
+
+static void print_share(const char *name, double part_s, double step_s)
+{
+	char text[32];
+
+	printf("  %-24s %12s  %5.1f %%\n", name, mq_text_s(part_s, text), 100 * part_s / step_s);
+}
+
+static void print_result(const struct simulation *s)
+{
+	const struct mq_result *r = &s->result;
+	const struct mq_session *session = s->session;
+	char text[32], limit[32];
+
+	printf("%s\n", mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
+	printf("step time %s, %.4g %ss/s", mq_text_s(r->step_time_s, text), r->samples_per_s,
+	       session->model->unit);
+	if (session->model->tokens_per_sample > 0)
+		printf(", %.0f tokens/s/GPU", mq_tokens_per_s_device(session, &s->plan, r));
+	if (!isnan(mq_tflops_per_device(session, &s->plan, r)))
+		printf(", %.1f TFLOP/s/GPU", mq_tflops_per_device(session, &s->plan, r));
+	printf(", MFU %.1f %%\n", 100 * r->mfu);
+	print_share("compute", r->compute_s, r->step_time_s);
+	print_share("exposed communication", r->exposed_comm_s, r->step_time_s);
+	print_share("bubble", r->bubble_s, r->step_time_s);
+	print_share("(lower bound)", r->lower_bound_s, r->step_time_s);
+	printf("memory %s of %s on %s\n", mq_text_B(r->peak_memory_B, text),
+	       mq_text_B(r->memory_limit_B, limit), s->session->cluster->device[r->memory_device].name);
+	printf("bottleneck: %s\n", r->bottleneck);
+}
+
+/* The analytic executor needs no SimGrid: it runs here. */
+static enum mq_status analyse(struct simulation *s, const struct mq_outputs *outputs,
+			      struct mq_err *err)
+{
+	const struct mq_question *q = &s->options->question;
+	const struct mq_judge judge = {
+		.model = s->session->model, .cluster = s->session->cluster,
+		.calib = s->session->calib, .train = &q->train, .execute = mq_execute_analytic,
+		.fold = !q->no_fold, .interference = !q->no_interference, .timeout_s = q->timeout_s,
+	};
+	struct mq_judged judged;
+
+	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
+	s->result = judged.result;
+	return mq_simulate_outputs(&judge, &judged, outputs, err);
+}
+
+static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
+				     struct mq_err *err)
+{
+	struct simulation s = { .options = o, .session = session };
+	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule };
+	const struct mq_result *r = &s.result;
+
+	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
+	MQ_TRY(mq_make_dir(o->dir, err));
+	MQ_TRY(write_job(o, err));
+	if (o->analytic)
+		MQ_TRY(analyse(&s, &outputs, err));
+	else
+		MQ_TRY(mq_pool_detail(session->pool, &s.plan, &outputs, &s.result, err));
+	if (r->verdict == MQ_VERDICT_OK) {
+		print_result(&s);
+		return MQ_OK;
+	}
+	return mq_fail(err, r->verdict == MQ_VERDICT_INVALID ? MQ_EINPUT : MQ_ENOPLAN, "%s: %s: %s",
+		       o->plan, mq_verdict_name(r->verdict), r->message);
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { .dir = NULL };
+	struct mq_session session;
+
+	mq_question_init(&o.question, err);
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	if (!o.plan)
+		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
+	if (!o.dir)
+		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
+	MQ_TRY(mq_session_open(&session, &o.question, err));
+	enum mq_status status = run_simulation(&o, &session, err);
+	mq_session_close(&session);
+	return status;
+}
+
+const struct mq_command mq_command_simulate = {
+	.name = "simulate", .summary = "one plan: time, memory, timeline, trace, bottleneck", .run = run
+};

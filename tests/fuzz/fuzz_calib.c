@@ -1,0 +1,16 @@
+/* fuzz_calib.c - calibration files. */
+#include "fuzz.h"
+
+#include "core/calib.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_calib_load(calib, fuzz_file(data, size, ".json"), &err) != MQ_OK)
+		mq_assert(err.text[0]);
+	mq_arena_fini(&arena);
+	return 0;
+}
