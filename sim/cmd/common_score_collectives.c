@@ -5,7 +5,8 @@
  * Table columns: system, gpus, nodes, interconnect, collective, bytes, time_us, nccl_version, note; bytes
  * as nccl-tests counts them. The benchmark is part of the time: a process that drives several GPUs
  * launches on one after another: a call costs its host G (launch + launch_channel x channels) for G GPUs,
- * and no call can take less; the first GPU waits for the last, on average half of the others' launches.
+ * and no call can take less; the GPUs wait for the last of them: SKEW of the launches beyond those that
+ * the library's own latency includes.
  *
  * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned, and
  * a single small size that took much longer than both its neighbours (a connection's first use).
@@ -20,6 +21,7 @@
 #include "cmd/score_fabrics.h"
 #include "core/collective.h"
 
+#define SKEW .65          /* of the launches beyond the second that all GPUs wait for */
 #define SPIKE 1.5         /* times both neighbours' time */
 #define SPIKE_BYTES 1024  /* up to this size */
 #define SMALL_BYTES 65536.0
@@ -222,7 +224,7 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s, err));
 	host_s = host_time(&system->spec, &calib, row->channels);
 	gpus = system->spec.per_process;
-	row->predicted_s = fmax(gpus * host_s, device_s + (gpus > 1 ? (gpus - 1) / 2 * host_s : 0));
+	row->predicted_s = fmax(gpus * host_s, device_s + (gpus > 2 ? SKEW * (gpus - 2) * host_s : 0));
 	return MQ_OK;
 }
 

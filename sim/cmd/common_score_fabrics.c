@@ -29,6 +29,7 @@ struct gpu {
 
 /* The first whose words are in the text. */
 static const struct gpu gpus[] = {
+	{ "H100 NVLink", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
 	{ "H100 NVL", "H100-NVL-94GB", 300 * GB, 4 * GEN3, 400, 1, false },
 	{ "H100 PCIe", "H100-PCIE-80GB", 300 * GB, 4 * GEN3, 400, 1, false },
 	{ "GB200", "GB200", 900 * GB, 4 * GEN3, 400, 4, true },

@@ -74,6 +74,7 @@ static const struct mq_calib_field link_fields[] = {
 	LINK(launch_channel_s, "s", 0, 0, 1, "host time per GPU, call and channel"),
 	LINK(p2p_latency_s, "s", 5e-6, 0, 1, "software latency of one send/recv"),
 	LINK(ll_Bps, "B/s", 0, 0, 1e15, "bandwidth of a small send; 0 = no such protocol"),
+	LINK(simple_s, "s", 0, 0, 1, "what a large send takes longer to start than a small one"),
 	LINK(hop_s, "s", 0, 0, 1, "least latency of one step of a collective"),
 	LINK(fill, "1", 0, 0, 1e3, "part of a step that a ring's pipeline adds per round"),
 	LINK(chunk_B, "B", 0, 0, 1e9, "cost of a chunk of a pipeline, as bytes"),

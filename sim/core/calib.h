@@ -61,6 +61,7 @@ struct mq_link_calib {
 	double launch_channel_s;     /* host time per GPU, call and channel */
 	double p2p_latency_s;        /* software latency of one send/recv, link latency apart */
 	double ll_Bps;               /* of a small send by the low-latency protocol; 0 = not used */
+	double simple_s;             /* what a large send takes longer to start than a small one */
 	double hop_s;                /* least latency of one step of a collective */
 	double fill;                 /* part of a step that a ring's pipeline adds to each round */
 	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective_fill.c */

@@ -2,8 +2,8 @@
  * collective_p2p.c - sends, receives and the all-to-all that NCCL builds from them.
  *
  * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has
- * two protocols: LL, which starts fast and moves ll_Bps, and Simple, which adds the difference of
- * NCCL's own base and step latencies; the faster one is taken. An all-to-all starts all its transfers
+ * two protocols: LL, which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to
+ * start and moves what the links give; the faster one is taken. An all-to-all starts all its transfers
  * at once: its latency grows with the number of peers in the node and, far more, with the number of
  * transfers that share a NIC, because one proxy thread serves them in turn.
  *
@@ -14,10 +14,8 @@
 #include "core/collective_impl.h"
 #include "core/collective_measured.h"
 
-#define SIMPLE_EXTRA_NVLINK 4.6e-6 /* (base 8.4 - 6.6) + (step 3.4 - .6) of NCCL's ring */
-#define SIMPLE_EXTRA_PCI 6.5e-6    /* (8.4 - 6.6) + (5.7 - 1.0) */
 #define LOCAL_PEER 1.3e-6          /* each further peer in the node */
-#define A2A_SHARE .88              /* of an NVLink port, against a single send */
+#define A2A_SHARE .86              /* of an NVLink port, against a single send */
 #define NET_PIECE_B 524288.0       /* one of the 8 steps of a channel's buffer */
 #define NET_STEP 14e-6             /* NCCL's Simple step over the network */
 #define NET_TRANSFER 4e-6          /* each transfer that a NIC's proxy serves */
@@ -78,7 +76,7 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 {
 	const struct mq_link_calib *entry;
 	const struct mq_route *route;
-	double usable = INFINITY, capability, simple, busy_s;
+	double usable = INFINITY, capability, busy_s;
 	bool network;
 
 	*latency_s = *alone_s = 0;
@@ -99,12 +97,10 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 	}
 	*latency_s = route->lat_s + entry->p2p_latency_s;
 	if (entry->ll_Bps > 0 && capability > 0 && !network) {
-		simple = entry->latency_scale * (capability >= 60 && usable > 64e9 ?
-						 SIMPLE_EXTRA_NVLINK : SIMPLE_EXTRA_PCI);
-		if (bytes / entry->ll_Bps < simple + bytes / usable)
+		if (bytes / entry->ll_Bps < entry->simple_s + bytes / usable)
 			*rate_Bps = entry->ll_Bps;
 		else
-			*latency_s += simple;
+			*latency_s += entry->simple_s;
 	}
 	*alone_s = *latency_s + bytes / fmin(usable, *rate_Bps);
 	return MQ_OK;
@@ -127,9 +123,11 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 	bool nvlink = topo->intra == MQ_INTRA_SWITCH || topo->intra == MQ_INTRA_MESH;
 	double sent = t->bytes * (t->n - 1) / t->n;
 	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share * (nvlink ? A2A_SHARE : 1);
-	double extra = topo->intra_calib->latency_scale * (nvlink ? 0 : SIMPLE_EXTRA_PCI);
+	double peers = LOCAL_PEER * (topo->n_local - 1), extra = topo->intra_calib->simple_s;
 
-	cost->latency_s = topo->intra_calib->p2p_latency_s + LOCAL_PEER * (topo->n_local - 1);
+	/* Starting the peers one after another hides what Simple takes to start, or the reverse. */
+	cost->latency_s = topo->intra_calib->p2p_latency_s + peers;
+	extra = fmax(0, extra - peers);
 	if (topo->intra_calib->ll_Bps > 0 && sent / topo->intra_calib->ll_Bps < extra + sent / port) {
 		cost->bw_Bps = topo->intra_calib->ll_Bps * t->n / (t->n - 1);
 		return;
@@ -153,6 +151,7 @@ struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 	piece = fmin(t->bytes / t->n, NET_PIECE_B);
 	cost.latency_s = fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers),
 			      topo->net_calib->hop_s) +
-			 topo->net_calib->fill * piece / (topo->nic_Bps * topo->net_calib->bw_share);
+			 topo->net_calib->fill * piece * topo->n_local / topo->rails /
+				 (topo->nic_Bps * topo->net_calib->bw_share);
 	return cost;
 }

@@ -18,6 +18,7 @@
 #define GB 1e9
 #define US 1e-6
 #define NEWEST 22809
+#define PCI_LL .6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100, 4090) */
 
 enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
 
@@ -68,8 +69,8 @@ static void constants_of(uint32_t version, struct constants *c)
 		c->step[HW_NET][MQ_ALGO_NVLS_TREE][MQ_PROTO_SIMPLE] = 14;
 	if (version < 22300) {
 		c->base[MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 0;
-		if (version >= 21900 || version < 21800)
-			c->step[HW_NVLINK][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 28;
+		c->step[HW_NVLINK][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] =
+			c->step[HW_PCI][MQ_ALGO_TREE][MQ_PROTO_SIMPLE] = 28;
 	}
 	if (version < 22100)
 		c->step[HW_NVLINK][MQ_ALGO_NVLS][MQ_PROTO_SIMPLE] =
@@ -223,6 +224,11 @@ static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, b
 	return fmin(port, intra ? fmax(net, graph->channels * graph->intra_Bps) : net);
 }
 
+static bool pcie_ll(const struct mq_topo *topo)
+{
+	return topo->intra == MQ_INTRA_PCIE || topo->intra == MQ_INTRA_MIXED;
+}
+
 static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual)
 {
 	const struct mq_topo *topo = t->topo;
@@ -231,7 +237,7 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	double cap = scale ? ll_max_net[scale - 1] : ll_max[topo->arch];
 
 	if (proto == MQ_PROTO_LL)
-		return fmin(cap * GB, bus / 2);
+		return fmin(cap * GB, bus / 2 * (actual && pcie_ll(topo) ? PCI_LL : 1));
 	if (proto == MQ_PROTO_LL128)
 		return fmin(.92 * bus, topo->ring_graph.channels *
 			    ring128_max[topo->arch][scale] * GB);
