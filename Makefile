@@ -136,6 +136,12 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' >$@
 PKG_CFLAGS := $(call cflags_of,$(SIM_PKGS) hwloc igraph ompi-c)
+# With the CUDA toolkit its headers check the cuda executor's types; libraries are opened at run time.
+CUDA_HOME ?= /usr/local/cuda
+HAVE_CUDA := $(if $(filter no,$(CUDA)),,$(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h))
+$(if $(filter yes,$(CUDA)),$(if $(HAVE_CUDA),,$(error CUDA=yes, but $(CUDA_HOME) has no headers)))
+$(call obj,$(wildcard validator/cuda.c validator/cuda/*.c)): PKG_CFLAGS := \
+	$(if $(HAVE_CUDA),-isystem $(CUDA_HOME)/include -DMQ_CUDA_HEADERS=1,-DMQ_CUDA_HEADERS=0)
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)

@@ -1,0 +1,365 @@
+/*
+ * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS computes, NCCL communicates.
+ *
+ * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun, srun or
+ * torchrun, or are spawned by maquette-replay, and meet over TCP (cuda/meet.c). Several ranks on one GPU
+ * (share_gpu) get an NCCL_HOSTID each and talk over loopback sockets: that shows that a plan runs, never
+ * how fast.
+ *
+ * Not run: plans that mix CPUs and GPUs (refused by name).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "cuda/cuda.h"
+
+enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20 };
+
+enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(call, "("), call);
+	if (error == cudaErrorMemoryAllocation)
+		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)", c->meet.rank,
+			       c->device, name);
+	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->meet.rank, name,
+		       c->device, c->kit.cudaGetErrorString((cudaError_t)error), error);
+}
+
+/* ---- before any rank is started -------------------------------------------------------------- */
+
+static void name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size)
+{
+	void *handle;
+
+	snprintf(name, size, "unknown GPU");
+	cuda_open_nvml(kit);
+	if (kit->nvmlInit_v2 && !kit->nvmlInit_v2() &&
+	    !kit->nvmlDeviceGetHandleByIndex_v2((unsigned int)device, &handle))
+		kit->nvmlDeviceGetName(handle, name, (unsigned int)size);
+}
+
+static bool is_cpu_type(const char *types, const char *type)
+{
+	size_t n = strlen(type);
+
+	for (const char *at = types; (at = strstr(at, type)); at += n)
+		if ((at == types || at[-1] == ',') && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+static enum mq_status refuse_cpus(const struct mq_replay_session *session, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < session->n_schedules; i++)
+		for (uint32_t d = 0; d < session->schedule[i]->n_devices; d++)
+			if (is_cpu_type(session->options->cpu_types, session->schedule[i]->device_type[d]))
+				return mq_fail(err, MQ_EINPUT, "device %s is a CPU (%s): executor cuda runs "
+					       "GPUs only; replay it with plans that leave the CPU out",
+					       session->schedule[i]->device_name[d],
+					       session->schedule[i]->device_type[d]);
+	return MQ_OK;
+}
+
+static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
+			    char text[256], struct mq_err *err)
+{
+	static struct mq_toolkit kit; /* too large for a stack frame of a checker; filled anew each time */
+	char name[96];
+	int count;
+
+	memset(&kit, 0, sizeof(kit));
+	MQ_TRY(cuda_open_runtime(&kit, err));
+	MQ_TRY(cuda_count(&kit, &count, err));
+	name_gpu(&kit, 0, name, sizeof(name));
+	if (devices)
+		*devices = (uint32_t)count;
+	snprintf(text, 256, "%s, %d on this machine", name, count);
+	MQ_TRY(refuse_cpus(session, err));
+	if (session->n_devices > (uint32_t)count && !session->options->share_gpu)
+		return mq_fail(err, MQ_ENODEV, "the schedule needs %u GPUs, this machine has %d: start the "
+			       "ranks on several machines, or use --share-gpu (correctness only)",
+			       session->n_devices, count);
+	if (session->n_devices > 1)
+		MQ_TRY(cuda_open_nccl(&kit, err));
+	return MQ_OK;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
+{
+	const struct mq_replay_options *o = c->session->options;
+	char id[64];
+	int count;
+
+	MQ_TRY(cuda_open_runtime(&c->kit, err));
+	MQ_TRY(cuda_count(&c->kit, &count, err));
+	if (o->local >= (uint32_t)count && !o->share_gpu)
+		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d", o->rank,
+			       o->local, count);
+	c->device = (int)(o->local % (uint32_t)count);
+	if (o->share_gpu) {
+		snprintf(id, sizeof(id), "maquette-rank-%u", o->rank);
+		setenv("NCCL_HOSTID", id, 1);
+		setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+		setenv("NCCL_IB_DISABLE", "1", 1);
+		setenv("NCCL_NVLS_ENABLE", "0", 1);
+		setenv("NCCL_MNNVL_ENABLE", "0", 1);
+		setenv("NCCL_MAX_CTAS", "2", 1);
+	}
+	CUDA_TRY(c, cudaSetDevice(c->device));
+	cuda_open_nvml(&c->kit);
+	if (c->kit.nvmlInit_v2 && (c->kit.nvmlInit_v2() ||
+	    c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml)))
+		c->nvml = NULL;
+	return MQ_OK;
+}
+
+static size_t pool_size(const struct mq_replay_session *session)
+{
+	size_t need = POOL_MIN_B;
+
+	for (uint32_t i = 0; i < session->n_schedules; i++) {
+		const struct mq_schedule *s = session->schedule[i];
+
+		for (uint32_t w = 0; w < s->n_works; w++)
+			for (uint32_t k = 0; k < s->work[w].n_kernels; k++) {
+				size_t n = cuda_kernel_need(&s->work[w].kernel[k]);
+
+				need = n > need ? n : need;
+			}
+		for (uint32_t t = 0; t < s->n_tasks; t++)
+			if ((s->task[t].kind == MQ_TASK_SEND || s->task[t].kind == MQ_TASK_RECV ||
+			     s->task[t].kind == MQ_TASK_COLLECTIVE) &&
+			    s->task[t].bytes + 65536 > (double)need)
+				need = (size_t)s->task[t].bytes + 65536;
+	}
+	return need;
+}
+
+/* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and bf16. */
+static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *err)
+{
+	uint32_t *word = mq_arena_array(c->session->arena, RANDOM_WORDS, uint32_t);
+	struct mq_rng rng;
+
+	mq_rng_seed(&rng, seed);
+	for (uint32_t i = 0; i < RANDOM_WORDS; i++) {
+		uint64_t r = mq_rng_next(&rng);
+		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff), low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
+
+		high |= (uint32_t)(r >> 16 & 1) << 15;
+		low |= (uint32_t)(r >> 17 & 1) << 15;
+		word[i] = high << 16 | low;
+	}
+	for (size_t at = 0; at < c->pool.size; at += RANDOM_WORDS * sizeof(uint32_t)) {
+		size_t left = c->pool.size - at, part = RANDOM_WORDS * sizeof(uint32_t);
+
+		CUDA_TRY(c, cudaMemcpy(c->pool.in + at, word, left < part ? left : part,
+				       cudaMemcpyHostToDevice));
+	}
+	CUDA_TRY(c, cudaMemset(c->pool.out, 0, c->pool.size));
+	return MQ_OK;
+}
+
+static enum mq_status make_buffers(struct cuda *c, struct mq_err *err)
+{
+	const struct mq_replay_options *o = c->session->options;
+
+	c->pool.size = pool_size(c->session);
+	c->pinned_B = PINNED_B;
+	if (o->memory_B > 0) {
+		CUDA_TRY(c, cudaMalloc(&c->reserved, (size_t)o->memory_B));
+		CUDA_TRY(c, cudaMemset(c->reserved, 1, (size_t)o->memory_B));
+	}
+	CUDA_TRY(c, cudaMalloc((void **)&c->pool.in, c->pool.size));
+	CUDA_TRY(c, cudaMalloc((void **)&c->pool.out, c->pool.size));
+	CUDA_TRY(c, cudaMallocHost(&c->pinned, c->pinned_B));
+	memset(c->pinned, 1, c->pinned_B);
+	return fill_random(c, o->seed + o->rank, err);
+}
+
+static enum mq_status make_streams(struct cuda *c, struct mq_err *err)
+{
+	struct mq_arena *arena = c->session->arena;
+
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		CUDA_TRY(c, cudaStreamCreateWithFlags(&c->stream[l], cudaStreamNonBlocking));
+	c->begin = mq_arena_array(arena, c->n_events, cudaEvent_t);
+	c->end = mq_arena_array(arena, c->n_events, cudaEvent_t);
+	CUDA_TRY(c, cudaEventCreate(&c->base));
+	for (uint32_t i = 0; i < c->n_events; i++) {
+		CUDA_TRY(c, cudaEventCreate(&c->begin[i]));
+		CUDA_TRY(c, cudaEventCreate(&c->end[i]));
+	}
+	MQ_TRY(cuda_open_blas(&c->kit, err));
+	int bad = (int)c->kit.cublasCreate_v2(&c->blas);
+	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: cuBLAS cannot start on GPU %d (status %d)",
+			     c->meet.rank, c->device, bad) : MQ_OK;
+}
+
+static enum mq_status open_cuda(void *state, const struct mq_replay_session *session,
+				struct mq_err *err)
+{
+	struct cuda *c = state;
+	uint32_t most = 1;
+
+	c->session = session;
+	for (uint32_t i = 0; i < 64; i++)
+		c->meet.fd[i] = -1;
+	MQ_TRY(choose_gpu(c, err));
+	MQ_TRY(cuda_meet_open(&c->meet, session->options, err));
+	c->met = true;
+	MQ_TRY(make_buffers(c, err));
+	MQ_TRY(cuda_comms_open(c, err));
+	c->script = mq_arena_array(session->arena, session->n_schedules, struct cuda_script);
+	for (uint32_t i = 0; i < session->n_schedules; i++) {
+		MQ_TRY(cuda_script_build(c, session->schedule[i], &c->script[i], err));
+		if (session->schedule[i]->n_tasks > most)
+			most = session->schedule[i]->n_tasks;
+	}
+	c->packed = mq_arena_array(session->arena, 2 * (size_t)most, double);
+	c->all = mq_arena_array(session->arena, 2 * (size_t)most, double);
+	c->counts = mq_arena_array(session->arena, c->meet.size, uint32_t);
+	MQ_TRY(make_streams(c, err));
+	return cuda_meet_barrier(&c->meet, err);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static enum mq_status gather(struct cuda *c, const struct cuda_script *script,
+			     struct mq_replay_sample *sample, struct mq_err *err)
+{
+	const struct mq_schedule *s = script->schedule;
+	uint32_t n = 0;
+
+	memset(c->counts, 0, c->meet.size * sizeof(uint32_t));
+	for (uint32_t i = 0; i < script->n_local; i++) {
+		c->packed[n++] = sample->start_s[script->local[i]];
+		c->packed[n++] = sample->finish_s[script->local[i]];
+	}
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		c->counts[s->task[i].device] += 2;
+	MQ_TRY(cuda_meet_gather(&c->meet, c->packed, c->all, c->counts, err));
+	if (c->meet.rank)
+		return MQ_OK;
+	sample->step_time_s = 0;
+	const double *from = c->all;
+	for (uint32_t r = 0; r < s->n_devices; r++)
+		for (uint32_t i = 0; i < s->n_tasks; i++) {
+			if (s->task[i].device != r)
+				continue;
+			sample->start_s[i] = *from++;
+			sample->finish_s[i] = *from++;
+			sample->step_time_s = fmax(sample->step_time_s, sample->finish_s[i]);
+		}
+	return MQ_OK;
+}
+
+/* Reasons other than "idle" and "application clocks" slow kernels down. */
+static bool throttled(const struct cuda *c)
+{
+	unsigned long long reasons = 0;
+
+	if (!c->nvml || c->kit.nvmlDeviceGetCurrentClocksThrottleReasons(c->nvml, &reasons))
+		return false;
+	return (reasons & ~3ull) != 0;
+}
+
+static enum mq_status run(void *state, uint32_t index, struct mq_replay_sample *sample,
+			  struct mq_err *err)
+{
+	struct cuda *c = state;
+
+	MQ_TRY(cuda_script_run(c, &c->script[index], sample, err));
+	sample->steal_s = 0;
+	sample->throttled = throttled(c);
+	return gather(c, &c->script[index], sample, err);
+}
+
+/* ---- closing and describing ------------------------------------------------------------------ */
+
+static void release(struct cuda *c)
+{
+	for (uint32_t i = 0; c->begin && i < c->n_events; i++) {
+		if (c->begin[i])
+			c->kit.cudaEventDestroy(c->begin[i]);
+		if (c->end[i])
+			c->kit.cudaEventDestroy(c->end[i]);
+	}
+	if (c->base)
+		c->kit.cudaEventDestroy(c->base);
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		if (c->stream[l])
+			c->kit.cudaStreamDestroy(c->stream[l]);
+	if (c->blas)
+		c->kit.cublasDestroy_v2(c->blas);
+	if (c->pool.in)
+		c->kit.cudaFree(c->pool.in);
+	if (c->pool.out)
+		c->kit.cudaFree(c->pool.out);
+	if (c->reserved)
+		c->kit.cudaFree(c->reserved);
+	if (c->pinned)
+		c->kit.cudaFreeHost(c->pinned);
+}
+
+/* After a failure nothing is released: that would wait for work that never ends; the process exits. */
+static void close_cuda(void *state, bool failed)
+{
+	struct cuda *c = state;
+
+	cuda_comms_close(c, failed);
+	if (!failed)
+		release(c);
+	if (c->met)
+		cuda_meet_close(&c->meet);
+}
+
+static void describe(void *state, char *text, size_t size)
+{
+	struct cuda *c = state;
+	unsigned int MHz = 0, celsius = 0, mW = 0;
+	int runtime = 0, driver = 0, nccl = 0, blas = 0;
+	char name[96] = "unknown";
+
+	c->kit.cudaRuntimeGetVersion(&runtime);
+	c->kit.cudaDriverGetVersion(&driver);
+	c->kit.cublasGetVersion_v2(c->blas, &blas);
+	if (c->kit.ncclGetVersion)
+		c->kit.ncclGetVersion(&nccl);
+	if (c->nvml) {
+		c->kit.nvmlDeviceGetName(c->nvml, name, sizeof(name));
+		c->kit.nvmlDeviceGetClockInfo(c->nvml, 1, &MHz);
+		c->kit.nvmlDeviceGetTemperature(c->nvml, 0, &celsius);
+		c->kit.nvmlDeviceGetPowerUsage(c->nvml, &mW);
+	}
+	int n = snprintf(text, size, "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
+			 "nccl=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n", name, c->meet.size,
+			 runtime, driver, blas, nccl, MHz, celsius, mW / 1e3);
+	extern char **environ;
+	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
+		if (!strncmp(*e, "NCCL_", 5))
+			n += snprintf(text + n, size - (size_t)n, "%s\n", *e);
+}
+
+static double memory(void *state)
+{
+	struct cuda *c = state;
+	size_t available = 0, total = 0;
+
+	if (!c->kit.cudaMemGetInfo || c->kit.cudaMemGetInfo(&available, &total) != cudaSuccess)
+		return 0;
+	return (double)(total - available);
+}
+
+MQ_REPLAY_EXECUTOR(cuda) = {
+	MQ_REPLAY_HEAD("cuda"), .summary = "GPUs: cuBLAS computes, NCCL communicates",
+	.launcher = MQ_LAUNCH_SPAWN, .state_size = sizeof(struct cuda), .check = check,
+	.open = open_cuda, .run = run, .close = close_cuda, .describe = describe, .memory = memory,
+};

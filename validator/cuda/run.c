@@ -1,0 +1,394 @@
+/*
+ * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event before and
+ * after each task and dependencies as event waits, then polled to the end.
+ *
+ * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that is not
+ * recorded yet would be no wait), lowest id first; a group goes into one ncclGroup. Nothing here blocks:
+ * completion, NCCL's asynchronous errors and dead ranks are polled until the deadline.
+ *
+ * Times come from events, relative to a base event recorded on an idle stream at a known host time.
+ */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/cuda.h"
+
+struct enqueue {
+	struct cuda *c;
+	struct cuda_script *script;
+	uint32_t n_done;
+};
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t,
+				 struct mq_err *err)
+{
+	if (t->kind == MQ_TASK_COMPUTE)
+		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
+			MQ_TRY(cuda_kernel_check(&s->work[t->work].kernel[i], err));
+	if (t->kind == MQ_TASK_COLLECTIVE && t->dtype == MQ_FP8)
+		return mq_fail(err, MQ_EINPUT, "executor cuda does not reduce fp8 (task %u)",
+			       (uint32_t)(t - s->task));
+	return MQ_OK;
+}
+
+enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, struct cuda_script *script,
+				 struct mq_err *err)
+{
+	struct mq_arena *arena = c->session->arena;
+	uint32_t n[MQ_N_STREAMS] = { 0 };
+
+	*script = (struct cuda_script){ .schedule = s, .done = mq_arena_array(arena, s->n_tasks, uint8_t),
+		.slot = mq_arena_array(arena, s->n_tasks, uint32_t),
+		.local = mq_arena_array(arena, s->n_tasks, uint32_t),
+		.next_call = mq_arena_array(arena, s->n_comms, uint32_t),
+		.comm = mq_arena_array(arena, s->n_comms, struct cuda_comm *) };
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		MQ_TRY(check_task(s, &s->task[i], err));
+		if (s->task[i].device != c->meet.rank)
+			continue;
+		script->slot[i] = script->n_local;
+		script->local[script->n_local++] = i;
+		n[s->task[i].stream]++;
+	}
+	MQ_TRY(mq_schedule_match(s, arena, &script->match, &script->call, err));
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		script->lane[l].task = mq_arena_array(arena, n[l], uint32_t);
+	for (uint32_t i = 0; i < script->n_local; i++) {
+		struct cuda_lane *lane = &script->lane[s->task[script->local[i]].stream];
+
+		lane->task[lane->n++] = script->local[i];
+	}
+	for (uint32_t k = 0; k < s->n_comms; k++)
+		script->comm[k] = cuda_comm_find(c, s->comm[k].n, s->comm[k].rank, 0);
+	if (script->n_local > c->n_events)
+		c->n_events = script->n_local;
+	return MQ_OK;
+}
+
+/* ---- communication --------------------------------------------------------------------------- */
+
+static ncclDataType_t nccl_type(enum mq_dtype dtype, size_t *size)
+{
+	*size = mq_dtype_size(dtype);
+	switch (dtype) {
+	case MQ_FP16: return ncclFloat16;
+	case MQ_BF16: return ncclBfloat16;
+	case MQ_FP64: return ncclFloat64;
+	default: *size = 4; return ncclFloat32;
+	}
+}
+
+static int call_message(struct cuda *c, const struct mq_task *t, struct cuda_comm *comm,
+			cudaStream_t stream)
+{
+	size_t bytes = (size_t)llround(t->bytes);
+
+	/* In a pair's communicator the sender is 0. */
+	if (t->kind == MQ_TASK_SEND)
+		return (int)c->kit.ncclSend(cuda_pool_in(&c->pool, bytes), bytes, ncclInt8, 1, comm->comm,
+					    stream);
+	return (int)c->kit.ncclRecv(cuda_pool_out(&c->pool, bytes), bytes, ncclInt8, 0, comm->comm, stream);
+}
+
+static int call_all_to_all(struct cuda *c, const struct cuda_comm *comm, const void *in, void *out,
+			   size_t part_B, cudaStream_t stream)
+{
+	int bad = (int)c->kit.ncclGroupStart();
+
+	for (uint32_t i = 0; i < comm->n && !bad; i++) {
+		bad = (int)c->kit.ncclSend((const char *)in + i * part_B, part_B, ncclInt8, (int)i,
+					   comm->comm, stream);
+		if (!bad)
+			bad = (int)c->kit.ncclRecv((char *)out + i * part_B, part_B, ncclInt8, (int)i,
+						   comm->comm, stream);
+	}
+	int ended = (int)c->kit.ncclGroupEnd();
+	return bad ? bad : ended;
+}
+
+static int call_collective(struct cuda *c, const struct mq_task *t, const struct cuda_comm *comm,
+			   cudaStream_t stream)
+{
+	size_t size;
+	ncclDataType_t type = nccl_type(t->dtype, &size);
+	size_t all = (size_t)ceil(t->bytes / (double)size);
+	size_t part = (all + comm->n - 1) / comm->n, bytes = part * comm->n * size;
+	void *in = cuda_pool_in(&c->pool, bytes), *out = cuda_pool_out(&c->pool, bytes);
+	const struct mq_toolkit *k = &c->kit;
+
+	switch ((enum mq_coll_kind)t->coll) {
+	case MQ_COLL_ALL_REDUCE:
+		return (int)k->ncclAllReduce(in, out, all, type, ncclSum, comm->comm, stream);
+	case MQ_COLL_ALL_GATHER:
+		return (int)k->ncclAllGather(in, out, part, type, comm->comm, stream);
+	case MQ_COLL_REDUCE_SCATTER:
+		return (int)k->ncclReduceScatter(in, out, part, type, ncclSum, comm->comm, stream);
+	case MQ_COLL_BROADCAST:
+		return (int)k->ncclBroadcast(in, out, all, type, (int)t->root, comm->comm, stream);
+	case MQ_COLL_REDUCE:
+		return (int)k->ncclReduce(in, out, all, type, ncclSum, (int)t->root, comm->comm, stream);
+	case MQ_COLL_ALL_TO_ALL:
+		return call_all_to_all(c, comm, in, out, part * size, stream);
+	case MQ_N_COLL_KINDS:
+		break;
+	}
+	return ncclSuccess;
+}
+
+static struct cuda_comm *comm_of(const struct enqueue *e, uint32_t id)
+{
+	const struct mq_task *t = &e->script->schedule->task[id];
+	bool sends = t->kind == MQ_TASK_SEND;
+	uint32_t pair[2] = { sends ? t->device : t->peer, sends ? t->peer : t->device };
+
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		return e->script->comm[t->comm];
+	return cuda_comm_find(e->c, 2, pair, 1 + t->channel);
+}
+
+/* ---- enqueuing ------------------------------------------------------------------------------- */
+
+static enum mq_status copy(struct cuda *c, const struct mq_task *t, uint32_t id, cudaStream_t stream,
+			   struct mq_err *err)
+{
+	/* Directions alternate: a schedule does not say them, and they are alike on PCIe. */
+	bool down = id % 2;
+
+	for (double left = t->bytes; left >= 1; left -= (double)c->pinned_B) {
+		size_t n = (size_t)fmin(left, (double)c->pinned_B);
+		void *out = down ? c->pinned : cuda_pool_out(&c->pool, n);
+		const void *in = down ? cuda_pool_in(&c->pool, n) : c->pinned;
+
+		CUDA_TRY(c, cudaMemcpyAsync(out, in, n, down ? cudaMemcpyDeviceToHost :
+					    cudaMemcpyHostToDevice, stream));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status issue(struct enqueue *e, uint32_t id, struct mq_err *err)
+{
+	struct cuda *c = e->c;
+	const struct mq_schedule *s = e->script->schedule;
+	const struct mq_task *t = &s->task[id];
+	cudaStream_t stream = c->stream[t->stream];
+	struct cuda_comm *comm;
+
+	switch ((enum mq_task_kind)t->kind) {
+	case MQ_TASK_COMPUTE:
+		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
+			MQ_TRY(cuda_kernel_enqueue(c, &s->work[t->work].kernel[i], stream, err));
+		return MQ_OK;
+	case MQ_TASK_COPY:
+		return copy(c, t, id, stream, err);
+	default:
+		break;
+	}
+	comm = comm_of(e, id);
+	if (!comm || !comm->comm) /* a communicator of one rank: nothing to move */
+		return MQ_OK;
+	int result = t->kind == MQ_TASK_COLLECTIVE ? call_collective(c, t, comm, stream)
+						   : call_message(c, t, comm, stream);
+	return cuda_comm_settle(c, comm, result, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
+				: mq_task_kind_name(t->kind), err);
+}
+
+static bool may_enqueue(const struct enqueue *e, uint32_t id)
+{
+	const struct mq_schedule *s = e->script->schedule;
+	const struct mq_task *t = &s->task[id];
+
+	for (uint32_t i = 0; i < t->n_deps; i++)
+		if (!e->script->done[s->dep[t->dep_first + i]])
+			return false;
+	return t->kind != MQ_TASK_COLLECTIVE || e->script->call[id] == e->script->next_call[t->comm];
+}
+
+static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
+{
+	struct cuda *c = e->c;
+	const struct mq_schedule *s = e->script->schedule;
+	const struct mq_task *t = &s->task[id];
+
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		uint32_t dep = s->dep[t->dep_first + i];
+
+		if (s->task[dep].stream != t->stream)
+			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream],
+							c->end[e->script->slot[dep]], 0));
+	}
+	CUDA_TRY(c, cudaEventRecord(c->begin[e->script->slot[id]], c->stream[t->stream]));
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		e->script->next_call[t->comm]++;
+	return MQ_OK;
+}
+
+static enum mq_status after(struct enqueue *e, uint32_t id, struct mq_err *err)
+{
+	const struct mq_task *t = &e->script->schedule->task[id];
+
+	CUDA_TRY(e->c, cudaEventRecord(e->c->end[e->script->slot[id]], e->c->stream[t->stream]));
+	e->script->done[id] = 1;
+	e->n_done++;
+	return MQ_OK;
+}
+
+/* Heads of the lanes that belong to the group, as many as are next on each lane; 0 if one of them has
+ * to wait for something outside. */
+static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *member, uint32_t room)
+{
+	const struct mq_task *task = e->script->schedule->task;
+	uint32_t n = 0;
+
+	for (int l = 0; l < MQ_N_STREAMS; l++) {
+		const struct cuda_lane *lane = &e->script->lane[l];
+
+		for (uint32_t i = lane->next; i < lane->n && n < room; i++) {
+			if (task[lane->task[i]].group != task[head].group)
+				break;
+			if (!may_enqueue(e, lane->task[i]))
+				return 0;
+			member[n++] = lane->task[i];
+		}
+	}
+	return n;
+}
+
+static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n,
+				    struct mq_err *err)
+{
+	bool grouped = n > 1 && e->script->schedule->task[member[0]].kind != MQ_TASK_COMPUTE;
+
+	for (uint32_t i = 0; i < n; i++)
+		MQ_TRY(before(e, member[i], err));
+	if (grouped && e->c->kit.ncclGroupStart)
+		e->c->kit.ncclGroupStart();
+	for (uint32_t i = 0; i < n; i++)
+		MQ_TRY(issue(e, member[i], err));
+	if (grouped && e->c->kit.ncclGroupEnd) {
+		struct cuda_comm *comm = comm_of(e, member[0]);
+		int result = (int)e->c->kit.ncclGroupEnd();
+
+		if (comm && comm->comm)
+			MQ_TRY(cuda_comm_settle(e->c, comm, result, "group of messages", err));
+	}
+	for (uint32_t i = 0; i < n; i++)
+		MQ_TRY(after(e, member[i], err));
+	return MQ_OK;
+}
+
+static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
+{
+	const struct mq_task *task = e->script->schedule->task;
+	uint32_t member[128];
+
+	while (e->n_done < e->script->n_local) {
+		uint32_t best = MQ_NONE, n = 0;
+
+		for (int l = 0; l < MQ_N_STREAMS; l++) {
+			struct cuda_lane *lane = &e->script->lane[l];
+
+			while (lane->next < lane->n && e->script->done[lane->task[lane->next]])
+				lane->next++;
+			if (lane->next < lane->n && lane->task[lane->next] < best &&
+			    may_enqueue(e, lane->task[lane->next]) &&
+			    (!task[lane->task[lane->next]].group ||
+			     group_of(e, lane->task[lane->next], member, 128)))
+				best = lane->task[lane->next];
+		}
+		if (best == MQ_NONE)
+			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next",
+				       e->c->meet.rank);
+		member[0] = best;
+		n = task[best].group ? group_of(e, best, member, 128) : 1;
+		MQ_TRY(enqueue_group(e, member, n, err));
+	}
+	return MQ_OK;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static enum mq_status stuck(struct enqueue *e, struct mq_err *err)
+{
+	const struct mq_schedule *s = e->script->schedule;
+
+	for (uint32_t i = 0; i < e->script->n_local; i++) {
+		const struct mq_task *t = &s->task[e->script->local[i]];
+
+		if (e->c->kit.cudaEventQuery(e->c->end[i]) == cudaSuccess)
+			continue;
+		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) made no progress for %.3g s",
+			       e->c->meet.rank, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
+			       mq_task_kind_name(t->kind), e->script->local[i], e->c->meet.deadline_s);
+	}
+	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->meet.rank,
+		       e->c->meet.deadline_s);
+}
+
+static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
+{
+	struct cuda *c = e->c;
+	double until = cuda_meet_now(&c->meet) + c->meet.deadline_s;
+	uint32_t polls = 0;
+
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		for (;;) {
+			int state = (int)c->kit.cudaStreamQuery(c->stream[l]);
+
+			if (state == cudaSuccess)
+				break;
+			if (state != cudaErrorNotReady)
+				return cuda_failed(c, "a kernel or a transfer", state, err);
+			if (++polls % 256 == 0)
+				MQ_TRY(cuda_comms_check(c, err));
+			if (cuda_meet_now(&c->meet) > until)
+				return stuck(e, err);
+			if (polls > 4096)
+				usleep(20);
+		}
+	return cuda_comms_check(c, err);
+}
+
+static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_replay_sample *sample,
+				 struct mq_err *err)
+{
+	struct cuda *c = e->c;
+	float ms;
+
+	for (uint32_t i = 0; i < e->script->n_local; i++) {
+		uint32_t id = e->script->local[i];
+
+		CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->begin[i]));
+		sample->start_s[id] = fmax(0, base_s + 1e-3 * (double)ms);
+		CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->end[i]));
+		sample->finish_s[id] = fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
+		sample->switches[id] = 0;
+	}
+	return MQ_OK;
+}
+
+enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script,
+			       struct mq_replay_sample *sample, struct mq_err *err)
+{
+	struct enqueue e = { .c = c, .script = script };
+	double start_s, base_s;
+
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		script->lane[l].next = 0;
+	memset(script->done, 0, script->schedule->n_tasks);
+	memset(script->next_call, 0, script->schedule->n_comms * sizeof(uint32_t));
+	MQ_TRY(cuda_meet_barrier(&c->meet, err));
+	start_s = cuda_meet_now(&c->meet) + 50e-6;
+	MQ_TRY(cuda_meet_broadcast(&c->meet, &start_s, sizeof(start_s), err));
+	while (cuda_meet_now(&c->meet) < start_s)
+		;
+	base_s = cuda_meet_now(&c->meet) - start_s;
+	CUDA_TRY(c, cudaEventRecord(c->base, c->stream[0]));
+	for (int l = 1; l < MQ_N_STREAMS; l++)
+		CUDA_TRY(c, cudaStreamWaitEvent(c->stream[l], c->base, 0));
+	MQ_TRY(enqueue_all(&e, err));
+	MQ_TRY(wait_all(&e, err));
+	return read_times(&e, base_s, sample, err);
+}
