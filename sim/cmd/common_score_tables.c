@@ -156,6 +156,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	s->recompute = (enum mq_recompute)index;
 	s->full_first = !strcmp(mq_table_text(csv, row, "partition"), "ceil");
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
+	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host_launch_us", 5, &launch_us, err));
 	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
 	s->host_launch_s = launch_us * 1e-6;

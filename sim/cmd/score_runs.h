@@ -40,6 +40,7 @@ struct mq_stack {
 	enum mq_sync sync;         /* where the row does not say */
 	bool full_first;           /* uneven stages: ceil(layers/stages) each until none are left */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
+	double attention;          /* its fused attention / the device's attention_eff */
 	double host_launch_s;      /* host time per kernel */
 	double reserve_B;          /* framework, libraries, workspaces */
 	enum mq_recompute recompute; /* where the row does not say */
