@@ -79,10 +79,11 @@ static bool is_oom_row(const struct mq_run *r)
 	return !strcmp(r->status, "oom");
 }
 
+/* A run that fitted is scored even where the memory model says that it should not have. */
 static bool scored(const struct table *t, uint32_t i)
 {
-	return t->item[i].verdict == MQ_VERDICT_OK && !isnan(t->run[i].step_time_s) &&
-	       t->run[i].step_time_s > 0;
+	return (t->item[i].verdict == MQ_VERDICT_OK || t->item[i].verdict == MQ_VERDICT_OOM) &&
+	       t->item[i].step_s > 0 && t->run[i].step_time_s > 0;
 }
 
 static double error_of(const struct table *t, uint32_t i)
@@ -100,7 +101,7 @@ static enum mq_status write_rows(const struct table *t, struct mq_csv_writer *w,
 			continue;
 		mq_csv_put_text(w, r->id);
 		mq_csv_put_text(w, mq_verdict_name(item->verdict));
-		mq_csv_put_f64(w, item->verdict == MQ_VERDICT_OK ? item->step_s : (double)NAN);
+		mq_csv_put_f64(w, item->step_s > 0 ? item->step_s : (double)NAN);
 		mq_csv_put_f64(w, r->step_time_s);
 		mq_csv_put_f64(w, scored(t, i) ? error_of(t, i) : (double)NAN);
 		mq_csv_put_f64(w, item->peak_B > 0 ? item->peak_B / 1e9 : (double)NAN);
@@ -117,7 +118,8 @@ static enum mq_status write_refused(const struct table *t, struct mq_csv_writer 
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_work_item *item = &t->item[i];
 
-		if (item->verdict == MQ_VERDICT_OK || item->verdict == MQ_N_VERDICTS)
+		if (scored(t, i) || item->verdict == MQ_VERDICT_OK ||
+		    item->verdict == MQ_N_VERDICTS)
 			continue;
 		mq_csv_put_text(w, t->run[i].id);
 		mq_csv_put_text(w, mq_verdict_name(item->verdict));
@@ -134,8 +136,8 @@ static void print_refused(const struct table *t, bool *told)
 		const struct mq_work_item *item = &t->item[i];
 		uint32_t n = 0;
 
-		if (told[i] || item->verdict == MQ_VERDICT_OK || item->verdict == MQ_N_VERDICTS ||
-		    (item->verdict == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
+		if (told[i] || scored(t, i) || item->verdict == MQ_VERDICT_OK ||
+		    item->verdict == MQ_N_VERDICTS || (item->verdict == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
 			continue;
 		for (uint32_t k = i; k < t->n; k++)
 			if (t->item[k].verdict == item->verdict && t->item[k].message &&

@@ -1,0 +1,194 @@
+/*
+ * common_score_worker.c - the process that simulates the rows of one platform for `score`.
+ *
+ * SimGrid allows one platform per process and answers routes only to actors, so `score` starts itself
+ * once per platform: the platform file and the table are arguments, line numbers of rows arrive on
+ * standard input, one line of result per row leaves on standard output. A row that breaks the
+ * process costs that row alone: the parent starts again behind it.
+ */
+#include "cmd/score_runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+
+#include "executors/executor.h"
+#include "executors/platform.h"
+
+#define TIMEOUT_S 1e7
+
+struct worker {
+	const struct mq_score_options *options;
+	struct mq_score_tables tables;
+	struct mq_cluster *cluster;
+	struct mq_run *run;
+	uint32_t n;
+	enum mq_status status;
+	struct mq_err *err;
+};
+
+/* The calibration as this software uses the hardware. */
+static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq_case *c,
+				  struct mq_arena *arena)
+{
+	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
+
+	*calib = *shared;
+	calib->device = mq_arena_array(arena, shared->n_devices, struct mq_device_calib);
+	for (uint32_t i = 0; i < shared->n_devices; i++) {
+		struct mq_device_calib *d = &calib->device[i];
+
+		*d = shared->device[i];
+		if (d->kind == MQ_CPU)
+			continue;
+		d->elementwise_traffic = c->stack.traffic;
+		d->host_launch_s = c->stack.host_launch_s;
+		d->attention_eff *= c->stack.attention;
+		d->reserve_B = c->stack.reserve_B;
+		if (c->fp8) { /* products in fp8, attention and the rest in 16 bit */
+			double faster = d->peak_flops[MQ_FP8] / d->peak_flops[MQ_BF16];
+
+			d->peak_flops[MQ_BF16] = d->peak_flops[MQ_FP8];
+			d->attention_eff /= faster;
+		}
+	}
+	return calib;
+}
+
+/* Every second layer is computed again ("selective layer"): its ops get configs of their own. */
+static void recompute_half(const struct mq_model *model, struct mq_plan *plan, struct mq_arena *arena)
+{
+	uint32_t old = plan->n_configs;
+	uint32_t *twin = mq_arena_array(arena, old, uint32_t);
+	struct mq_config *config = mq_arena_array(arena, 2 * (size_t)old, struct mq_config);
+
+	memcpy(config, plan->config, old * sizeof(*config));
+	for (uint32_t i = 0; i < old; i++) {
+		config[i].recompute = MQ_RECOMPUTE_NONE;
+		config[old + i] = config[i];
+		config[old + i].recompute = MQ_RECOMPUTE_FULL;
+		twin[i] = old + i;
+	}
+	plan->config = config;
+	plan->n_configs = 2 * old;
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		if (model->op[op].layer != MQ_NONE && model->op[op].layer % 2 == 0)
+			plan->config_of[op] = twin[plan->config_of[op]];
+}
+
+static enum mq_status make_plan(const struct mq_case *c, const struct mq_model *model,
+				const struct mq_cluster *cluster, struct mq_arena *arena,
+				struct mq_plan *plan, struct mq_err *err)
+{
+	MQ_TRY(mq_plan_from_shape(&c->shape, model, cluster, arena, plan, err));
+	plan->zero_group = c->zero_group;
+	plan->overlap_grads = c->stack.overlap_grads;
+	plan->scatter_gather = c->stack.scatter_gather && c->shape.tp > 1;
+	if (!strcmp(c->run->recompute, "selective layer"))
+		recompute_half(model, plan, arena);
+	return MQ_OK;
+}
+
+/* The run did fit, whatever the memory model says: the verdict stands, but its time is wanted too. */
+static enum mq_status time_anyway(const struct mq_judge *judge, const struct mq_plan *plan,
+				  struct mq_cluster *cluster, struct mq_arena *arena,
+				  struct mq_result *result, struct mq_err *err)
+{
+	struct mq_result roomy;
+
+	for (uint32_t i = 0; i < cluster->n_devices; i++)
+		cluster->device[i].memory_B *= 1024;
+	enum mq_status status = mq_judge_plan(judge, plan, arena, &roomy, NULL, NULL, err);
+	for (uint32_t i = 0; i < cluster->n_devices; i++)
+		cluster->device[i].memory_B /= 1024;
+	if (status == MQ_OK && roomy.verdict == MQ_VERDICT_OK)
+		result->step_time_s = roomy.step_time_s;
+	return status;
+}
+
+enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster,
+			     const struct mq_calib *shared, bool analytic, struct mq_arena *arena,
+			     struct mq_result *result, struct mq_err *err)
+{
+	const struct mq_model_request request = { c->spec, &c->train, c->seq };
+	struct mq_calib *calib = calib_for(shared, c, arena);
+	struct mq_model *model;
+	struct mq_plan plan;
+	struct mq_judge judge = { .cluster = cluster, .calib = calib, .train = &c->train,
+				  .execute = analytic ? mq_execute_analytic : mq_execute_simgrid,
+				  .fold = true, .interference = true, .timeout_s = TIMEOUT_S };
+
+	MQ_TRY(mq_model_load(&request, arena, &model, err));
+	judge.model = model;
+	MQ_TRY(mq_calib_bind(calib, cluster, err));
+	MQ_TRY(make_plan(c, model, cluster, arena, &plan, err));
+	MQ_TRY(mq_judge_plan(&judge, &plan, arena, result, NULL, NULL, err));
+	if (result->verdict == MQ_VERDICT_OOM && c->run->step_time_s > 0)
+		return time_anyway(&judge, &plan, cluster, arena, result, err);
+	return MQ_OK;
+}
+
+/* "LINE verdict step_s peak_B limit_B message", to be read by the parent. */
+static void answer(uint32_t line, enum mq_status status, const struct mq_result *r,
+		   const struct mq_err *err)
+{
+	if (status != MQ_OK)
+		printf("%u refused nan nan nan %s\n", line, err->text);
+	else
+		printf("%u %s %.9g %.9g %.9g %s\n", line, mq_verdict_name(r->verdict),
+		       r->step_time_s, r->peak_memory_B, r->memory_limit_B,
+		       r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
+	fflush(stdout);
+}
+
+static void judge_line(struct worker *w, uint32_t line)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_result result = { .step_time_s = NAN };
+	enum mq_status status = MQ_EINPUT;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		struct mq_case c;
+
+		if (w->run[i].line != line)
+			continue;
+		status = mq_case_build(&w->tables, w->options->calib, &w->run[i], &arena, &c, &err);
+		if (status == MQ_OK)
+			status = mq_case_judge(&c, w->cluster, w->options->calib,
+					       !strcmp(w->options->executor, "analytic"), &arena,
+					       &result, &err);
+	}
+	answer(line, status, &result, &err);
+	mq_arena_fini(&arena);
+}
+
+static void serve(int argc, char **argv)
+{
+	struct worker *w = sg_actor_get_data(sg_actor_self());
+	char text[32];
+
+	while (fgets(text, sizeof(text), stdin))
+		judge_line(w, (uint32_t)strtoul(text, NULL, 10));
+}
+
+enum mq_status mq_score_work(const struct mq_score_options *options, const char *platform,
+			     struct mq_err *err)
+{
+	struct worker w = { .options = options, .err = err };
+
+	mq_platform_start("maquette");
+	MQ_TRY(mq_platform_load(platform, options->arena, &w.cluster, err));
+	MQ_TRY(mq_score_tables_load(options, &w.tables, err));
+	MQ_TRY(mq_runs_load(options->input, options->arena, &w.run, &w.n, err));
+	sg_actor_t actor = sg_actor_init("score", mq_platform_host(w.cluster, 0));
+	sg_actor_set_data(actor, &w);
+	sg_actor_start_(actor, serve, 0, NULL);
+	simgrid_run();
+	return MQ_OK;
+}

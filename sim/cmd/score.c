@@ -1,0 +1,161 @@
+/*
+ * score.c - `maquette score TABLE -o DIR`: predictions against tables of published measurements.
+ *
+ * Step times of training runs (default), --collectives, or --gemm. Output: DIR/score.csv with a row
+ * per measurement, DIR/summary.csv with a line per table, a printed summary.
+ */
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/common.h"
+#include "cmd/score_runs.h"
+
+enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_PLATFORMS, KEY_EXECUTOR, KEY_ONLY, KEY_FIT,
+       KEY_THRESHOLD, KEY_WORKER };
+
+struct options {
+	struct mq_score_options score;
+	const char *worker;
+	bool gemm, collectives;
+	uint64_t jobs;
+	struct mq_err *err;
+};
+
+static const struct argp_option option_rows[] = {
+	{ "output", 'o', "DIR", 0, "folder for score.csv and summary.csv", 0 },
+	{ "gemm", KEY_GEMM, NULL, 0, "the table holds GEMM timings", 0 },
+	{ "collectives", KEY_COLLECTIVES, NULL, 0, "the table holds timings of collectives", 0 },
+	{ "platforms", KEY_PLATFORMS, "DIR", 0,
+	  "systems.csv, models.csv, stacks.csv and calib/ (default: the shipped ones)", 0 },
+	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 0 },
+	{ "only", KEY_ONLY, "TEXT", 0, "rows whose id or model contains it", 0 },
+	{ "fit", KEY_FIT, NULL, 0, "with --gemm: estimate the device's parameters first", 0 },
+	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
+	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
+	{ "worker", KEY_WORKER, "XML", OPTION_HIDDEN, NULL, 0 },
+	{ 0 },
+};
+
+static int parse_executor(struct options *o, const char *arg)
+{
+	if (strcmp(arg, "simgrid") && strcmp(arg, "analytic")) {
+		mq_fail(o->err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
+		return EINVAL;
+	}
+	o->score.executor = arg;
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+
+	switch (key) {
+	case 'o':
+		o->score.out = arg;
+		return 0;
+	case KEY_GEMM:
+		o->gemm = true;
+		return 0;
+	case KEY_COLLECTIVES:
+		o->collectives = true;
+		return 0;
+	case KEY_PLATFORMS:
+		o->score.platforms = arg;
+		return 0;
+	case KEY_EXECUTOR:
+		return parse_executor(o, arg);
+	case KEY_ONLY:
+		o->score.only = arg;
+		return 0;
+	case KEY_FIT:
+		o->score.fit = true;
+		return 0;
+	case KEY_THRESHOLD:
+		return mq_arg_f64("--threshold", arg, 0, 1e6, &o->score.threshold, o->err);
+	case 'j':
+		return mq_arg_u64("-j", arg, 1, 1024, &o->jobs, o->err);
+	case KEY_WORKER:
+		o->worker = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->score.input)
+			return ARGP_ERR_UNKNOWN;
+		o->score.input = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = option_rows,
+	.parser = parse,
+	.args_doc = "TABLE",
+	.doc = "Holds predictions against a table of measurements (a CSV file, or a folder of them): "
+	       "step times of training runs, or with --gemm or --collectives those of kernels and "
+	       "collectives. Rows that cannot be scored are listed with the reason.",
+};
+
+static enum mq_status check(struct options *o, struct mq_err *err)
+{
+	if (!o->score.input)
+		return mq_fail(err, MQ_EINPUT, "no table; give a CSV file or a folder of them");
+	if (!o->score.out)
+		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
+	if (o->gemm && o->collectives)
+		return mq_fail(err, MQ_EINPUT, "--gemm and --collectives exclude each other");
+	if (o->score.fit && !o->gemm)
+		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm");
+	o->score.jobs = (uint32_t)o->jobs;
+	if (!o->score.platforms)
+		MQ_TRY(mq_find_dir("platforms", o->score.arena, &o->score.platforms, err));
+	o->score.calib = mq_calib_new(o->score.arena);
+	return mq_calib_load_dir(o->score.calib, mq_arena_printf(o->score.arena, "%s/calib",
+				 o->score.platforms), err);
+}
+
+static enum mq_status score(struct options *o, struct mq_err *err)
+{
+	double mean = NAN;
+
+	MQ_TRY(check(o, err));
+	if (o->worker)
+		return mq_score_work(&o->score, o->worker, err);
+	MQ_TRY(mq_make_dir(o->score.out, err));
+	if (o->gemm)
+		MQ_TRY(mq_score_gemm(&o->score, &mean, err));
+	else if (o->collectives)
+		MQ_TRY(mq_score_collectives(&o->score, &mean, err));
+	else
+		MQ_TRY(mq_score_runs(&o->score, &mean, err));
+	if (mean > o->score.threshold)
+		return mq_fail(err, MQ_ETHRESHOLD, "mean error %.2f %% is above %.2f %%", 100 * mean,
+			       100 * o->score.threshold);
+	return MQ_OK;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct options o = {
+		.score = { .executor = "simgrid", .threshold = INFINITY, .arena = &arena },
+		.jobs = cpus > 0 ? (uint64_t)cpus : 1,
+		.err = err,
+	};
+	enum mq_status status = mq_args_parse(&argp, argc, argv, &o, err);
+
+	if (status == MQ_OK)
+		status = score(&o, err);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+const struct mq_command mq_command_score = {
+	.name = "score",
+	.summary = "hold predictions against a table of measured runs",
+	.run = run,
+};
