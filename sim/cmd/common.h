@@ -31,6 +31,7 @@ struct mq_question {
 	const char *platform;   /* -p: a file, the name of a shipped platform, or "model" */
 	const char *start;      /* --start: plan file, or NULL */
 	struct mq_list calib;   /* --calib, on top of the shipped calibrations */
+	struct mq_list change;  /* --change: what-if changes of the hardware (core/change.h) */
 	struct mq_list fix, max;/* --fix / --max KEY=VALUE, as text */
 	struct mq_limits limits;/* the same, read */
 	struct mq_train train;

@@ -13,7 +13,7 @@
 #include "core/opt.h"
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
-       KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK };
+       KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
@@ -36,6 +36,8 @@ static const struct argp_option options[] = {
 	{ "jobs", 'j', "N", 0, "worker processes (default: the processors); never changes a result",
 	  3 },
 	{ "timeout", KEY_TIMEOUT, "S", 0, "simulated seconds after which a plan is given up", 3 },
+	{ "change", KEY_CHANGE, "TARGET=NUMBER", 0,
+	  "what if: link.CLASS.bw, device.TYPE.flops, rank.N.clock=FACTOR, ...; repeatable", 3 },
 	{ "no-interference", KEY_NO_INTERFERENCE, NULL, 0,
 	  "compute and communication do not slow each other", 3 },
 	{ "no-fold", KEY_NO_FOLD, NULL, 0, "simulate every rank, even identical ones", 3 },
@@ -255,6 +257,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CALIB:
 		return mq_arg_push("--calib", &q->calib, arg, q->err);
+	case KEY_CHANGE:
+		return mq_arg_push("--change", &q->change, arg, q->err);
 	case KEY_FIX:
 		bad = read_limit("--fix", arg, &q->limits, q->err);
 		return bad ? bad : mq_arg_push("--fix", &q->fix, arg, q->err);
@@ -285,6 +289,8 @@ void mq_question_print(const struct mq_question *q, FILE *file)
 		optimizer_name(q->train.optimizer), mode_name(q->train.infer));
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		fprintf(file, "calib = %s\n", q->calib.item[i]);
+	for (uint32_t i = 0; i < q->change.n; i++)
+		fprintf(file, "change = %s\n", q->change.item[i]);
 	for (uint32_t i = 0; i < q->fix.n; i++)
 		fprintf(file, "fix = %s\n", q->fix.item[i]);
 	for (uint32_t i = 0; i < q->max.n; i++)

@@ -290,7 +290,8 @@ uint64_t mq_session_context(const struct mq_session *s)
 	/* Constraints, seed and workers decide which plans are tried, not what a plan's score is. */
 	plain.fix.n = plain.max.n = 0;
 	plain.start = NULL;
-	plain.seed = 0;
+	if (!plain.change.n) /* a random change draws from it */
+		plain.seed = 0;
 	mq_question_print(&plain, stream);
 	fclose(stream);
 	hash = hash_text(hash, text);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
+#include "core/change.h"
 #include "core/opt.h"
 #include "executors/pool.h"
 #include "formats/format.h"
@@ -155,10 +156,15 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	job->fold = !q->no_fold;
 	job->interference = !q->no_interference;
 	job->timeout_s = q->timeout_s;
+	job->change = q->change.item;
+	job->n_change = q->change.n;
+	job->seed = q->seed;
 	MQ_TRY(mq_job_calib(job, &s->arena, &s->calib, err));
 	MQ_TRY(mq_pool_open(job, q->jobs, &s->arena, &s->pool, err));
 	s->cluster = mq_pool_cluster(s->pool);
 	MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
+	for (uint32_t i = 0; i < q->change.n; i++)
+		MQ_TRY(mq_change_apply(q->change.item[i], q->seed, s->cluster, s->calib, err));
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
 }
 
