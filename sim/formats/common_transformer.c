@@ -10,7 +10,7 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 		const char *name;
 		uint32_t value, max;
 	} dims[] = {
-		{ "layers", t->layers, 100000 }, { "hidden", t->hidden, 10000000 },
+		{ "layers", t->layers, 10000 }, { "hidden", t->hidden, 10000000 },
 		{ "heads", t->heads, 1000000 },  { "vocab", t->vocab, 100000000 },
 		{ "seq", t->seq, 100000000 },
 	};

@@ -22,8 +22,8 @@ struct options {
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL, "t5: small base large 3b 11b; transformer: base big"),
-	DIM(layers, 100000, "encoder blocks"),
-	DIM(decoder_layers, 100000, "decoder blocks; default: as many as the encoder's"),
+	DIM(layers, 10000, "encoder blocks"),
+	DIM(decoder_layers, 10000, "decoder blocks; default: as many as the encoder's"),
 	DIM(hidden, 1e7, "width of the residual stream"),
 	DIM(heads, 1e6, "attention heads"),
 	DIM(head_dim, 1e6, "width of a head; default hidden / heads"),

@@ -22,7 +22,7 @@ struct options {
 
 static const struct mq_opt opts[] = {
 	MQ_STR(struct options, size, NULL, "published size to start from, e.g. 1.3b, 8b, 8x7b, base"),
-	DIM(layers, 1, 100000, "blocks"),
+	DIM(layers, 1, 10000, "blocks"),
 	DIM(hidden, 1, 1e7, "width of the residual stream"),
 	DIM(heads, 1, 1e6, "attention heads"),
 	DIM(kv_heads, 1, 1e6, "heads of keys and values (grouped-query attention)"),

@@ -299,7 +299,7 @@ static void test_bad_specifications(void **state)
 	refuse("lama", "did you mean 'llama'?");
 	refuse("nosuchmodel", "built in: ");
 	refuse("none.onnx", "cannot open model file 'none.onnx'");
-	refuse("gpt:layers=-1", "layers=-1 is out of range; give 1 to 100000");
+	refuse("gpt:layers=-1", "layers=-1 is out of range; give 1 to 10000");
 	refuse("gpt:layers=2,hidden=nan", "hidden=nan is not a number");
 	refuse("gpt:layers=0", "layers=0 is out of range");
 	refuse("gpt:layers=1.5", "layers=1.5");

@@ -1,0 +1,412 @@
+/*
+ * test_format_files.c - the readers of model files: small files of tests/corpus with totals worked out by
+ * hand, broken files with the message they must give, and the public data sets where they are at hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "core/model.h"
+#include "formats/format.h"
+
+#define CORPUS "tests/corpus/"
+#define DATA "../shared/data/"
+
+static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP32, .grad_dtype = MQ_FP32 };
+
+static struct mq_arena arena;
+
+static int teardown(void **state)
+{
+	mq_arena_fini(&arena);
+	return 0;
+}
+
+static const struct mq_model *load_seq(const char *spec, uint32_t seq)
+{
+	const struct mq_model_request request = { .spec = spec, .train = &TRAIN, .seq = seq };
+	struct mq_model *model = NULL;
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK)
+		fail_msg("%s: %s", spec, err.text);
+	return model;
+}
+
+static const struct mq_model *load(const char *spec)
+{
+	return load_seq(spec, 0);
+}
+
+static void refuse(const char *spec, const char *part)
+{
+	const struct mq_model_request request = { .spec = spec, .train = &TRAIN };
+	struct mq_model *model = NULL;
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(mq_model_load(&request, &arena, &model, &err), MQ_EINPUT);
+	if (!strstr(err.text, part))
+		fail_msg("%s: '%s' does not say '%s'", spec, err.text, part);
+}
+
+static uint32_t id_of(const struct mq_model *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (!strcmp(m->op[i].name, name))
+			return i;
+	fail_msg("%s has no op '%s'", m->name, name);
+	return 0;
+}
+
+/* False, and said aloud, where the data are not at hand. */
+static bool have(const char *path)
+{
+	if (!access(path, R_OK))
+		return true;
+	print_message("SKIPPED: %s is not here\n", path);
+	return false;
+}
+
+/* ---- placement --------------------------------------------------------------------------------- */
+
+static void test_placement(void **state)
+{
+	const struct mq_model *m = load(CORPUS "placement/training.json");
+	uint32_t a = id_of(m, "a"), b = id_of(m, "b"), bgrad = id_of(m, "bgrad"), agrad = id_of(m, "agrad");
+	const struct mq_profile *p = &m->profile;
+
+	assert_int_equal(m->n_ops, 5);
+	assert_int_equal(m->n_edges, 5);
+	assert_int_equal(p->n_types, 2);
+	assert_string_equal(p->type[0], "accelerator");
+	assert_string_equal(p->type[1], "cpu");
+	assert_true(p->forward_s[2 * a] == 1.5 && p->forward_s[2 * a + 1] == 15);
+	assert_true(isinf(p->forward_s[2 * b]) && p->forward_s[2 * b + 1] == 25); /* not supported */
+	assert_true(p->forward_s[2 * bgrad] == 5);
+	assert_true(p->memory_B[a] == 100 && p->memory_B[agrad] == 10);
+	assert_int_equal(m->op[a].mate, agrad);
+	assert_int_equal(m->op[agrad].mate, a);
+	assert_int_equal(m->op[b].mate, bgrad);
+	assert_int_equal(m->op[agrad].phase, MQ_BACKWARD);
+	assert_int_equal(m->op[a].color, 1);
+	assert_int_equal(m->op[id_of(m, "free")].color, MQ_NONE);
+	assert_true(m->op[a].output == .25 && m->op[bgrad].output == .75); /* c_v */
+	assert_int_equal(m->devices.n_accelerators, 2);
+	assert_int_equal(m->devices.n_cpus, 1);
+	assert_true(m->devices.memory_B == 1000 && m->devices.bw_Bps == 0);
+	assert_true(mq_model_totals(m).activation_elems == 0); /* edges are times */
+}
+
+static void test_broken_placement(void **state)
+{
+	refuse(CORPUS "placement/cycle.json", "is on a cycle");
+	refuse(CORPUS "placement/negative.json", "nodes[0]: \"fpgaLatency\" is -1; give a number from 0");
+	refuse(CORPUS "placement/nan.json", "nan.json:1:");
+	refuse(CORPUS "placement/same-id.json", "two nodes have the id 1");
+	refuse(CORPUS "placement/no-node.json", "edges[0]: \"destId\" is 5, but no node has that id");
+	refuse(CORPUS "placement/types.json", "\"nodes\" is missing or no array");
+	refuse(CORPUS "placement/training.json:a=b", "take no options");
+}
+
+static void test_placement_data(void **state)
+{
+	const char *dir = DATA "dnn-partitioning/throughput-inputs/";
+	static const struct {
+		const char *file;
+		uint32_t ops, edges, accelerators, backward;
+	} cases[] = {
+		{ "LayerGraphs/bert24_training.json", 64, 110, 6, 32 },
+		{ "LayerGraphs/inceptionv3_inference.json", 326, 363, 6, 0 },
+		{ "OperatorGraphs/bert_L-12_training.json", 2012, 2751, 6, 1229 },
+		{ "OperatorGraphs/resnet50_training.json", 1243, 1806, 6, 639 },
+	};
+
+	if (!have(dir))
+		skip();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct mq_model *m = load(mq_arena_printf(&arena, "%s%s", dir, cases[i].file));
+		uint32_t backward = 0;
+
+		for (uint32_t k = 0; k < m->n_ops; k++)
+			backward += m->op[k].phase == MQ_BACKWARD;
+		assert_int_equal(m->n_ops, cases[i].ops);
+		assert_int_equal(m->n_edges, cases[i].edges);
+		assert_int_equal(m->devices.n_accelerators, cases[i].accelerators);
+		assert_int_equal(backward, cases[i].backward);
+	}
+}
+
+/* ---- PipeDream ---------------------------------------------------------------------------------- */
+
+static void test_pipedream(void **state)
+{
+	const struct mq_model *m = load(CORPUS "pipedream/small.txt");
+	uint32_t conv = id_of(m, "node2.Conv2d"), relu = id_of(m, "node3.ReLU");
+
+	/* The linear layer's 256 bytes are 8 features of 8 samples. The input is dropped. */
+	assert_int_equal(m->n_ops, 3);
+	assert_int_equal(m->n_edges, 2);
+	assert_int_equal(m->profile.n_types, 1);
+	assert_string_equal(m->profile.type[0], "*");
+	assert_true(fabs(m->profile.forward_s[conv] - 2e-3 / 8) < 1e-18);
+	assert_true(fabs(m->profile.backward_s[conv] - 4e-3 / 8) < 1e-18);
+	assert_true(m->op[conv].param == 112 && m->op[conv].output == 64);
+	assert_true(m->op[conv].saved == 64 && m->op[relu].saved == 0); /* in place */
+	assert_true(m->edge[0].elems == 64);
+}
+
+static void test_pipedream_options(void **state)
+{
+	const struct mq_model *m = load(CORPUS "pipedream/no-batch.txt:batch=4,device=V100");
+
+	assert_true(m->profile.forward_s[0] == 1e-3 / 4);
+	assert_string_equal(m->profile.type[0], "V100");
+}
+
+static void test_pipedream_lstm(void **state)
+{
+	const struct mq_model *m = load(CORPUS "pipedream/lstm.txt");
+
+	/* State of 256 bytes: width 16, so 4 samples. An item of the outputs has its own size. */
+	assert_true(m->profile.forward_s[0] == 4e-3 / 4);
+	assert_true(m->op[0].output == (2048 + 512) / 16.);
+	assert_true(m->edge[0].elems == 2048 / 16.);
+}
+
+static void test_broken_pipedream(void **state)
+{
+	refuse(CORPUS "pipedream/no-batch.txt", "no-batch.txt:batch=N");
+	refuse(CORPUS "pipedream/negative.txt", "negative.txt:1: forward_compute_time= no number from 0");
+	refuse(CORPUS "pipedream/nan.txt", "nan.txt:1: forward_compute_time= no number");
+	refuse(CORPUS "pipedream/cycle.txt", "is on a cycle");
+	refuse(CORPUS "pipedream/broken.txt", "broken.txt:2: not a node");
+	refuse(CORPUS "pipedream/no-node.txt", "no-node.txt:2: no node is called 'node7'");
+	refuse(CORPUS "pipedream/small.txt:batch=0", "batch=0 is out of range");
+	refuse(CORPUS "pipedream/small.txt:bach=2", "did you mean 'batch'?");
+}
+
+static void test_pipedream_data(void **state)
+{
+	static const struct {
+		const char *name;
+		double parameters, batch, first_ms; /* of the first op in the file that is not an input */
+	} cases[] = {
+		{ "alexnet", 61100840, 256, 0 },    { "vgg16", 138357544, 128, 0 },
+		{ "resnet50", 25557032, 128, 0 },   { "inception_v3", 27161264, 128, 0 },
+		{ "gnmt", 193765952, 32, 0 },
+	};
+
+	if (!have(DATA "pipedream"))
+		skip();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const char *path = mq_arena_printf(&arena, DATA "pipedream/%s.graph.txt", cases[i].name);
+		const struct mq_model *found = load(path);
+		const struct mq_model *given =
+			load(mq_arena_printf(&arena, "%s:batch=%.0f", path, cases[i].batch));
+
+		assert_true(mq_model_totals(found).parameters == cases[i].parameters);
+		for (uint32_t k = 0; k < found->n_ops; k++)
+			assert_true(found->profile.forward_s[k] == given->profile.forward_s[k]);
+	}
+}
+
+/* ---- Hugging Face ------------------------------------------------------------------------------- */
+
+static void expect_same(const char *file, const char *spec, uint32_t seq)
+{
+	const struct mq_model *a = load_seq(file, seq), *b = load_seq(spec, seq);
+
+	assert_int_equal(a->n_ops, b->n_ops);
+	for (uint32_t i = 0; i < a->n_ops; i++) {
+		assert_string_equal(a->op[i].name, b->op[i].name);
+		if (a->op[i].flop != b->op[i].flop || a->op[i].param != b->op[i].param ||
+		    a->op[i].saved != b->op[i].saved)
+			fail_msg("%s differs from %s at %s", file, spec, a->op[i].name);
+	}
+}
+
+static void test_huggingface(void **state)
+{
+	expect_same(CORPUS "huggingface/llama.json",
+		    "llama:layers=2,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100", 64);
+	expect_same(CORPUS "huggingface/gpt2.json", "gpt:layers=2,hidden=32,heads=4,vocab=100", 64);
+	expect_same(CORPUS "huggingface/mixtral.json",
+		    "moe:layers=1,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100,experts=4", 64);
+	expect_same(CORPUS "huggingface/bert.json", "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
+	expect_same(CORPUS "huggingface/gpt2.json:fused_attention=false",
+		    "gpt:layers=2,hidden=32,heads=4,vocab=100,fused_attention=false", 64);
+	/* Qwen2: a bias on Q, K and V alone, a tied head */
+	const struct mq_model *m = load(CORPUS "huggingface/qwen2.json");
+	assert_true(m->op[id_of(m, "layer0.qkv")].param == 32 * 64 + 64);
+	assert_true(m->op[id_of(m, "layer0.proj")].param == 32 * 32);
+	assert_true(m->op[id_of(m, "head")].param == 0);
+	assert_int_equal(m->seq, 64);
+}
+
+static void test_broken_huggingface(void **state)
+{
+	refuse(CORPUS "huggingface/unknown.json", "\"model_type\" is falcon; the families read are gpt2 llama");
+	refuse(CORPUS "huggingface/negative.json", "\"model_type\" is missing");
+	refuse(CORPUS "huggingface/overflow.json", "overflow.json:1:");
+	refuse(CORPUS "huggingface/types.json", "\"hidden_size\" is an array; give a whole number");
+	refuse(CORPUS "huggingface/heads.json", "hidden=33 is not a multiple of heads=4");
+	refuse(CORPUS "huggingface/gpt2.json:fused_attention=maybe", "neither true nor false");
+}
+
+/* ---- ONNX ------------------------------------------------------------------------------------------ */
+
+static void test_onnx(void **state)
+{
+	const struct mq_model *m = load(CORPUS "onnx/cnn.onnx");
+	const struct mq_model_totals t = mq_model_totals(m);
+
+	/* 3x8x8 -> conv 4 of 3x3 -> batch norm -> ReLU -> max pool 2 -> 64 -> 5 -> softmax */
+	assert_int_equal(m->n_ops, 7);
+	assert_int_equal(m->n_edges, 6);
+	assert_true(t.parameters == 3 * 4 * 9 + 4 + 4 * 4 + 64 * 5 + 5);
+	assert_true(t.forward_flop == 55 * 256 + 4 * 256 + 256 + 4 * 64 + 129 * 5 + 25);
+	assert_true(t.backward_flop == 55 * 256 + 2 * 4 * 256 + 256 + 4 * 64 + 2 * 129 * 5 + 25);
+	assert_true(t.activation_elems == 3 * 256 + 64 + 64 + 5 + 5);
+	/* kept: the norm's and the last product's inputs, ReLU's output, the mask, the softmax */
+	assert_true(m->op[0].saved == 256 && m->op[1].saved == 0 && m->op[2].saved == 256);
+	assert_true(m->op[3].saved == 64 + 32 && m->op[4].saved == 0 && m->op[6].saved == 5);
+	assert_string_equal(m->unit, "image");
+}
+
+/* Shapes that the graph computes from its input's, a batch of two in the file, weights split and folded. */
+static void test_onnx_attention(void **state)
+{
+	const struct mq_model *m = load_seq(CORPUS "onnx/attention.onnx", 10);
+	const struct mq_op *scores = &m->op[id_of(m, "sc.MatMul")];
+
+	assert_int_equal(m->n_ops, 18);
+	assert_true(mq_model_totals(m).parameters == 100 * 16 + 32 + 16 * 48 + 48 + 16 * 16);
+	assert_int_equal(scores->kind, MQ_OP_BMM);
+	assert_true(scores->m == 10 && scores->n == 10 && scores->k == 4 && scores->count == 4);
+	assert_true(scores->flop == 2 * 10 * 10 * 16);
+	assert_true(m->op[id_of(m, "q0.MatMul")].m == 10);
+	assert_true(m->op[id_of(m, "q0.MatMul")].flop == 2 * 10 * 16 * 48);
+	assert_int_equal(m->op[id_of(m, "e.Gather")].kind, MQ_OP_EMBEDDING);
+	assert_true(m->tokens_per_sample == 10);
+}
+
+static void test_broken_onnx(void **state)
+{
+	refuse(CORPUS "onnx/attention.onnx", "axis 1 of input 'ids' has no size");
+	refuse(CORPUS "onnx/channels.onnx", "Conv node 'y': 3 input channels do not fit a weight for 5");
+	refuse(CORPUS "onnx/cycle.onnx", "node 1 (Add) uses 'c' before any node makes it");
+	refuse(CORPUS "onnx/negative.onnx", "axis 2 has the size -3");
+	refuse(CORPUS "onnx/nested.onnx", "nested deeper than 32 levels");
+	refuse(CORPUS "onnx/twice.onnx", "makes 'y' a second time");
+	refuse(CORPUS "onnx/unknown-op.onnx", "Foo node 'y': this operator is not supported");
+}
+
+static void test_cut_files(void **state)
+{
+	char dir[] = "/tmp/maquette-test-XXXXXX", path[64];
+	char bytes[256];
+
+	assert_non_null(mkdtemp(dir));
+	FILE *in = fopen(CORPUS "onnx/cnn.onnx", "rb");
+	assert_non_null(in);
+	assert_int_equal(fread(bytes, 1, sizeof(bytes), in), sizeof(bytes));
+	fclose(in);
+	snprintf(path, sizeof(path), "%s/cut.onnx", dir);
+	FILE *out = fopen(path, "wb");
+	assert_non_null(out);
+	fwrite(bytes, 1, sizeof(bytes), out);
+	assert_int_equal(fclose(out), 0);
+	refuse(path, "not a complete ONNX model");
+	out = fopen(path, "wb");
+	assert_non_null(out);
+	assert_int_equal(fclose(out), 0);
+	refuse(path, "is empty");
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/config.json", dir);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fputs("{\"model_type\": \"llama\", \"hidden_si", out);
+	assert_int_equal(fclose(out), 0);
+	refuse(dir, "config.json:1:"); /* a folder stands for its config.json */
+	unlink(path);
+	rmdir(dir);
+	refuse(CORPUS "model/text", "is no model file that can be read");
+}
+
+/* Totals of the graphs derived beside the files: FLOPs, bytes of outputs and parameters, op for op. */
+static void compare_graph(const char *name)
+{
+	const struct mq_model *m =
+		load(mq_arena_printf(&arena, DATA "onnx-light/light_%s.onnx", name));
+	json_error_t e;
+	json_t *graph = json_load_file(
+		mq_arena_printf(&arena, DATA "onnx-light/%s.graph.json", name), 0, &e);
+	json_t *nodes = json_object_get(graph, "nodes");
+	size_t edges = 0;
+
+	assert_non_null(graph);
+	assert_int_equal(m->n_ops, json_array_size(nodes));
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		json_t *node = json_array_get(nodes, i);
+
+		assert_true(m->op[i].flop == json_number_value(json_object_get(node, "fwd_flops")));
+		assert_true(4 * m->op[i].param == json_number_value(json_object_get(node, "param_bytes")));
+		assert_true(4 * m->op[i].output == json_number_value(json_object_get(node, "out_bytes")));
+		edges += json_array_size(json_object_get(node, "inputs"));
+	}
+	assert_int_equal(m->n_edges, edges);
+	json_decref(graph);
+}
+
+static void test_onnx_data(void **state)
+{
+	if (!have(DATA "onnx-light"))
+		skip();
+	compare_graph("inception_v1");
+	compare_graph("resnet50");
+	compare_graph("squeezenet");
+	compare_graph("vgg19");
+}
+
+/* The built-in ResNet-50 is the same computation as the exported one, batch norm's averages apart. */
+static void test_builder_agrees_with_onnx(void **state)
+{
+	if (!have(DATA "onnx-light/light_resnet50.onnx"))
+		skip();
+	const struct mq_model *a = load(DATA "onnx-light/light_resnet50.onnx"), *b = load("resnet50");
+
+	assert_true(mq_model_totals(a).forward_flop == mq_model_totals(b).forward_flop);
+	assert_true(mq_model_totals(a).backward_flop == mq_model_totals(b).backward_flop);
+	assert_true(mq_model_totals(a).parameters == mq_model_totals(b).parameters + 2 * 26560);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_placement),
+		cmocka_unit_test(test_broken_placement),
+		cmocka_unit_test(test_placement_data),
+		cmocka_unit_test(test_pipedream),
+		cmocka_unit_test(test_pipedream_options),
+		cmocka_unit_test(test_pipedream_lstm),
+		cmocka_unit_test(test_broken_pipedream),
+		cmocka_unit_test(test_pipedream_data),
+		cmocka_unit_test(test_huggingface),
+		cmocka_unit_test(test_broken_huggingface),
+		cmocka_unit_test(test_onnx),
+		cmocka_unit_test(test_onnx_attention),
+		cmocka_unit_test(test_broken_onnx),
+		cmocka_unit_test(test_cut_files),
+		cmocka_unit_test(test_onnx_data),
+		cmocka_unit_test(test_builder_agrees_with_onnx),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}
