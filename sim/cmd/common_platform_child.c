@@ -20,17 +20,18 @@ enum { ALL_PAIRS = 128 };
 
 static void keep(struct mq_err *err, char *line, bool aborted)
 {
-	static const char *const noise[] = { "Exiting now", "Backtrace", "Current backtrace", "  ->",
-					     "Uncaught exception" };
+	static const char *const noise[] = { "Exiting now", "Backtrace", "Current backtrace", "  ->" };
 
 	for (uint32_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
-		if (aborted && !strncmp(line, noise[i], strlen(noise[i])) &&
-		    (i + 1 < sizeof(noise) / sizeof(*noise) || err->text[0]))
+		if (aborted && !strncmp(line, noise[i], strlen(noise[i])))
 			return;
 	if (!*line || (aborted && err->text[0]))
 		return; /* SimGrid says what is wrong first, our commands last */
 	if (!strncmp(line, "maquette platform: ", 19))
 		line += 19;
+	/* "Uncaught exception std::invalid_argument: No route from ..." */
+	if (aborted && !strncmp(line, "Uncaught exception ", 19) && strstr(line, ": "))
+		line = strstr(line, ": ") + 2;
 	snprintf(err->text, sizeof(err->text), "%.*s", (int)sizeof(err->text) - 1, line);
 }
 

@@ -4,7 +4,7 @@
  * A platform file says which links a route takes, not what the links join. But where one link follows
  * another on some route, the end of the first is the start of the second; putting equal ends together
  * (union-find) gives back the switches. An end that a single device uses is that device. Two directions
- * of a full-duplex link are one edge. Large platforms show their first machines and their last.
+ * of a full-duplex link are one edge. Large platforms show their first machines and their last one.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 
 #include "cmd/common_platform.h"
 
-enum { MOST_DEVICES = 32 };
+enum { MOST_DEVICES = 32, MOST_NODES = 2, MOST_LOCAL = 8 };
 
 struct drawing {
 	const struct mq_cluster *cluster;
@@ -66,21 +66,16 @@ static uint32_t end_of(uint32_t link)
 static void choose(struct drawing *d)
 {
 	const struct mq_cluster *c = d->cluster;
-	uint32_t last = c->device[c->n_devices - 1].node, room = MOST_DEVICES, first_nodes = 0;
+	uint32_t last = c->device[c->n_devices - 1].node;
 
 	d->shown = mq_arena_array(&d->arena, c->n_devices, uint32_t);
-	for (uint32_t i = 0; i < c->n_devices; i++)
-		room -= c->device[i].node == last && room > 1;
-	for (uint32_t i = 0; i < c->n_devices && i < room; i++)
-		if (i + 1 == c->n_devices || c->device[i + 1].node != c->device[i].node)
-			first_nodes = c->device[i].node + 1;
-	if (!first_nodes)
-		first_nodes = 1;
-	for (uint32_t i = 0; i < c->n_devices; i++)
-		if (c->n_devices <= MOST_DEVICES || c->device[i].node < first_nodes ||
-		    c->device[i].node == last)
-			if (d->n_shown < 4 * MOST_DEVICES)
-				d->shown[d->n_shown++] = i;
+	for (uint32_t i = 0; i < c->n_devices; i++) {
+		const struct mq_device *device = &c->device[i];
+
+		if (c->n_devices <= MOST_DEVICES ||
+		    ((device->node < MOST_NODES || device->node == last) && device->local < MOST_LOCAL))
+			d->shown[d->n_shown++] = i;
+	}
 }
 
 static bool is_other_way(const char *up, const char *down)
@@ -316,10 +311,11 @@ enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, s
 	fprintf(file,
 		"strict graph platform {\ngraph [fontname=\"Helvetica\", label=\"");
 	put_text(file, cluster->name);
-	fprintf(file, ": %u devices on %u machines%s; GB/s one way\", labelloc=t, nodesep=0.3, "
+	fprintf(file, ": %u devices on %u machine%s%s; GB/s one way\", labelloc=t, nodesep=0.3, "
 		"ranksep=0.6, splines=true];\nnode [fontname=\"Helvetica\", fontsize=10];\n"
 		"edge [fontname=\"Helvetica\", fontsize=8];\n", cluster->n_devices, cluster->n_nodes,
-		d.n_shown < cluster->n_devices ? " (the first and the last shown)" : "");
+		cluster->n_nodes > 1 ? "s" : "",
+		d.n_shown < cluster->n_devices ? " (some of the first and the last shown)" : "");
 	status = find_ends(&d, err);
 	if (status == MQ_OK)
 		status = find_devices(&d, err);

@@ -213,8 +213,8 @@ enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file, 
 
 	t->cluster = cluster;
 	t->file = file;
-	fprintf(file, "%s: %u devices on %u machines, %u links%s%s\n\n", cluster->name,
-		cluster->n_devices, cluster->n_nodes, cluster->n_links,
+	fprintf(file, "%s: %u devices on %u machine%s, %u links%s%s\n\n", cluster->name,
+		cluster->n_devices, cluster->n_nodes, cluster->n_nodes > 1 ? "s" : "", cluster->n_links,
 		cluster->nvls ? ", NVSwitch reduces" : "", cluster->sharp ? ", network reduces" : "");
 	put_devices(t);
 	put_links(t);

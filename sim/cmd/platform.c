@@ -169,8 +169,9 @@ static enum mq_status look(const struct looking *l, bool show, struct mq_arena *
 	if (!show) {
 		mq_platform_sample(cluster, arena, &sample);
 		uint32_t hints = mq_platform_doubts(cluster, stdout);
-		printf("%s: ok: %u devices on %u machines, %u links, %s%u routes asked, %u hints\n",
-		       cluster->name, cluster->n_devices, cluster->n_nodes, cluster->n_links,
+		printf("%s: ok: %u devices on %u machine%s, %u links, %s%u routes asked, %u hints\n",
+		       cluster->name, cluster->n_devices, cluster->n_nodes,
+		       cluster->n_nodes > 1 ? "s" : "", cluster->n_links,
 		       sample.all ? "all " : "", sample.n * (sample.n - 1), hints);
 		return MQ_OK;
 	}

@@ -16,7 +16,7 @@ static const struct mq_device_type types[] = {
 	/* name, aliases, tflops, nvlink, pcie, nic, GPUs per nic, nvswitch, nvls, p2p, cpu */
 	{ "V100-SXM2-16GB", "V100-16GB", 125, 150, 15.75, 12.5, 2, false, false, true, false },
 	{ "V100-SXM2-32GB", "V100-32GB V100", 125, 150, 15.75, 12.5, 2, false, false, true, false },
-	{ "V100-SXM3-32GB", "", 130, 150, 15.75, 12.5, 1, true, false, true, false },
+	{ "V100-SXM3-32GB", "", 125, 150, 15.75, 12.5, 1, true, false, true, false },
 	{ "V100-PCIE-16GB", "", 112, 0, 15.75, 12.5, 0, false, false, true, false },
 	{ "V100-PCIE-32GB", "", 112, 0, 15.75, 12.5, 0, false, false, true, false },
 	{ "T4", "T4-16GB", 65, 0, 15.75, 6.25, 0, false, false, true, false },
@@ -42,7 +42,7 @@ static const struct mq_device_type types[] = {
 	{ "B300", "", 2250, 900, 126, 100, 1, true, true, true, false },
 	{ "L4", "L4-24GB", 121, 0, 31.5, 12.5, 0, false, false, true, false },
 	{ "CPU-Xeon-28c", "", 4.3, 0, 62.4, 12.5, 0, false, false, true, true },
-	{ "CPU-core", "", 0.08, 0, 70.4, 1.25, 0, false, false, true, true },
+	{ "CPU-core", "", 0.144, 0, 70.4, 1.25, 0, false, false, true, true },
 	{ .name = NULL },
 };
 

@@ -360,10 +360,10 @@ static void put_head(struct mq_gen *gen)
 
 	fprintf(f,
 		"<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-		"<!--\n  %lu devices on %u machines. Bandwidths are nominal, latencies rounded; how fast "
+		"<!--\n  %lu devices on %u machine%s. Bandwidths are nominal, latencies rounded; how fast "
 		"devices and links\n  really are stands in their calibration. Made by:\n"
 		"  maquette platform generate",
-		(unsigned long)gen->n_devices, gen->n_nodes);
+		(unsigned long)gen->n_devices, gen->n_nodes, gen->n_nodes > 1 ? "s" : "");
 	for (const char *o = options; *o;) {
 		size_t n = strcspn(o, ",");
 

@@ -197,6 +197,82 @@ static void every_file_is_sound(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* ---- shared links ------------------------------------------------------------------------------ */
+
+struct flow {
+	const struct mq_cluster *cluster;
+	uint32_t src, dst;
+	double finish_s;
+};
+
+static void send(int argc, char **argv)
+{
+	struct flow *f = sg_actor_get_data(sg_actor_self());
+
+	sg_host_sendto(mq_platform_host(f->cluster, f->src), mq_platform_host(f->cluster, f->dst), 1e9);
+	f->finish_s = simgrid_get_clock();
+}
+
+/* In a child: two messages of 1 GB at once; both end after `seconds`. */
+static void two_flows(const char *path, const uint32_t pair[4], double seconds)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_cluster *cluster;
+	struct flow flow[2];
+
+	mq_platform_start("test_platform");
+	if (mq_platform_load(path, &arena, &cluster, &err) != MQ_OK)
+		_exit(2);
+	for (int i = 0; i < 2; i++) {
+		flow[i] = (struct flow){ cluster, pair[2 * i], pair[2 * i + 1], 0 };
+		sg_actor_t actor = sg_actor_init("send", mq_platform_host(cluster, 0));
+		sg_actor_set_data(actor, &flow[i]);
+		sg_actor_start_(actor, send, 0, NULL);
+	}
+	simgrid_run();
+	for (int i = 0; i < 2; i++)
+		if (fabs(flow[i].finish_s - seconds) > 1e-9 * seconds) {
+			fprintf(stderr, "%s: %u->%u ends at %.12g, expected %.12g\n", path, flow[i].src,
+				flow[i].dst, flow[i].finish_s, seconds);
+			_exit(1);
+		}
+	_exit(0);
+}
+
+static void contention_shows(void **state)
+{
+	static const struct {
+		const char *path;
+		uint32_t pair[4];
+		double seconds;
+	} cases[] = {
+		/* V100 machines have one port of 1.25 GB/s, T4 machines one of 6.25 */
+		{ "platforms/cloud_v100_t4.xml", { 0, 4, 1, 5 }, 2 / 1.25 },
+		{ "platforms/cloud_v100_t4.xml", { 8, 12, 9, 13 }, 2 / 6.25 },
+		/* two T4 below one PCIe switch send to the two below the other */
+		{ "platforms/cloud_v100_t4.xml", { 8, 10, 9, 11 }, 2 / 15.75 },
+		/* opposite directions do not disturb each other, nor do NVLinks */
+		{ "platforms/cloud_v100_t4.xml", { 0, 4, 4, 0 }, 1 / 1.25 },
+		{ "platforms/dgx1_v100.xml", { 0, 1, 2, 6 }, 1 / 25.0 },
+		{ "platforms/dgx1_v100.xml", { 0, 6, 1, 7 }, 2 / 15.75 },
+		{ "platforms/hgx_h100_ib_2.xml", { 0, 8, 1, 9 }, 1 / 50.0 },
+		{ "platforms/hgx_h100_ib_2.xml", { 0, 9, 0, 10 }, 2 / 50.0 },
+		{ "platforms/tag_testbed.xml", { 0, 4, 1, 5 }, 2 / 2.81 },
+		{ "platforms/ws_4x4090.xml", { 0, 1, 0, 2 }, 2 / 31.5 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int status;
+		pid_t child = fork();
+
+		if (!child)
+			two_flows(cases[i].path, cases[i].pair, cases[i].seconds);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+}
+
 static void absent_files_are_refused(void **state)
 {
 	assert_int_equal(outcome("platforms/nowhere.xml"), 2);
@@ -208,6 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_file_is_sound),
+		cmocka_unit_test(contention_shows),
 		cmocka_unit_test(absent_files_are_refused),
 	};
 
