@@ -335,17 +335,16 @@ static enum mq_status check_long(const char *command, const char *arg, const cha
 	size_t length = strcspn(arg, "=");
 
 	if (length >= sizeof(word))
-		return mq_fail(err, MQ_EINPUT, "%s: unknown option --%.60s...; see %s --help",
-			       command, arg, command);
+		return mq_fail(err, MQ_EINPUT, "unknown option --%.60s...; see maquette %s --help",
+			       arg, command);
 	memcpy(word, arg, length);
 	if (is_prefix_of_one(word, names))
 		return MQ_OK;
 	const char *near = mq_nearest(word, names);
 	if (near)
-		return mq_fail(err, MQ_EINPUT, "%s: unknown option --%s; did you mean --%s?",
-			       command, word, near);
-	return mq_fail(err, MQ_EINPUT, "%s: unknown option --%s; see maquette %s --help", command,
-		       word, command);
+		return mq_fail(err, MQ_EINPUT, "unknown option --%s; did you mean --%s?", word,
+			       near);
+	return mq_fail(err, MQ_EINPUT, "unknown option --%s; see maquette %s --help", word, command);
 }
 
 enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
@@ -368,7 +367,6 @@ enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, voi
 	if (err->status != MQ_OK)
 		return err->status;
 	if (bad)
-		return mq_fail(err, MQ_EINPUT, "%s: bad usage; see maquette %s --help", argv[0],
-			       argv[0]);
+		return mq_fail(err, MQ_EINPUT, "bad usage; see maquette %s --help", argv[0]);
 	return MQ_OK;
 }

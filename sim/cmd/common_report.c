@@ -186,6 +186,10 @@ static void print_nothing(const struct mq_search_outcome *out, const struct mq_s
 			mq_text_B(out->nearest.result.peak_memory_B, need),
 			session->cluster->device[out->nearest.result.memory_device].name,
 			mq_text_B(out->nearest.result.memory_limit_B, have));
+	if (out->have_refused)
+		fprintf(file, "%s: %s: %s\n",
+			mq_plan_describe(out->refused.plan, session->cluster, &scratch),
+			mq_verdict_name(out->refused.result.verdict), out->refused.result.message);
 	mq_arena_fini(&scratch);
 }
 
@@ -206,7 +210,7 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 	}
 	print_table(session, out, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out);
-	if (second) {
+	if (second && second->result.step_time_s > first->result.step_time_s) {
 		char name[32];
 
 		snprintf(name, sizeof(name), "plan %ld", (long)(second - out->best) + 1);

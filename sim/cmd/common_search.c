@@ -122,7 +122,7 @@ static enum mq_status add_named(struct parts *p, const char *name, const char *g
 	struct mq_search_engine e = { .options = given, .label = name };
 
 	for (uint32_t i = 0; i < p->n; i++)
-		if (!strcmp(p->engine[i].label, name))
+		if (!strcmp(p->engine[i].label, name) && *given)
 			e.label = mq_arena_printf(p->arena, "%s:%s", name, given);
 	for (uint32_t i = 0; i < p->n; i++)
 		if (!strcmp(p->engine[i].label, e.label))

@@ -56,7 +56,7 @@ static enum mq_status write_own_platform(const struct mq_model *m, const char *p
 					 struct mq_err *err)
 {
 	const struct mq_model_devices *d = &m->devices;
-	double memory_B = d->memory_B > 0 ? d->memory_B : 1e18;
+	double memory_B = d->memory_B > 0 ? d->memory_B : 1e15;
 	FILE *f = fopen(path, "w");
 
 	if (!f)
@@ -65,7 +65,7 @@ static enum mq_status write_own_platform(const struct mq_model *m, const char *p
 	      "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
 	      "<platform version=\"4.1\">\n  <zone id=\"model\" routing=\"Cluster\">\n", f);
 	write_hosts(f, "accelerator", "gpu", d->n_accelerators, 0, memory_B, bw_Bps);
-	write_hosts(f, "cpu", "cpu", d->n_cpus, d->n_accelerators, 1e18, bw_Bps);
+	write_hosts(f, "cpu", "cpu", d->n_cpus, d->n_accelerators, 1e15, bw_Bps);
 	write_routes(f, "accelerator", d->n_accelerators);
 	write_routes(f, "cpu", d->n_cpus);
 	fputs("    <router id=\"switch\"/>\n  </zone>\n</platform>\n", f);
@@ -78,7 +78,7 @@ static enum mq_status write_own_platform(const struct mq_model *m, const char *p
 static enum mq_status write_own_calib(const char *dir, const char *type, enum mq_device_kind kind,
 				      struct mq_arena *arena, struct mq_err *err)
 {
-	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(arena), type, 1e15, 1e15, 1e18);
+	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(arena), type, 1e15, 1e15, 1e15);
 
 	d->kind = kind;
 	return mq_calib_save_device(d, mq_arena_printf(arena, "%s/%s.json", dir, type), err);

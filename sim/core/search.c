@@ -152,13 +152,20 @@ static void rank(struct loop *loop, struct mq_candidate *c)
 	keep(loop, &out->best[at], c);
 }
 
-/* Of the plans that do not fit, the one that exceeds its device's memory by the least factor. */
-static void note_oom(struct loop *loop, const struct mq_candidate *c)
+/* Of the plans that do not fit, the one that exceeds its device's memory by the least factor; of those
+ * that fail otherwise, the first. */
+static void note_failure(struct loop *loop, const struct mq_candidate *c)
 {
 	struct mq_search_outcome *out = loop->outcome;
 	const struct mq_result *old = &out->nearest.result, *r = &c->result;
 
-	if (out->n_best || r->verdict != MQ_VERDICT_OOM || !(r->memory_limit_B > 0))
+	if (out->n_best)
+		return;
+	if (r->verdict != MQ_VERDICT_OOM && !out->have_refused) {
+		keep(loop, &out->refused, c);
+		out->have_refused = true;
+	}
+	if (r->verdict != MQ_VERDICT_OOM || !(r->memory_limit_B > 0))
 		return;
 	if (out->have_nearest &&
 	    r->peak_memory_B / r->memory_limit_B >= old->peak_memory_B / old->memory_limit_B)
@@ -281,7 +288,7 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 			p->best = c->result.step_time_s;
 		rank(loop, c);
 	} else {
-		note_oom(loop, c);
+		note_failure(loop, c);
 	}
 	p->report->best_step_time_s = p->best;
 	if (loop->search->dir)
@@ -380,7 +387,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 		stop_player(p, err);
 		return MQ_OK;
 	}
-	return mq_wrap(err, "engine '%s'", engine->name);
+	return strncmp(err->text, "engine '", 8) ? mq_wrap(err, "engine '%s'", engine->name) : status;
 }
 
 static enum mq_status play(struct loop *loop, struct mq_err *err)

@@ -94,6 +94,8 @@ struct mq_search_outcome {
 	struct mq_engine_report *report; /* [n_reports], one per engine */
 	bool have_nearest;             /* no feasible plan: the one that misses memory by least */
 	struct mq_candidate nearest;
+	bool have_refused;             /* the first plan that was refused for another reason */
+	struct mq_candidate refused;
 };
 
 /* Results and plans of the outcome live in `arena`. Errors: broken files, a full disk, an engine that

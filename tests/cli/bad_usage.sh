@@ -2,7 +2,7 @@
 good=dgx1_v100
 try 2 "unknown command 'serach'; did you mean 'search'" serach
 try 2 "unknown command 'nosuchcommand'" nosuchcommand
-try 2 'unknown option --modle; did you mean --model' search --modle x
+try 2 'unknown option --modle; did you mean --mode' search --modle x
 try 2 'unknown option --frobnicate' search --frobnicate
 try 2 'option requires an argument' search -m
 try 2 '\-m is missing' search -p $good -o o
@@ -26,14 +26,14 @@ try 2 'keep=2 is out of range' search -m $tiny --batch 4 -p $good -e random:keep
 try 2 'given twice' search -m $tiny --batch 4 -p $good -e random,random -o o
 try 2 'exec: names no program' search -m $tiny --batch 4 -p $good -e exec: -o o
 try 2 'the program ended' search -m $tiny --batch 4 -p $good -e exec:/no/such/program -o o
-try 2 'is not a JSON object' search -m $tiny --batch 4 -p $good -e 'exec:echo hello; cat' -o o
+try 2 'is not a JSON object' search -m $tiny --batch 4 -p $good -e 'exec:sh -c "echo hello; cat"' -o o
 try 2 'cannot make the folder' search -m $tiny --batch 4 -p $good -e expert --evals 1 -o /dev/null/x
 try 2 'give a job file' run
 try 2 'none.ini: cannot open the job file' run none.ini
 printf 'model = gpt\n' >nocommand.ini; try 2 'no `command = NAME`' run nocommand.ini
 printf 'command = fly\n' >fly.ini; try 2 'command = fly is no command' run fly.ini
 printf 'command = search\n[stuff]\na = 1\n' >sect.ini; try 2 'section \[stuff\] means nothing' run sect.ini
-printf 'command = search\nmodle = x\n' >opt.ini; try 2 'unknown option --modle; did you mean --model' run opt.ini
+printf 'command = search\nmodle = x\n' >opt.ini; try 2 'unknown option --modle; did you mean --mode' run opt.ini
 try 2 'nothing to list: give engines' list
 try 2 'no list of engnes' list engnes
 try 2 'cannot open the results folder' plot nowhere

@@ -1,4 +1,7 @@
-/* fuzz_model.c - every reader of models: bad bytes give one line of error, good ones a sound model. */
+/*
+ * fuzz_model.c - every reader of models: bad bytes give one line of error, good ones a sound model.
+ * corpus: onnx huggingface placement pipedream
+ */
 #include "fuzz.h"
 
 #include "core/model.h"
