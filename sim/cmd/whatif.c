@@ -1,0 +1,353 @@
+/*
+ * whatif.c - `maquette whatif`: a study's points, searched side by side, one row each.
+ *
+ * DIR/points/HASH holds the finished row of a point, written whole or not at all; HASH is that of the
+ * question, so a changed study reuses what still holds and never mixes in what does not. A process claims
+ * a point by locking one byte of DIR/claims: locks vanish with the process that held them, so a lost
+ * worker's point is done again by another, and none is done twice. Worker processes are this program
+ * again; under mpirun or Slurm every rank is one (nobody coordinates, nobody calls MPI: a waiting MPI call
+ * spins a core). whatif.csv is written in the order of points by whoever finds all rows finished, so it
+ * has the same bytes however the work was spread or interrupted.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/common_study.h"
+
+extern char **environ;
+
+struct options {
+	const char *study, *dir;
+	uint32_t jobs;
+	bool dry_run, worker;
+	struct mq_err *err;
+};
+
+struct whatif {
+	struct mq_arena arena;
+	struct mq_study study;
+	const struct options *o;
+	const char *points, *platforms, *table;
+	int claims;                 /* file descriptor */
+	char **row_path;            /* [n_points] */
+	bool *done;                 /* [n_points] row seen on disk */
+};
+
+enum { KEY_DRY_RUN = 2000, KEY_WORKER };
+
+static const struct argp_option rows[] = {
+	{ "output", 'o', "DIR", 0, "folder for whatif.csv and the rows of finished points", 1 },
+	{ "jobs", 'j', "N", 0, "points searched at a time (default: the processors)", 1 },
+	{ "dry-run", KEY_DRY_RUN, NULL, 0, "print the points and an estimate of the time", 1 },
+	{ "worker", KEY_WORKER, NULL, OPTION_HIDDEN, "one of several processes of a study", 1 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct options *o = state->input;
+	uint64_t n = 0;
+	int bad;
+
+	switch (key) {
+	case 'o':
+		o->dir = arg;
+		return 0;
+	case 'j':
+		bad = mq_arg_u64("--jobs", arg, 1, 4096, &n, o->err);
+		o->jobs = (uint32_t)n;
+		return bad;
+	case KEY_DRY_RUN:
+		o->dry_run = true;
+		return 0;
+	case KEY_WORKER:
+		o->worker = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->study)
+			return ARGP_ERR_UNKNOWN;
+		o->study = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+	.options = rows,
+	.parser = parse,
+	.args_doc = "STUDY.ini",
+	.doc = "Answers a what-if study: the cross product of its lists and ranges, one search and one row "
+	       "per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
+	       "file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
+	       "generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...). Under "
+	       "mpirun or Slurm the ranks share the points through the output folder.",
+};
+
+/* ---- rows on disk ------------------------------------------------------------------------------------------ */
+
+static bool claim(const struct whatif *w, uint32_t point)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
+
+	return !fcntl(w->claims, F_SETLK, &lock);
+}
+
+static void release(const struct whatif *w, uint32_t point)
+{
+	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
+
+	fcntl(w->claims, F_SETLK, &lock);
+}
+
+static bool finished(struct whatif *w, uint32_t point)
+{
+	if (!w->done[point])
+		w->done[point] = !access(w->row_path[point], R_OK);
+	return w->done[point];
+}
+
+/* Whole or not at all. */
+static enum mq_status write_file(const char *path, const char *text, struct mq_err *err)
+{
+	char half[4096];
+
+	snprintf(half, sizeof(half), "%s.%ld", path, (long)getpid());
+	FILE *f = fopen(half, "w");
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", half, strerror(errno));
+	fputs(text, f);
+	bool bad = ferror(f) != 0;
+	if (fclose(f) || bad || rename(half, path)) {
+		unlink(half);
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; free some space and run again",
+			       path, strerror(errno));
+	}
+	return MQ_OK;
+}
+
+/* whatif.csv from the rows of all points up to the first that is missing; *all = none is. */
+static enum mq_status assemble(struct whatif *w, bool *all, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	char *text, line[65536];
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	uint32_t p = 0;
+
+	mq_assert(out);
+	fprintf(out, "%s\n", mq_study_header(&w->study, &scratch));
+	for (; p < w->study.n_points && finished(w, p); p++) {
+		FILE *row = fopen(w->row_path[p], "r");
+
+		if (!row || !fgets(line, sizeof(line), row))
+			line[0] = '\0';
+		if (row)
+			fclose(row);
+		/* A row does not know its place in this study: the first cell is the point. */
+		fprintf(out, "%u%s\n", p, line);
+	}
+	fclose(out);
+	*all = p == w->study.n_points;
+	enum mq_status status = write_file(w->table, text, err);
+	free(text);
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+/* ---- points -------------------------------------------------------------------------------------------------- */
+
+static enum mq_status prepare(struct whatif *w, struct mq_err *err)
+{
+	uint32_t n;
+
+	MQ_TRY(mq_study_load(w->o->study, &w->arena, &w->study, err));
+	n = w->study.n_points;
+	w->points = mq_arena_printf(&w->arena, "%s/points", w->o->dir);
+	w->platforms = mq_arena_printf(&w->arena, "%s/platforms", w->o->dir);
+	w->table = mq_arena_printf(&w->arena, "%s/whatif.csv", w->o->dir);
+	MQ_TRY(mq_make_dir(w->points, err));
+	MQ_TRY(mq_make_dir(w->platforms, err));
+	const char *claims = mq_arena_printf(&w->arena, "%s/claims", w->o->dir);
+	w->claims = open(claims, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (w->claims < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", claims, strerror(errno));
+	w->row_path = mq_arena_array(&w->arena, n, char *);
+	w->done = mq_arena_array(&w->arena, n, bool);
+	return MQ_OK;
+}
+
+/* Reads every point's question: bad keys and values show before anything is searched. */
+static enum mq_status list_points(struct whatif *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < w->study.n_points; i++) {
+		struct mq_arena scratch = MQ_ARENA_INIT;
+		struct mq_point point;
+		enum mq_status status =
+			mq_study_point(&w->study, i, w->platforms, &scratch, &point, err);
+
+		if (status == MQ_OK)
+			w->row_path[i] = mq_arena_printf(&w->arena, "%s/%016llx", w->points,
+							 (unsigned long long)point.hash);
+		mq_arena_fini(&scratch);
+		if (status != MQ_OK)
+			return mq_wrap(err, "%s: point %u", w->o->study, i);
+	}
+	return MQ_OK;
+}
+
+static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_point point;
+	const char *row = NULL;
+	enum mq_status status = mq_study_point(&w->study, index, w->platforms, &scratch, &point, err);
+
+	if (status == MQ_OK)
+		status = mq_study_run(&w->study, &point, &scratch, &row, err);
+	if (status == MQ_OK) /* without the first cell, which is the point's place in the study */
+		status = write_file(w->row_path[index], strchr(row, ','), err);
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+static void show(const struct whatif *w, uint32_t n_done)
+{
+	if (isatty(2) && !w->o->worker)
+		fprintf(stderr, "\r%u of %u points", n_done, w->study.n_points);
+}
+
+/* Claims and does points until all are finished, by whomever. */
+static enum mq_status work(struct whatif *w, struct mq_err *err)
+{
+	for (;;) {
+		uint32_t n_done = 0, did = 0;
+
+		for (uint32_t i = 0; i < w->study.n_points; i++) {
+			bool there = finished(w, i);
+
+			if (!there && claim(w, i)) {
+				there = finished(w, i);
+				enum mq_status status = there ? MQ_OK : do_point(w, i, err);
+
+				release(w, i);
+				MQ_TRY(status);
+				did += !there;
+			}
+			n_done += finished(w, i);
+			show(w, n_done);
+		}
+		if (n_done == w->study.n_points)
+			return MQ_OK;
+		if (!did) /* others are at the rest: wait for them, or for their end */
+			usleep(50000);
+	}
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------ */
+
+static uint32_t start_workers(const struct options *o, pid_t *pid)
+{
+	char *argv[] = { (char[]){ "maquette" }, (char[]){ "whatif" }, strdup(o->study), (char[]){ "-o" },
+			 strdup(o->dir), (char[]){ "--jobs=1" }, (char[]){ "--worker" }, NULL };
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i < o->jobs; i++)
+		n += !posix_spawn(&pid[n], "/proc/self/exe", NULL, NULL, argv, environ);
+	free(argv[2]);
+	free(argv[4]);
+	return n;
+}
+
+static enum mq_status run_study(struct whatif *w, struct mq_err *err)
+{
+	pid_t *pid = mq_arena_array(&w->arena, w->o->jobs, pid_t);
+	uint32_t n = 0;
+	bool all;
+
+	MQ_TRY(list_points(w, err));
+	if (!w->o->worker && w->study.n_points > 1)
+		n = start_workers(w->o, pid);
+	enum mq_status status = work(w, err);
+	for (uint32_t i = 0; i < n; i++)
+		while (waitpid(pid[i], NULL, 0) < 0 && errno == EINTR)
+			;
+	if (isatty(2) && !w->o->worker)
+		fputc('\n', stderr);
+	MQ_TRY(status);
+	if (w->o->worker)
+		return MQ_OK;
+	MQ_TRY(assemble(w, &all, err));
+	printf("%s: %u points\n", w->table, w->study.n_points);
+	return MQ_OK;
+}
+
+/* The first point is searched for real with few plans; the rest is arithmetic. */
+static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
+{
+	struct mq_point point;
+	const char *row;
+	double begin, few, all;
+
+	MQ_TRY(list_points(w, err));
+	printf("%s\n", mq_study_header(&w->study, &w->arena));
+	for (uint32_t i = 0; i < w->study.n_points; i++) {
+		MQ_TRY(mq_study_point(&w->study, i, w->platforms, &w->arena, &point, err));
+		printf("%u", i);
+		for (uint32_t a = 0; a < w->study.n_axes; a++)
+			if (w->study.axis[a].n > 1)
+				printf(",%s", point.value[a]);
+		printf("\n");
+	}
+	MQ_TRY(mq_study_point(&w->study, 0, w->platforms, &w->arena, &point, err));
+	double evals = (double)point.search.evals;
+	point.search.evals = 4;
+	begin = mq_now_s();
+	MQ_TRY(mq_study_run(&w->study, &point, &w->arena, &row, err));
+	few = mq_now_s() - begin;
+	point.search.evals = 12;
+	begin = mq_now_s();
+	MQ_TRY(mq_study_run(&w->study, &point, &w->arena, &row, err));
+	double each = fmax(mq_now_s() - begin - few, 0) / 8;
+	all = (few + each * fmax(evals - 4, 0)) * w->study.n_points / w->o->jobs;
+	char text[32];
+	fprintf(stderr, "%u points; about %s with %u at a time, if all are like the first\n",
+		w->study.n_points, mq_text_s(all, text), w->o->jobs);
+	return MQ_OK;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct options o = { .jobs = cpus > 0 ? (uint32_t)cpus : 1, .err = err };
+	struct whatif w = { .o = &o, .claims = -1 };
+
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	if (!o.study)
+		return mq_fail(err, MQ_EINPUT, "give a study: maquette whatif STUDY.ini -o DIR");
+	if (!o.dir)
+		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
+	/* A rank of many does its own share only. */
+	if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("SLURM_PROCID"))
+		o.jobs = 1;
+	enum mq_status status = prepare(&w, err);
+	if (status == MQ_OK)
+		status = o.dry_run ? dry_run(&w, err) : run_study(&w, err);
+	if (w.claims >= 0)
+		close(w.claims);
+	mq_arena_fini(&w.arena);
+	return status;
+}
+
+const struct mq_command mq_command_whatif = {
+	.name = "whatif", .summary = "a what-if study: one row per point of its lists", .run = run
+};
