@@ -28,41 +28,69 @@
 #define NVLS_CHUNK_B 131072.0
 #define NVLS_CHANNELS 16.0
 
-/* NVLS(Tree): the chunk that NCCL takes for this size. */
-static double nvls_chunk(const struct mq_tune *t, enum mq_algo algo, double concurrent)
-{
-	double chunk = NVLS_CHUNK_B;
+struct nvls {
+	double concurrent; /* chunks under way at a time: channels x heads */
+	double chunk_B, full, rounds, bw_Bps;
+};
 
-	if (algo == MQ_ALGO_NVLS_TREE) {
-		if (t->n_nodes >= 4)
-			chunk = 65536;
-		if (t->bytes < 4 * concurrent * chunk && chunk > 65536)
-			chunk = 65536;
-		if (t->bytes < concurrent * chunk && chunk > 32768)
-			chunk = 32768;
-		return chunk;
-	}
-	if (t->bytes < 64 * concurrent * chunk)
-		chunk = 65536;
-	if (t->bytes < 8 * concurrent * chunk && chunk > 32768)
-		chunk = 32768;
-	if (t->bytes < 2 * concurrent * chunk && chunk > 16384)
-		chunk = 16384;
+/* The size from which NCCL no longer uses this chunk. */
+static double nvls_edge(double chunk, bool tree, const struct nvls *v)
+{
+	double larger = 2 * chunk;
+
+	if (chunk >= v->full)
+		return INFINITY;
+	if (tree)
+		return (chunk >= 65536 ? 4 : 1) * v->concurrent * larger;
+	return (chunk >= 65536 ? 64 : chunk >= 32768 ? 8 : 2) * v->concurrent * larger;
+}
+
+static double least_chunk(bool tree)
+{
+	return tree ? 32768 : 16384;
+}
+
+/* The chunk that NCCL takes for this size. */
+static double nvls_chunk(double bytes, bool tree, const struct nvls *v)
+{
+	double chunk = least_chunk(tree);
+
+	while (bytes >= nvls_edge(chunk, tree, v))
+		chunk *= 2;
 	return chunk;
+}
+
+/* Extra latency and bandwidth for a size under a given chunk. */
+static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s, double *bw_Bps)
+{
+	double round = v->concurrent * chunk;
+
+	*bw_Bps = v->bw_Bps * (1 + v->chunk_B / v->full) / (1 + v->chunk_B / chunk);
+	*extra_s = v->chunk_B > 0 && bytes > round ?
+		   v->rounds * round * (1 - round / bytes) / *bw_Bps : 0;
+	return *extra_s + bytes / *bw_Bps;
 }
 
 static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll_cost *cost)
 {
-	const struct mq_link_calib *link = t->topo->intra_calib;
-	double concurrent = NVLS_CHANNELS * t->topo->nvls_graph.channels;
-	double chunk = nvls_chunk(t, algo, concurrent);
-	double full = algo == MQ_ALGO_NVLS_TREE && t->n_nodes >= 4 ? 65536 : NVLS_CHUNK_B;
-	double rounds = algo == MQ_ALGO_NVLS_TREE ? 2 * floor(log2(t->n_nodes)) : 1;
-	double round = concurrent * chunk;
+	bool tree = algo == MQ_ALGO_NVLS_TREE;
+	struct nvls v = {
+		.concurrent = NVLS_CHANNELS * t->topo->nvls_graph.channels,
+		.chunk_B = t->topo->intra_calib->chunk_B, .bw_Bps = cost->bw_Bps,
+		.full = tree && t->n_nodes >= 4 ? 65536 : NVLS_CHUNK_B,
+		.rounds = tree ? 2 * floor(log2(t->n_nodes)) : 1,
+	};
+	double chunk = nvls_chunk(t->bytes, tree, &v), extra_s, bw_Bps, floor_s = 0;
+	double time = nvls_time(&v, t->bytes, chunk, &extra_s, &bw_Bps);
 
-	cost->bw_Bps *= (1 + link->chunk_B / full) / (1 + link->chunk_B / chunk);
-	if (link->chunk_B > 0 && t->bytes > round)
-		cost->latency_s += rounds * round * (1 - round / t->bytes) / cost->bw_Bps;
+	/* A larger vector takes at least what the largest one with smaller chunks takes. */
+	for (double smaller = least_chunk(tree); smaller < chunk; smaller *= 2) {
+		double e, b;
+
+		floor_s = fmax(floor_s, nvls_time(&v, nvls_edge(smaller, tree, &v), smaller, &e, &b));
+	}
+	cost->bw_Bps = bw_Bps;
+	cost->latency_s += extra_s + fmax(0, floor_s - time);
 }
 
 static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
@@ -85,7 +113,7 @@ static void tree_ll_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 	double hops = 2 * ((double)t->n / t->n_nodes - 1 + floor(log2(t->n_nodes)));
 	double channel_Bps = LL_CHANNEL_BPS * (t->topo->arch >= MQ_ARCH_HOPPER ? 1.5 : 1);
 
-	cost->latency_s += hops * fmin(t->bytes / cost->channels, LL_PIECE_B) / channel_Bps;
+	cost->latency_s += hops * fmin(t->bytes / cost->busy, LL_PIECE_B) / channel_Bps;
 }
 
 void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
@@ -98,8 +126,7 @@ void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto prot
 	} else if (algo == MQ_ALGO_TREE && proto == MQ_PROTO_LL) {
 		tree_ll_fill(t, cost);
 	} else {
-		cost->bw_Bps *= fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->channels /
-				     cost->most);
+		cost->bw_Bps *= fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->busy / cost->most);
 		if (algo == MQ_ALGO_RING && proto == MQ_PROTO_SIMPLE && !chain)
 			ring_fill(t, cost);
 	}

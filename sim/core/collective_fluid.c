@@ -155,6 +155,14 @@ static void fill(struct fluid *f, double *share)
 	}
 }
 
+/* Routes first asked for here live on in the cluster's arena, so that one cannot be rewound. */
+static void release(const struct mq_cluster *cluster, struct mq_arena *scratch,
+		    struct mq_arena_mark mark)
+{
+	if (scratch != cluster->arena)
+		mq_arena_rewind(scratch, mark);
+}
+
 enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *rank,
 			     const struct mq_flow *flow, uint32_t n_flows,
 			     struct mq_arena *scratch, double *seconds, struct mq_err *err)
@@ -187,7 +195,7 @@ enum mq_status mq_flows_time(const struct mq_cluster *cluster, const uint32_t *r
 			}
 		}
 	}
-	mq_arena_rewind(scratch, mark);
+	release(cluster, scratch, mark);
 	return MQ_OK;
 }
 
@@ -209,6 +217,6 @@ enum mq_status mq_flows_bound(const struct mq_cluster *cluster, const uint32_t *
 	}
 	for (uint32_t l = 0; l < f.n_links; l++)
 		*seconds = fmax(*seconds, f.load_B[l] / f.bw_Bps[l]);
-	mq_arena_rewind(scratch, mark);
+	release(cluster, scratch, mark);
 	return MQ_OK;
 }

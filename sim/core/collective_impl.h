@@ -95,6 +95,7 @@ struct mq_coll_cost {
 	double bw_Bps;      /* algorithm bandwidth: vector bytes per second */
 	uint32_t channels;  /* that carry this size */
 	uint32_t most;      /* channels of a large vector */
+	double busy;        /* channels of this size without rounding to whole ones, 1 .. most */
 };
 
 struct mq_tune {

@@ -409,7 +409,7 @@ static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
 }
 
 /* Small vectors use fewer channels: each must have enough bytes for its threads. */
-static uint32_t channels_used(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto)
+static double channels_used(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto)
 {
 	uint32_t channels = channels_of(t->topo, algo);
 	double threads = proto == MQ_PROTO_LL128 ? 640 : over_nvlink(t->topo) ? 512 : 256;
@@ -419,9 +419,7 @@ static uint32_t channels_used(const struct mq_tune *t, enum mq_algo algo, enum m
 		return channels;
 	if (proto == MQ_PROTO_LL && algo == MQ_ALGO_RING)
 		threshold *= t->n;
-	while (channels > 1 && t->bytes < channels * threads * threshold)
-		channels--;
-	return channels;
+	return fmin(channels, fmax(1, t->bytes / (threads * threshold)));
 }
 
 struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
@@ -430,10 +428,11 @@ struct mq_coll_cost mq_tune_cost(const struct mq_tune *t, enum mq_algo algo, enu
 	struct mq_coll_cost cost = {
 		.latency_s = latency(t, algo, proto, actual) * US,
 		.bw_Bps = bandwidth(t, algo, proto, actual),
-		.channels = channels_used(t, algo, proto),
+		.busy = channels_used(t, algo, proto),
 		.most = channels_of(t->topo, algo),
 	};
 
+	cost.channels = (uint32_t)cost.busy;
 	if (actual)
 		mq_fill_cost(t, algo, proto, &cost);
 	return cost;
