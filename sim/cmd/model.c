@@ -37,8 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->question.model) {
-			mq_fail(o->question.err, MQ_EINPUT, "two models given, '%s' and '%s'; give one",
-				o->question.model, arg);
+			mq_fail(o->question.err, MQ_EINPUT,
+				"two models given, '%s' and '%s'; give one", o->question.model,
+				arg);
 			return EINVAL;
 		}
 		o->question.model = arg;
@@ -52,8 +53,8 @@ static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
 	.args_doc = "MODEL",
-	.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: ops, "
-	       "parameters, forward_flop, backward_flop, activation_B.",
+	.doc = "Reads a model and prints its totals for --batch samples (default 1), a line each: "
+	       "ops, parameters, forward_flop, backward_flop, activation_B.",
 	.children = children,
 };
 
@@ -80,7 +81,8 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 {
 	const struct mq_op *op = &m->op[id];
 	double samples = train->batch, elem_B = samples * mq_dtype_size(train->dtype);
-	bool times = m->devices.time_unit_s > 0 && m->devices.bw_Bps == 0; /* no sizes: see model.h */
+	/* Edges of placement graphs are times, not sizes: see model.h. */
+	bool times = m->devices.time_unit_s > 0 && m->devices.bw_Bps == 0;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 
 	mq_csv_put_u64(w, id);

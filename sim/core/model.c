@@ -1,9 +1,9 @@
 /*
  * model.c - building, checking and summing up models: see model.h.
  *
- * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id that
- * is ready, so that a graph that is in order already keeps its ids. Edges that join the same two ops
- * are one tensor used twice: they become one edge.
+ * mq_model_finish orders the ops topologically with Kahn's algorithm, always taking the lowest id
+ * that is ready, so that a graph that is in order already keeps its ids. Edges that join the same
+ * two ops are one tensor used twice: they become one edge.
  */
 #include "core/model.h"
 
@@ -269,7 +269,8 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
 		if (!isfinite(amounts[i].value) || amounts[i].value < 0)
 			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' has %s = %g; it must be finite and not negative",
+				       "model '%s': op '%s' has %s = %g; it must be finite and not "
+				       "negative",
 				       m->name, op->name, amounts[i].name, amounts[i].value);
 	if (op->saved_selective > op->saved)
 		return mq_fail(err, MQ_EINPUT,
@@ -279,10 +280,11 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 		bool may = op->splits >> d & 1;
 
 		if (!isfinite(op->extent[d]) || op->extent[d] < 0 || (may && op->extent[d] < 1))
-			return mq_fail(err, MQ_EINPUT,
-				       "model '%s': op '%s' has extent %g along '%s'; it must be %s",
-				       m->name, op->name, op->extent[d], mq_dim_name(d),
-				       may ? "at least 1 to be split" : "finite and not negative");
+			return mq_fail(
+				err, MQ_EINPUT,
+				"model '%s': op '%s' has extent %g along '%s'; it must be %s",
+				m->name, op->name, op->extent[d], mq_dim_name(d),
+				may ? "at least 1 to be split" : "finite and not negative");
 	}
 	return MQ_OK;
 }
@@ -407,7 +409,7 @@ enum mq_status mq_model_check(const struct mq_model *m, struct mq_err *err)
 struct mq_model_totals mq_model_totals(const struct mq_model *model)
 {
 	const struct mq_model_devices *d = &model->devices;
-	bool times = (d->n_accelerators || d->n_cpus) && d->bw_Bps == 0; /* not sizes: see model.h */
+	bool times = (d->n_accelerators || d->n_cpus) && d->bw_Bps == 0; /* no sizes: model.h */
 	struct mq_model_totals t = { 0 };
 
 	for (uint32_t i = 0; i < model->n_ops; i++) {

@@ -1,26 +1,26 @@
 /*
- * model_kernels.c - what one device does for a split op: its kernels, parameters and kept activations.
+ * model_kernels.c - what one device does for a split op: its kernels, parameters, kept activations.
  *
- * With S samples and degrees q (seq), p (spatial), e (expert), h (head), o (out), i (in), the rows of
- * an op's GEMM view are m S / (q p). What else a split divides:
- *   GEMM, CONV, ROUTER  o, h: columns n, parameters, write.   i: depth k, weights (not the bias), read.
- *                       e: the number of expert matrices `count`, and with it everything. In a grouped
- *                       convolution o divides the groups, and so the read too.
+ * With S samples and degrees q (seq), p (spatial), e (expert), h (head), o (out), i (in), the rows
+ * of an op's GEMM view are m S / (q p). What else a split divides:
+ *   GEMM, CONV, ROUTER  o, h: columns n, parameters, write. i: depth k, weights (not the bias),
+ *                       read. e: the number of expert matrices `count`, and with it everything.
+ *                       In a grouped convolution o divides the groups, and so the read too.
  *   ATTENTION           h: `count`. q: the queries; the keys stay whole, because in ring attention
  *                       every block of keys and values passes by.
- *   EMBEDDING           i: the rows that are found here (the output is a partial sum); o: the width.
+ *   EMBEDDING           i: the rows found here (the output is a partial sum); o: the width.
  *   all others          o, h, e: everything.
- * A split along the experts says how many parts the experts of a group are divided into; `samples` are
- * then all samples of that group, so each device works on 1/e of the group's tokens: as many as it
- * had before the all-to-all. Routing is taken to be balanced.
+ * A split along the experts says into how many parts the experts of a group are divided; `samples`
+ * are then all samples of that group, so each device works on 1/e of the group's tokens: as many
+ * as it had before the all-to-all. Routing is taken to be balanced.
  *
- * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. An op whose backward
- * FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone. Unfused
- * attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards two batched
- * products for each of the two. Fused attention counts 2x forward FLOPs backwards: the recomputation
- * of the scores inside the kernel is part of its efficiency, not of the model.
+ * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. An op whose
+ * backward FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone.
+ * Unfused attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards
+ * two batched products for each of the two. Fused attention counts 2x forward FLOPs backwards: the
+ * recomputation of the scores inside the kernel is part of its efficiency, not of the model.
  *
- * Not modelled: unbalanced experts, padding of shares that do not divide evenly (they are fractions).
+ * Not modelled: unbalanced experts, padding of uneven shares (they are fractions).
  */
 #include "core/model.h"
 
@@ -199,8 +199,8 @@ static void fused_attention(struct work *w, bool backward)
 	k->launches = backward ? 2 * op->kernels : op->kernels;
 }
 
-/* Scores are written and read: what the batched products move follows from their shapes, the rest of
- * the op's traffic is the softmax's. */
+/* Scores are written and read: what the batched products move follows from their shapes, the rest
+ * of the op's traffic is the softmax's. */
 static void unfused_attention(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -237,8 +237,8 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	k->launches = op->kernels;
 }
 
-/* Serial steps: m of them, each a product [count x k][k x n] with the samples as rows. The weights are
- * read in every step unless they stay on chip; the minimum, once per pass, is counted. */
+/* Serial steps: m of them, each a product [count x k][k x n] with the samples as rows. The weights
+ * are read in every step unless they stay on chip; the minimum, once per pass, is counted. */
 static void recurrent_kernels(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -280,8 +280,8 @@ static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t
 }
 
 /* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
- * in. With 16-bit training the fp32 master and each fp32 moment are read and written (8 each) and the
- * 16-bit parameter is written; in fp32 (or wider) parameter and moments are read and written. */
+ * in. With 16-bit training the fp32 master and each fp32 moment are read and written (8 each) and
+ * the 16-bit parameter is written; from fp32 on parameter and moments are read and written. */
 static double update_bytes(const struct mq_train *train)
 {
 	static const double moments[MQ_N_OPTIMIZERS] = {
@@ -399,7 +399,7 @@ double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, b
 	double saved = selective ? op->saved - op->saved_selective : op->saved;
 	double parts = 1;
 
-	/* What is kept lies where the op's output lies, and partial sums along IN are whole there. */
+	/* What is kept lies where the op's output lies; partial sums along IN are whole there. */
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		if (d != MQ_DIM_BATCH && d != MQ_DIM_IN)
 			parts *= degree(share->split, d);

@@ -1,7 +1,8 @@
 /*
- * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution, as in
- * torchvision), VGG (Simonyan and Zisserman 2014), Inception v3 (Szegedy et al. 2015, torchvision's
- * layers). A block (a VGG convolution, a bottleneck, an inception module) is a `layer`, for pipelines.
+ * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution,
+ * as in torchvision), VGG (Simonyan and Zisserman 2014), Inception v3 (Szegedy et al. 2015,
+ * torchvision's layers). A block (a VGG convolution, a bottleneck, an inception module) is a
+ * `layer`, for pipelines.
  */
 #include <string.h>
 
@@ -14,7 +15,8 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct options, image, 0, 1, 1e5, "height and width; default 224, inception_v3: 299"),
+	MQ_U32(struct options, image, 0, 1, 1e5,
+	       "height and width; default 224, inception_v3: 299"),
 	MQ_U32(struct options, classes, 1000, 1, 1e8, "classes"),
 	MQ_CHOICE(struct options, aux, 0, "auto|false|true",
 		  "inception_v3: auxiliary classifier; auto: in training"),
@@ -23,7 +25,7 @@ static const struct mq_opt opts[] = {
 };
 
 #define SQUARE(n, size, step, pad) \
-	&(struct mq_kernel_shape){ .filters = n, .kh = size, .kw = size, .stride = step, .ph = pad, .pw = pad }
+	(&(struct mq_kernel_shape){ n, size, size, step, pad, pad, false })
 
 static void set_layer(struct mq_cnn *net, uint32_t layer, const char *prefix)
 {
@@ -38,9 +40,10 @@ static void classify(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 	mq_cnn_loss(net, "loss", mq_cnn_linear(net, "classifier", x, classes));
 }
 
-/* ---- resnet ------------------------------------------------------------------------------------ */
+/* ---- resnet ---------------------------------------------------------------------------------- */
 
-static struct mq_map bottleneck(struct mq_cnn *net, struct mq_map in, uint32_t width, uint32_t stride)
+static struct mq_map bottleneck(struct mq_cnn *net, struct mq_map in, uint32_t width,
+				uint32_t stride)
 {
 	struct mq_map skip = in;
 	struct mq_map x = mq_cnn_unit(net, "conv1", in, SQUARE(width, 1, 1, 0));
@@ -71,9 +74,10 @@ static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[4]
 	classify(net, mq_cnn_global_pool(net, "pool", x), classes);
 }
 
-/* ---- vgg ------------------------------------------------------------------------------------------ */
+/* ---- vgg ------------------------------------------------------------------------------------- */
 
-static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5], const struct options *o)
+static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5],
+		const struct options *o)
 {
 	static const uint32_t width[] = { 64, 128, 256, 512, 512 };
 	uint32_t layer = 0;
@@ -87,7 +91,8 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5], c
 			const char *name = mq_arena_printf(net->arena, "conv%u", i + 1);
 			x = mq_cnn_conv(net, name, x, &k);
 			if (o->batch_norm)
-				x = mq_cnn_batch_norm(net, mq_arena_printf(net->arena, "%s.bn", name), x);
+				x = mq_cnn_batch_norm(
+					net, mq_arena_printf(net->arena, "%s.bn", name), x);
 			x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name), x);
 		}
 		x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 2, 2, 0 }, true);
@@ -103,7 +108,7 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5], c
 	classify(net, x, o->classes);
 }
 
-/* ---- inception v3 ----------------------------------------------------------------------------------- */
+/* ---- inception v3 ---------------------------------------------------------------------------- */
 
 /* A chain of convolution units described by text: "1x1:64 3x3:96 3x3s2:96". A side of 3 or more is
  * padded to keep the size ("p0": not padded); "s2" halves it. */
@@ -141,8 +146,8 @@ static struct mq_map pooled(struct mq_cnn *net, struct mq_map x, const char *tex
 struct module {
 	const char *name;
 	const char *a, *b, *c; /* branches; each text as in chain() */
-	const char *pool;      /* behind an average pooling; NULL: a max pooling of stride 2, bare */
-	bool fork;             /* branches b and c end in a 1x3 and a 3x1 convolution side by side */
+	const char *pool;      /* behind an average pooling; NULL: a bare max pooling, stride 2 */
+	bool fork;             /* b and c end in a 1x3 and a 3x1 convolution side by side */
 };
 
 static const struct module modules[] = {
@@ -158,7 +163,8 @@ static const struct module modules[] = {
 	  "1x1:160 7x1:160 1x7:160 7x1:160 1x7:192", "1x1:192", false },
 	{ "mixed6e", "1x1:192", "1x1:192 1x7:192 7x1:192",
 	  "1x1:192 7x1:192 1x7:192 7x1:192 1x7:192", "1x1:192", false },
-	{ "mixed7a", "1x1:192 3x3s2p0:320", "1x1:192 1x7:192 7x1:192 3x3s2p0:192", NULL, NULL, false },
+	{ "mixed7a", "1x1:192 3x3s2p0:320", "1x1:192 1x7:192 7x1:192 3x3s2p0:192", NULL, NULL,
+	  false },
 	{ "mixed7b", "1x1:320", "1x1:384", "1x1:448 3x3:384", "1x1:192", true },
 	{ "mixed7c", "1x1:320", "1x1:384", "1x1:448 3x3:384", "1x1:192", true },
 };
@@ -176,8 +182,10 @@ static struct mq_map inception_module(struct mq_cnn *net, struct mq_map in, cons
 			continue;
 		struct mq_map x = chain(net, name, in, text);
 		if (m->fork) {
-			out[n++] = chain(net, mq_arena_printf(net->arena, "%s.row", name), x, "1x3:384");
-			x = chain(net, mq_arena_printf(net->arena, "%s.column", name), x, "3x1:384");
+			out[n++] = chain(net, mq_arena_printf(net->arena, "%s.row", name), x,
+					 "1x3:384");
+			x = chain(net, mq_arena_printf(net->arena, "%s.column", name), x,
+				  "3x1:384");
 		}
 		out[n++] = x;
 	}
@@ -217,7 +225,7 @@ static void inception_v3(struct mq_cnn *net, struct mq_map x, const struct optio
 	classify(net, mq_cnn_dropout(net, "dropout", x), o->classes);
 }
 
-/* ---- names ---------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
@@ -242,7 +250,8 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
 	if (!o.image)
 		o.image = inception ? 299 : 224;
-	const char *full = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
+	const char *full =
+		options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	struct mq_map images = mq_cnn_begin(&net, full, request, arena, o.image);
 	if (inception)
 		inception_v3(&net, images, &o);
@@ -260,8 +269,8 @@ static enum mq_status build(const char *name, const char *options,
 const struct mq_format mq_format_cnn = {
 	.name = "cnn",
 	.summary = "resnet, vgg, inception_v3: image networks",
-	.names = (const char *const[]){ "inception_v3", "resnet101", "resnet152", "resnet50", "vgg11",
-					"vgg13", "vgg16", "vgg19", NULL },
+	.names = (const char *const[]){ "inception_v3", "resnet101", "resnet152", "resnet50",
+					"vgg11", "vgg13", "vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -43,8 +43,9 @@ static void split_like_image(struct mq_op *op, const struct mq_plane *shape)
 	op->extent[MQ_DIM_OUT] = shape->c;
 }
 
-struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name, const struct mq_model_request *request,
-			   struct mq_arena *arena, uint32_t image)
+struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name,
+			   const struct mq_model_request *request, struct mq_arena *arena,
+			   uint32_t image)
 {
 	*net = (struct mq_cnn){ .arena = arena, .layer = MQ_NONE, .prefix = "",
 				.train = !request->train || !request->train->infer };
@@ -83,7 +84,7 @@ struct mq_map mq_cnn_batch_norm(struct mq_cnn *net, const char *name, struct mq_
 	const struct mq_map out = { add(net, MQ_OP_NORM, name, MQ_NEEDS_INPUT), in.shape };
 
 	mq_amounts_norm(at(net, out.op), &in.shape, 4, net->train);
-	at(net, out.op)->param = 2 * in.shape.c; /* scale and shift; running averages are not trained */
+	at(net, out.op)->param = 2 * in.shape.c; /* scale, shift; averages are not trained */
 	join(net, in, out.op);
 	return out;
 }
@@ -150,7 +151,8 @@ struct mq_map mq_cnn_add(struct mq_cnn *net, const char *name, struct mq_map a, 
 	return out;
 }
 
-struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in, uint32_t n)
+struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in,
+			    uint32_t n)
 {
 	struct mq_map out = { add(net, MQ_OP_RESHAPE, name, 0), in[0].shape };
 
@@ -208,10 +210,11 @@ enum mq_status mq_cnn_finish(struct mq_cnn *net, const char *what, struct mq_mod
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
 		if (!(m->op[i].output >= 1))
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: the image is too small, nothing is left of it at '%s'; give "
-				       "a larger image=",
-				       what, m->op[i].name);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: the image is too small, nothing is left of it at '%s'; give "
+				"a larger image=",
+				what, m->op[i].name);
 	mq_image_keep(net->b.model, net->traits, net->arena);
 	return mq_model_finish(&net->b, model, err);
 }

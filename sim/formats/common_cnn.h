@@ -28,8 +28,9 @@ struct mq_kernel_shape {
 };
 
 /* Begins with an input op; returns the tensor of the images. */
-struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name, const struct mq_model_request *request,
-			   struct mq_arena *arena, uint32_t image);
+struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name,
+			   const struct mq_model_request *request, struct mq_arena *arena,
+			   uint32_t image);
 struct mq_map mq_cnn_conv(struct mq_cnn *net, const char *name, struct mq_map in,
 			  const struct mq_kernel_shape *k);
 struct mq_map mq_cnn_batch_norm(struct mq_cnn *net, const char *name, struct mq_map in);
@@ -43,7 +44,8 @@ struct mq_map mq_cnn_pool(struct mq_cnn *net, const char *name, struct mq_map in
 /* Average over the whole image. */
 struct mq_map mq_cnn_global_pool(struct mq_cnn *net, const char *name, struct mq_map in);
 struct mq_map mq_cnn_add(struct mq_cnn *net, const char *name, struct mq_map a, struct mq_map b);
-struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in, uint32_t n);
+struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in,
+			    uint32_t n);
 /* Fully connected, over all elements of the tensor. */
 struct mq_map mq_cnn_linear(struct mq_cnn *net, const char *name, struct mq_map in, uint32_t width);
 struct mq_map mq_cnn_dropout(struct mq_cnn *net, const char *name, struct mq_map in);

@@ -99,7 +99,8 @@ void mq_amounts_elementwise(struct mq_op *op, double elems, double n_inputs, dou
 	op->flop = op->flop_bwd = flop_per_elem * elems;
 	op->read = n_inputs * elems;
 	op->write = op->output = elems;
-	op->moved_bwd = 3 * elems; /* gradient and kept value in (or two gradients added), one out */
+	op->moved_bwd =
+		3 * elems; /* gradient and kept value in (or two gradients added), one out */
 	op->kernels = 1;
 }
 
@@ -137,8 +138,8 @@ void mq_image_keep(struct mq_model *m, const uint8_t *traits, struct mq_arena *a
 			needed[m->edge[i].src] = 1;
 	for (uint32_t i = 0; i < m->n_ops; i++)
 		needed[i] |= (traits[i] & MQ_NEEDS_OUTPUT) != 0;
-	/* Edges are added with their consumer, so they come in the order of their ends: going back, a
-	 * view is settled before the op behind it is asked. */
+	/* Edges are added with their consumer, so they come in the order of their ends: going back,
+	 * a view is settled before the op behind it is asked. */
 	for (uint32_t i = m->n_edges; i-- > 0;)
 		if (needed[m->edge[i].dst] && traits[m->edge[i].dst] & MQ_IS_VIEW)
 			needed[m->edge[i].src] = 1;

@@ -1,13 +1,14 @@
 /*
  * common_image.h - amounts of the ops that image networks are made of, for builders and ONNX.
  *
- * Each function fills the numbers of one op (name, kind and edges are the caller's). FLOPs per output
- * element: convolution and GEMM 2 k (+1 with bias), batch norm 4, ReLU and additions 1, pooling the area of
- * the window, softmax 5, copies 0.
+ * Each function fills the numbers of one op (name, kind and edges are the caller's). FLOPs per
+ * output element: convolution and GEMM 2 k (+1 with bias), batch norm 4, ReLU and additions 1,
+ * pooling the area of the window, softmax 5, copies 0.
  *
- * What the backward pass needs is found at the end, over the graph: a tensor is kept, once and with the
- * op that made it, if a consumer needs its input (GEMM, convolution, norm, products) or its producer
- * needs its output (ReLU, softmax); views pass the need on. Masks of dropout and max-pooling come on top.
+ * What the backward pass needs is found at the end, over the graph: a tensor is kept, once and with
+ * the op that made it, if a consumer needs its input (GEMM, convolution, norm, products) or its
+ * producer needs its output (ReLU, softmax); views pass the need on. Masks of dropout and
+ * max-pooling come on top.
  */
 #ifndef MQ_FORMATS_COMMON_IMAGE_H
 #define MQ_FORMATS_COMMON_IMAGE_H
@@ -32,7 +33,7 @@ void mq_amounts_conv(struct mq_op *op, const struct mq_window *w);
 void mq_amounts_pool(struct mq_op *op, const struct mq_window *w, bool max);
 /* [m x k] times weights [k x n]. */
 void mq_amounts_gemm(struct mq_op *op, const double mnk[3], bool bias, bool input_grad);
-/* Normalisation of `in`, whose statistics are computed in training (one more pass over the data). */
+/* Normalisation; `train`: the statistics are computed too (one more pass over the data). */
 void mq_amounts_norm(struct mq_op *op, const struct mq_plane *in, double flop_per_elem, bool train);
 /* n_inputs tensors of `elems` in, one out. */
 void mq_amounts_elementwise(struct mq_op *op, double elems, double n_inputs, double flop_per_elem);

@@ -48,8 +48,8 @@ enum mq_status mq_json_number(const struct mq_json_at *at, const char *key,
 	const json_t *v = json_object_get(at->object, key);
 	char text[64], remedy[96];
 
-	snprintf(remedy, sizeof(remedy), "a %snumber from %.9g to %.9g", range->whole ? "whole " : "",
-		 range->min, range->max);
+	snprintf(remedy, sizeof(remedy), "a %snumber from %.9g to %.9g",
+		 range->whole ? "whole " : "", range->min, range->max);
 	if (!v || json_is_null(v))
 		return range->required ? wrong(at, key, "missing", remedy, err) : MQ_OK;
 	if (!json_is_number(v) && !json_is_boolean(v))

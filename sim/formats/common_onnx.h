@@ -1,9 +1,10 @@
 /*
  * common_onnx.h - an ONNX graph without protobuf: tensors with inferred shapes, nodes, attributes.
  *
- * onnx.c reads the file into these, node by node in the order of the file; common_onnx_shape.c infers the
- * shapes of a node's outputs (and the values of small integer tensors, from which exporters compute
- * shapes); common_onnx_ops.c holds the table of operators and adds the model's ops.
+ * onnx.c reads the file into these, node by node in the order of the file. common_onnx_shape.c and
+ * common_onnx_window.c infer the shapes of a node's outputs, and the values of small integer
+ * tensors, from which exporters compute shapes. common_onnx_ops.c holds the table of operators and
+ * adds the model's ops.
  */
 #ifndef MQ_FORMATS_COMMON_ONNX_H
 #define MQ_FORMATS_COMMON_ONNX_H
@@ -53,7 +54,7 @@ struct mq_onnx {
 	uint32_t n_traits, traits_room;
 };
 
-/* ---- shapes ----------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 typedef enum mq_status mq_onnx_infer(struct mq_onnx *g, const struct mq_onnx_node *node,
 				     struct mq_err *err);
@@ -64,17 +65,34 @@ mq_onnx_infer mq_onnx_same, mq_onnx_broadcast, mq_onnx_conv, mq_onnx_pool, mq_on
 	mq_onnx_expand, mq_onnx_resize, mq_onnx_recurrent;
 
 double mq_onnx_elems(const struct mq_onnx_tensor *t);
+/* Gives one tensor, or every output of a node, a shape; MQ_EINPUT where that is absurd. */
+enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node,
+			   struct mq_onnx_tensor *t, const struct mq_onnx_tensor *shape,
+			   struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *node,
+			       const struct mq_onnx_tensor *shape,
+			       struct mq_err *err) MQ_MUST_CHECK;
+
+/* Numbers given as an attribute or, in later opsets, as a constant input. */
+struct mq_onnx_list {
+	uint32_t n;
+	const double *v;
+	bool given;
+};
+struct mq_onnx_list mq_onnx_list(const struct mq_onnx_node *node, const char *name, uint32_t input);
+double mq_onnx_entry(const struct mq_onnx_list *list, uint32_t i, double otherwise);
 /* MQ_EINPUT with file, node and the message. */
 enum mq_status mq_onnx_fail(const struct mq_onnx *g, const struct mq_onnx_node *node,
 			    struct mq_err *err, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-const struct mq_onnx_attribute *mq_onnx_attribute(const struct mq_onnx_node *node, const char *name);
+const struct mq_onnx_attribute *mq_onnx_attribute(const struct mq_onnx_node *node,
+						  const char *name);
 double mq_onnx_number(const struct mq_onnx_node *node, const char *name, double otherwise);
 /* Input i: present, with a shape of at least `rank` axes. */
 enum mq_status mq_onnx_input(const struct mq_onnx *g, const struct mq_onnx_node *node, uint32_t i,
 			     uint32_t rank, struct mq_err *err) MQ_MUST_CHECK;
 
-/* ---- operators --------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 /* Infers a node's outputs and adds its op, unless all of it is constant. */
 enum mq_status mq_onnx_add_node(struct mq_onnx *g, const struct mq_onnx_node *node,

@@ -1,9 +1,10 @@
 /*
  * common_onnx_ops.c - the ONNX operators that are understood, and the model op that each becomes.
  *
- * A node all of whose inputs are constant is folded away: its outputs are constants, and where floating-
- * point initializers go in, weights. Weights count as parameters of the first op that uses them (batch
- * norm's running statistics included). Amounts are divided by the batch of the file's shapes.
+ * A node all of whose inputs are constant is folded away: its outputs are constants, and where
+ * floating-point initializers go in, weights. Weights count as parameters of the first op that
+ * uses them (batch norm's running statistics included). Amounts are divided by the batch of the
+ * file's shapes.
  */
 #include "formats/common_onnx.h"
 
@@ -157,7 +158,7 @@ static enum mq_status unknown(const struct mq_onnx *g, const struct mq_onnx_node
 			    N_OPERATORS);
 }
 
-/* ---- amounts -------------------------------------------------------------------------------- */
+/* ---- amounts --------------------------------------------------------------------------------- */
 
 /* The first spatial axis is the height, the product of the others the width. */
 static struct mq_plane plane_of(const struct mq_onnx_tensor *t)
@@ -195,8 +196,8 @@ static struct mq_window window_of(const struct mq_onnx_node *node)
 /* Amounts of one image, times the images that the tensor holds. */
 static void scale(struct mq_op *op, double by)
 {
-	double *const amounts[] = { &op->m,	  &op->flop,  &op->flop_bwd, &op->read,  &op->write,
-				    &op->moved_bwd, &op->output, &op->saved };
+	double *const amounts[] = { &op->m,	&op->flop,	&op->flop_bwd, &op->read,
+				    &op->write, &op->moved_bwd, &op->output,   &op->saved };
 
 	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)
 		*amounts[i] *= by;
@@ -274,13 +275,23 @@ static void allow_splits(struct mq_op *op, enum class class, const struct mq_onn
 	op->extent[MQ_DIM_OUT] = out->dim[1];
 }
 
+static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator *o,
+		      const struct mq_onnx_node *node)
+{
+	struct mq_plane plane = plane_of(node->in[0]);
+	double flop = o->class == LRN ? mq_onnx_number(node, "size", 5) + 3 : o->flop;
+
+	mq_amounts_norm(op, &plane, flop, g->train && !strcmp(o->type, "BatchNormalization"));
+	if (!strcmp(o->type, "LayerNormalization")) /* its features belong together */
+		op->splits = 1u << MQ_DIM_BATCH;
+}
+
 static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 		 const struct mq_onnx_node *node)
 {
 	const struct mq_onnx_tensor *x = node->in[0];
 	double elems = mq_onnx_elems(node->out[0]);
 	double images = x && x->rank > 1 ? x->dim[0] : 1;
-	struct mq_plane plane;
 	struct mq_window w;
 
 	switch (o->class) {
@@ -299,13 +310,8 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 		break;
 	case NORM:
 	case LRN:
-		plane = plane_of(x);
-		mq_amounts_norm(op, &plane,
-				o->class == LRN ? mq_onnx_number(node, "size", 5) + 3 : o->flop,
-				g->train && !strcmp(o->type, "BatchNormalization"));
+		normalise(g, op, o, node);
 		scale(op, images);
-		if (!strcmp(o->type, "LayerNormalization")) /* its features belong together */
-			op->splits = 1u << MQ_DIM_BATCH;
 		break;
 	case GEMM:
 		products(op, node);
@@ -340,7 +346,7 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 	}
 }
 
-/* ---- ops -------------------------------------------------------------------------------------- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 static enum mq_op_kind kind_of(enum class class, const struct mq_onnx_node *node)
 {
@@ -414,7 +420,7 @@ static void add_op(struct mq_onnx *g, const struct operator *o, const struct mq_
 	if (!grad)
 		op->flop_bwd = op->moved_bwd = 0;
 	scale(op, 1 / g->batch);
-	if (op->kind == MQ_OP_BMM || op->kind == MQ_OP_RECURRENT) { /* here samples are matrices, rows */
+	if (op->kind == MQ_OP_BMM || op->kind == MQ_OP_RECURRENT) { /* samples: matrices, rows */
 		op->m *= g->batch;
 		op->count /= g->batch;
 	}

@@ -1,8 +1,8 @@
 /*
- * common_onnx_shape.c - output shapes of ONNX operators, after the operator specification (opsets 1-21).
+ * common_onnx_shape.c - output shapes of ONNX operators, after their specification (opsets 1-21).
  *
- * Every function gets a node whose inputs are known and fills its outputs. Attributes that later opsets
- * turned into inputs (axes, split, pads, ...) are looked for in both places.
+ * Every function gets a node whose inputs are known and fills its outputs. Attributes that later
+ * opsets turned into inputs (axes, split, pads, ...) are looked for in both places.
  */
 #include "formats/common_onnx.h"
 
@@ -57,12 +57,13 @@ enum mq_status mq_onnx_input(const struct mq_onnx *g, const struct mq_onnx_node 
 	if (i >= node->n_in || !node->in[i])
 		return mq_onnx_fail(g, node, err, "input %u is missing", i);
 	if (node->in[i]->rank < rank)
-		return mq_onnx_fail(g, node, err, "input '%.60s' has %u axes; at least %u are needed",
+		return mq_onnx_fail(g, node, err,
+				    "input '%.60s' has %u axes; at least %u are needed",
 				    node->in[i]->name, node->in[i]->rank, rank);
 	return MQ_OK;
 }
 
-static enum mq_status set_shape(struct mq_onnx *g, const struct mq_onnx_node *node,
+enum mq_status mq_onnx_set(struct mq_onnx *g, const struct mq_onnx_node *node,
 				struct mq_onnx_tensor *t, const struct mq_onnx_tensor *shape,
 				struct mq_err *err)
 {
@@ -73,23 +74,25 @@ static enum mq_status set_shape(struct mq_onnx *g, const struct mq_onnx_node *no
 		t->dim[i] = shape->dim[i];
 		elems *= t->dim[i];
 		if (!(t->dim[i] >= 0 && t->dim[i] <= MAX_DIM) || t->dim[i] != floor(t->dim[i]))
-			return mq_onnx_fail(g, node, err,
-					    "axis %u of '%.60s' would have the size %g; check the shapes",
-					    i, t->name, t->dim[i]);
+			return mq_onnx_fail(
+				g, node, err,
+				"axis %u of '%.60s' would have the size %g; check the shapes", i,
+				t->name, t->dim[i]);
 	}
 	if (elems > MAX_ELEMS)
-		return mq_onnx_fail(g, node, err, "'%.60s' would have %g elements; at most %g are read",
-				    t->name, elems, MAX_ELEMS);
+		return mq_onnx_fail(g, node, err,
+				    "'%.60s' would have %g elements; at most %g are read", t->name,
+				    elems, MAX_ELEMS);
 	t->known = true;
 	return MQ_OK;
 }
 
-static enum mq_status set_all(struct mq_onnx *g, const struct mq_onnx_node *node,
+enum mq_status mq_onnx_set_all(struct mq_onnx *g, const struct mq_onnx_node *node,
 			      const struct mq_onnx_tensor *shape, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < node->n_out; i++)
 		if (node->out[i])
-			MQ_TRY(set_shape(g, node, node->out[i], shape, err));
+			MQ_TRY(mq_onnx_set(g, node, node->out[i], shape, err));
 	return MQ_OK;
 }
 
@@ -134,28 +137,27 @@ static bool resolve_axis(double axis, uint32_t rank, uint32_t *out)
 	return true;
 }
 
-struct list {
-	uint32_t n;
-	const double *v;
-	bool given;
-};
-
-static struct list find_list(const struct mq_onnx_node *node, const char *name, uint32_t input)
+struct mq_onnx_list mq_onnx_list(const struct mq_onnx_node *node, const char *name, uint32_t input)
 {
 	const struct mq_onnx_attribute *a = mq_onnx_attribute(node, name);
 
 	if (a && a->list)
-		return (struct list){ a->n, a->list, true };
+		return (struct mq_onnx_list){ a->n, a->list, true };
 	if (input < node->n_in && node->in[input] && node->in[input]->valued)
-		return (struct list){ (uint32_t)mq_onnx_elems(node->in[input]),
+		return (struct mq_onnx_list){ (uint32_t)mq_onnx_elems(node->in[input]),
 				      node->in[input]->value, true };
-	return (struct list){ 0 };
+	return (struct mq_onnx_list){ 0 };
+}
+
+double mq_onnx_entry(const struct mq_onnx_list *l, uint32_t i, double otherwise)
+{
+	return i < l->n ? l->v[i] : otherwise;
 }
 
 enum mq_status mq_onnx_same(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
-	MQ_TRY(set_all(g, node, node->in[0], err));
+	MQ_TRY(mq_onnx_set_all(g, node, node->in[0], err));
 	if (!strcmp(node->type, "Identity") || !strcmp(node->type, "Cast"))
 		pass_value(g, node);
 	return MQ_OK;
@@ -214,211 +216,24 @@ enum mq_status mq_onnx_broadcast(struct mq_onnx *g, const struct mq_onnx_node *n
 			double own = d < skip ? 1 : t->dim[d - skip];
 
 			if (own != 1 && size != 1 && own != size)
-				return mq_onnx_fail(g, node, err,
-						    "inputs of the sizes %g and %g do not fit together",
-						    size, own);
+				return mq_onnx_fail(
+					g, node, err,
+					"inputs of the sizes %g and %g do not fit together", size,
+					own);
 			size = own != 1 ? own : size;
 		}
 		shape.dim[d] = size;
 	}
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if (node->n_out && node->out[0])
 		broadcast_values(g, node);
 	return MQ_OK;
 }
 
-/* ---- windows ----------------------------------------------------------------------------------- */
+/* ---- moving axes ----------------------------------------------------------------------------- */
 
-static double entry(const struct list *l, uint32_t i, double otherwise)
-{
-	return i < l->n ? l->v[i] : otherwise;
-}
-
-/* Size along one spatial axis of a convolution or pool; `axis` counts spatial axes. */
-static double window_out(const struct mq_onnx_node *node, double in, double kernel, uint32_t axis,
-			 uint32_t n_axes)
-{
-	const struct list strides = find_list(node, "strides", UINT32_MAX);
-	const struct list dilations = find_list(node, "dilations", UINT32_MAX);
-	const struct list pads = find_list(node, "pads", UINT32_MAX);
-	const struct mq_onnx_attribute *mode = mq_onnx_attribute(node, "auto_pad");
-	double stride = entry(&strides, axis, 1);
-	double reach = entry(&dilations, axis, 1) * (kernel - 1) + 1;
-	double pad = entry(&pads, axis, 0) + entry(&pads, axis + n_axes, 0);
-	bool up = mq_onnx_number(node, "ceil_mode", 0) != 0;
-
-	if (mode && mode->text && !strncmp(mode->text, "SAME", 4))
-		return ceil(in / stride);
-	if (mode && mode->text && !strcmp(mode->text, "VALID"))
-		pad = 0;
-	double steps = (in + pad - reach) / stride;
-	return (up ? ceil(steps) : floor(steps)) + 1;
-}
-
-static enum mq_status check_windows(struct mq_onnx *g, const struct mq_onnx_node *node,
-				    struct mq_err *err)
-{
-	static const struct {
-		const char *name;
-		double min;
-	} lists[] = { { "kernel_shape", 1 }, { "strides", 1 }, { "dilations", 1 }, { "pads", 0 } };
-
-	for (size_t l = 0; l < sizeof(lists) / sizeof(*lists); l++) {
-		const struct list list = find_list(node, lists[l].name, UINT32_MAX);
-
-		for (uint32_t i = 0; i < list.n; i++)
-			if (!(list.v[i] >= lists[l].min && list.v[i] <= 1e6))
-				return mq_onnx_fail(g, node, err, "%s holds %g; give %g to 1e6",
-						    lists[l].name, list.v[i], lists[l].min);
-	}
-	return MQ_OK;
-}
-
-enum mq_status mq_onnx_conv(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
-	MQ_TRY(check_windows(g, node, err));
-	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
-	struct mq_onnx_tensor shape = { .rank = x->rank, .dim = { x->dim[0], w->dim[0] } };
-	double groups = mq_onnx_number(node, "group", 1);
-
-	if (w->rank != x->rank)
-		return mq_onnx_fail(g, node, err, "the weight has %u axes, the input %u", w->rank,
-				    x->rank);
-	if (!(groups >= 1) || x->dim[1] != groups * w->dim[1] || fmod(w->dim[0], groups) != 0)
-		return mq_onnx_fail(g, node, err,
-				    "%g input channels do not fit a weight for %g in %g groups of %g filters",
-				    x->dim[1], w->dim[1], groups, w->dim[0]);
-	for (uint32_t d = 2; d < x->rank; d++) {
-		shape.dim[d] = window_out(node, x->dim[d], w->dim[d], d - 2, x->rank - 2);
-		if (!(shape.dim[d] >= 1))
-			return mq_onnx_fail(g, node, err, "the window of %g exceeds the input of %g",
-					    w->dim[d], x->dim[d]);
-	}
-	return set_all(g, node, &shape, err);
-}
-
-enum mq_status mq_onnx_pool(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	MQ_TRY(check_windows(g, node, err));
-	const struct list kernel = find_list(node, "kernel_shape", UINT32_MAX);
-	const struct mq_onnx_tensor *x = node->in[0];
-	struct mq_onnx_tensor shape = { .rank = x->rank, .dim = { x->dim[0], x->dim[1] } };
-
-	if (kernel.n != x->rank - 2)
-		return mq_onnx_fail(g, node, err, "kernel_shape has %u sizes; give one for each of the "
-						  "%u spatial axes",
-				    kernel.n, x->rank - 2);
-	for (uint32_t d = 2; d < x->rank; d++) {
-		shape.dim[d] = window_out(node, x->dim[d], kernel.v[d - 2], d - 2, x->rank - 2);
-		if (!(shape.dim[d] >= 1))
-			return mq_onnx_fail(g, node, err, "the window of %g exceeds the input of %g",
-					    kernel.v[d - 2], x->dim[d]);
-	}
-	return set_all(g, node, &shape, err);
-}
-
-enum mq_status mq_onnx_global_pool(struct mq_onnx *g, const struct mq_onnx_node *node,
-				   struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	struct mq_onnx_tensor shape = *node->in[0];
-
-	for (uint32_t d = 2; d < shape.rank; d++)
-		shape.dim[d] = 1;
-	return set_all(g, node, &shape, err);
-}
-
-enum mq_status mq_onnx_resize(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
-	struct mq_onnx_tensor shape = *node->in[0];
-	struct list sizes = find_list(node, "sizes", 3), scales = find_list(node, "scales", 2);
-
-	if (!scales.n)
-		scales = find_list(node, "scales", 1);
-	if (sizes.n == shape.rank) {
-		for (uint32_t d = 0; d < shape.rank; d++)
-			shape.dim[d] = sizes.v[d];
-	} else if (scales.n == shape.rank) {
-		for (uint32_t d = 0; d < shape.rank; d++)
-			shape.dim[d] = floor(shape.dim[d] * scales.v[d]);
-	} else {
-		return mq_onnx_fail(g, node, err, "neither sizes nor scales are constants of %u values",
-				    shape.rank);
-	}
-	return set_all(g, node, &shape, err);
-}
-
-/* ---- products ----------------------------------------------------------------------------------- */
-
-enum mq_status mq_onnx_gemm(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 2, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 2, err));
-	const struct mq_onnx_tensor *a = node->in[0], *b = node->in[1];
-	bool ta = mq_onnx_number(node, "transA", 0) != 0, tb = mq_onnx_number(node, "transB", 0) != 0;
-	const struct mq_onnx_tensor shape = { .rank = 2, .dim = { a->dim[ta], b->dim[!tb] } };
-
-	if (a->rank != 2 || b->rank != 2 || a->dim[!ta] != b->dim[tb])
-		return mq_onnx_fail(g, node, err, "matrices of depth %g and %g cannot be multiplied",
-				    a->dim[!ta], b->dim[tb]);
-	return set_all(g, node, &shape, err);
-}
-
-enum mq_status mq_onnx_matmul(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 1, err));
-	const struct mq_onnx_tensor *a = node->in[0], *b = node->in[1];
-	const struct mq_onnx_tensor *longer = a->rank >= b->rank ? a : b;
-	struct mq_onnx_tensor shape = *longer;
-	double depth = b->rank > 1 ? b->dim[b->rank - 2] : b->dim[0];
-
-	if (a->dim[a->rank - 1] != depth)
-		return mq_onnx_fail(g, node, err, "matrices of depth %g and %g cannot be multiplied",
-				    a->dim[a->rank - 1], depth);
-	if (a->rank == 1 || b->rank == 1) {
-		shape.rank = longer->rank - 1;
-		if (a->rank == 1 && b->rank > 1)
-			shape.dim[shape.rank - 1] = b->dim[b->rank - 1];
-		return set_all(g, node, &shape, err);
-	}
-	for (uint32_t d = 0; d + 2 < shape.rank; d++) {
-		uint32_t skip_a = shape.rank - a->rank, skip_b = shape.rank - b->rank;
-		double x = d < skip_a ? 1 : a->dim[d - skip_a], y = d < skip_b ? 1 : b->dim[d - skip_b];
-
-		if (x != y && x != 1 && y != 1)
-			return mq_onnx_fail(g, node, err, "batches of %g and %g do not fit", x, y);
-		shape.dim[d] = fmax(x, y);
-	}
-	shape.dim[shape.rank - 2] = a->dim[a->rank - 2];
-	shape.dim[shape.rank - 1] = b->dim[b->rank - 1];
-	return set_all(g, node, &shape, err);
-}
-
-enum mq_status mq_onnx_recurrent(struct mq_onnx *g, const struct mq_onnx_node *node,
-				 struct mq_err *err)
-{
-	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
-	MQ_TRY(mq_onnx_input(g, node, 2, 3, err));
-	const struct mq_onnx_tensor *x = node->in[0], *r = node->in[2];
-	const struct mq_onnx_tensor all = { .rank = 4, .dim = { x->dim[0], r->dim[0], x->dim[1],
-								r->dim[2] } };
-	const struct mq_onnx_tensor last = { .rank = 3, .dim = { r->dim[0], x->dim[1], r->dim[2] } };
-
-	for (uint32_t i = 0; i < node->n_out; i++)
-		if (node->out[i])
-			MQ_TRY(set_shape(g, node, node->out[i], i ? &last : &all, err));
-	return MQ_OK;
-}
-
-/* ---- moving axes -------------------------------------------------------------------------------- */
-
-enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node,
+			      struct mq_err *err)
 {
 	uint32_t axis;
 	double *v;
@@ -433,12 +248,13 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 		for (uint32_t d = 0; d < shape.rank; d++)
 			if (node->in[i]->rank != shape.rank ||
 			    (d != axis && node->in[i]->dim[d] != shape.dim[d]))
-				return mq_onnx_fail(g, node, err, "'%.60s' differs from the other inputs "
-								  "along axis %u",
+				return mq_onnx_fail(g, node, err,
+						    "'%.60s' differs from the other inputs "
+						    "along axis %u",
 						    node->in[i]->name, d);
 		shape.dim[axis] += node->in[i]->dim[axis];
 	}
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if (!valued_inputs(node) || shape.rank != 1 || !node->n_out || !node->out[0] ||
 	    !(v = make_value(g, node->out[0])))
 		return MQ_OK;
@@ -451,16 +267,18 @@ enum mq_status mq_onnx_concat(struct mq_onnx *g, const struct mq_onnx_node *node
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *node,
+			       struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
-	const struct list wanted = find_list(node, "shape", 1);
+	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 1);
 	struct mq_onnx_tensor shape = { .rank = wanted.n };
 	double rest = 1;
 	uint32_t open = MQ_NONE;
 
 	if (!wanted.given || wanted.n > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err, "the new shape is not a constant of up to %d sizes",
+		return mq_onnx_fail(g, node, err,
+				    "the new shape is not a constant of up to %d sizes",
 				    MQ_ONNX_RANK);
 	for (uint32_t d = 0; d < wanted.n; d++) {
 		shape.dim[d] = wanted.v[d];
@@ -477,12 +295,13 @@ enum mq_status mq_onnx_reshape(struct mq_onnx *g, const struct mq_onnx_node *nod
 	if (mq_onnx_elems(&shape) != mq_onnx_elems(node->in[0]))
 		return mq_onnx_fail(g, node, err, "%g elements do not fit the new shape of %g",
 				    mq_onnx_elems(node->in[0]), mq_onnx_elems(&shape));
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	pass_value(g, node);
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *node,
+			       struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
@@ -493,7 +312,7 @@ enum mq_status mq_onnx_flatten(struct mq_onnx *g, const struct mq_onnx_node *nod
 		axis += x->rank;
 	for (uint32_t d = 0; d < x->rank; d++)
 		shape.dim[d >= axis] *= x->dim[d];
-	return set_all(g, node, &shape, err);
+	return mq_onnx_set_all(g, node, &shape, err);
 }
 
 enum mq_status mq_onnx_transpose(struct mq_onnx *g, const struct mq_onnx_node *node,
@@ -501,25 +320,27 @@ enum mq_status mq_onnx_transpose(struct mq_onnx *g, const struct mq_onnx_node *n
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
-	const struct list perm = find_list(node, "perm", UINT32_MAX);
+	const struct mq_onnx_list perm = mq_onnx_list(node, "perm", UINT32_MAX);
 	struct mq_onnx_tensor shape = { .rank = x->rank };
 	uint32_t seen = 0;
 
 	if (perm.given && perm.n != x->rank)
-		return mq_onnx_fail(g, node, err, "perm has %u entries for %u axes", perm.n, x->rank);
+		return mq_onnx_fail(g, node, err, "perm has %u entries for %u axes", perm.n,
+				    x->rank);
 	for (uint32_t d = 0; d < x->rank; d++) {
 		double from = perm.given ? perm.v[d] : x->rank - 1 - d;
 
 		if (!(from >= 0 && from < x->rank) || seen >> (uint32_t)from & 1)
-			return mq_onnx_fail(g, node, err, "perm is no permutation of %u axes", x->rank);
+			return mq_onnx_fail(g, node, err, "perm is no permutation of %u axes",
+					    x->rank);
 		seen |= 1u << (uint32_t)from;
 		shape.dim[d] = x->dim[(uint32_t)from];
 	}
-	return set_all(g, node, &shape, err);
+	return mq_onnx_set_all(g, node, &shape, err);
 }
 
 /* A bit per axis listed; false where one is out of range. */
-static bool axes_mask(const struct list *axes, uint32_t rank, uint32_t *mask)
+static bool axes_mask(const struct mq_onnx_list *axes, uint32_t rank, uint32_t *mask)
 {
 	uint32_t axis;
 
@@ -532,11 +353,12 @@ static bool axes_mask(const struct list *axes, uint32_t rank, uint32_t *mask)
 	return true;
 }
 
-enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *node,
+			       struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
-	const struct list axes = find_list(node, "axes", 1);
+	const struct mq_onnx_list axes = mq_onnx_list(node, "axes", 1);
 	struct mq_onnx_tensor shape = { .rank = 0 };
 	uint32_t mask;
 
@@ -545,7 +367,7 @@ enum mq_status mq_onnx_squeeze(struct mq_onnx *g, const struct mq_onnx_node *nod
 	for (uint32_t d = 0; d < x->rank; d++)
 		if (axes.given ? !(mask >> d & 1) : x->dim[d] != 1)
 			shape.dim[shape.rank++] = x->dim[d];
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	pass_value(g, node);
 	return MQ_OK;
 }
@@ -555,7 +377,7 @@ enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *n
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
-	const struct list axes = find_list(node, "axes", 1);
+	const struct mq_onnx_list axes = mq_onnx_list(node, "axes", 1);
 	struct mq_onnx_tensor shape = { .rank = x->rank + axes.n };
 	uint32_t mask, next = 0;
 
@@ -564,18 +386,20 @@ enum mq_status mq_onnx_unsqueeze(struct mq_onnx *g, const struct mq_onnx_node *n
 		return mq_onnx_fail(g, node, err, "the axes do not fit an input of %u", x->rank);
 	for (uint32_t d = 0; d < shape.rank; d++)
 		shape.dim[d] = mask >> d & 1 ? 1 : x->dim[next++];
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	pass_value(g, node);
 	return MQ_OK;
 }
 
-enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node,
+			      struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
 	bool arg = !strncmp(node->type, "Arg", 3);
 	const double one = mq_onnx_number(node, "axis", 0);
-	struct list axes = arg ? (struct list){ 1, &one, true } : find_list(node, "axes", 1);
+	struct mq_onnx_list axes =
+		arg ? (struct mq_onnx_list){ 1, &one, true } : mq_onnx_list(node, "axes", 1);
 	bool keep = mq_onnx_number(node, "keepdims", 1) != 0;
 	struct mq_onnx_tensor shape = { .rank = 0 };
 	uint32_t mask;
@@ -588,10 +412,11 @@ enum mq_status mq_onnx_reduce(struct mq_onnx *g, const struct mq_onnx_node *node
 		if (!gone || keep)
 			shape.dim[shape.rank++] = gone ? 1 : x->dim[d];
 	}
-	return set_all(g, node, &shape, err);
+	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node,
+			      struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	MQ_TRY(mq_onnx_input(g, node, 1, 0, err));
@@ -602,7 +427,8 @@ enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node
 
 	if (!resolve_axis(mq_onnx_number(node, "axis", 0), x->rank, &axis) ||
 	    x->rank + index->rank - 1 > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err, "the axis or the indices do not fit %u axes", x->rank);
+		return mq_onnx_fail(g, node, err, "the axis or the indices do not fit %u axes",
+				    x->rank);
 	for (uint32_t d = 0; d < x->rank; d++) {
 		if (d != axis) {
 			shape.dim[shape.rank++] = x->dim[d];
@@ -611,7 +437,7 @@ enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node
 		for (uint32_t i = 0; i < index->rank; i++)
 			shape.dim[shape.rank++] = index->dim[i];
 	}
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if (!valued_inputs(node) || x->rank != 1 || !(v = make_value(g, node->out[0])))
 		return MQ_OK;
 	for (size_t i = 0; i < (size_t)mq_onnx_elems(node->out[0]); i++) {
@@ -628,7 +454,7 @@ enum mq_status mq_onnx_gather(struct mq_onnx *g, const struct mq_onnx_node *node
 enum mq_status mq_onnx_split(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
-	const struct list parts = find_list(node, "split", 1);
+	const struct mq_onnx_list parts = mq_onnx_list(node, "split", 1);
 	struct mq_onnx_tensor shape = *node->in[0];
 	uint32_t axis;
 
@@ -640,7 +466,7 @@ enum mq_status mq_onnx_split(struct mq_onnx *g, const struct mq_onnx_node *node,
 		shape.dim[axis] = parts.given ? parts.v[i] : fmin(each, left);
 		left -= shape.dim[axis];
 		if (node->out[i])
-			MQ_TRY(set_shape(g, node, node->out[i], &shape, err));
+			MQ_TRY(mq_onnx_set(g, node, node->out[i], &shape, err));
 	}
 	if (left != 0)
 		return mq_onnx_fail(g, node, err, "the parts do not add up to %g", whole);
@@ -656,22 +482,25 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
 	const struct mq_onnx_tensor *x = node->in[0];
-	const struct list starts = find_list(node, "starts", 1), ends = find_list(node, "ends", 2);
-	const struct list axes = find_list(node, "axes", 3), steps = find_list(node, "steps", 4);
+	const struct mq_onnx_list starts = mq_onnx_list(node, "starts", 1);
+	const struct mq_onnx_list ends = mq_onnx_list(node, "ends", 2);
+	const struct mq_onnx_list axes = mq_onnx_list(node, "axes", 3);
+	const struct mq_onnx_list steps = mq_onnx_list(node, "steps", 4);
 	struct mq_onnx_tensor shape = *x;
 	double first = 0, step = 1, *v;
 
 	if (!starts.given || !ends.given || starts.n != ends.n)
-		return mq_onnx_fail(g, node, err, "starts and ends are not constants of one length");
+		return mq_onnx_fail(g, node, err,
+				    "starts and ends are not constants of one length");
 	for (uint32_t i = 0; i < starts.n; i++) {
 		uint32_t axis;
 
-		if (!resolve_axis(entry(&axes, i, i), x->rank, &axis))
+		if (!resolve_axis(mq_onnx_entry(&axes, i, i), x->rank, &axis))
 			return mq_onnx_fail(g, node, err, "axis %g is not among %u axes",
-					    entry(&axes, i, i), x->rank);
+					    mq_onnx_entry(&axes, i, i), x->rank);
 		double n = x->dim[axis], from = starts.v[i], to = ends.v[i];
 
-		step = entry(&steps, i, 1);
+		step = mq_onnx_entry(&steps, i, 1);
 		if (step == 0)
 			return mq_onnx_fail(g, node, err, "a step is zero; give another");
 		from = clamp(from < 0 ? from + n : from, 0, step > 0 ? n : n - 1);
@@ -679,7 +508,7 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 		shape.dim[axis] = fmax(ceil((to - from) / step), 0);
 		first = from;
 	}
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if (x->valued && x->rank == 1 && node->n_out && node->out[0] &&
 	    (v = make_value(g, node->out[0])))
 		for (size_t i = 0; i < (size_t)shape.dim[0]; i++)
@@ -690,28 +519,30 @@ enum mq_status mq_onnx_slice(struct mq_onnx *g, const struct mq_onnx_node *node,
 enum mq_status mq_onnx_pad(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
-	struct list pads = find_list(node, "pads", 1);
+	struct mq_onnx_list pads = mq_onnx_list(node, "pads", 1);
 	struct mq_onnx_tensor shape = *node->in[0];
 
 	if (!pads.n)
-		pads = find_list(node, "paddings", UINT32_MAX);
+		pads = mq_onnx_list(node, "paddings", UINT32_MAX);
 	if (pads.n != 2 * shape.rank)
 		return mq_onnx_fail(g, node, err, "pads has %u sizes; give %u constants", pads.n,
 				    2 * shape.rank);
 	for (uint32_t d = 0; d < shape.rank; d++)
 		shape.dim[d] += pads.v[d] + pads.v[d + shape.rank];
-	return set_all(g, node, &shape, err);
+	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node,
+			      struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 0, err));
 	const struct mq_onnx_tensor *x = node->in[0];
-	const struct list wanted = find_list(node, "shape", 1);
+	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 1);
 	struct mq_onnx_tensor shape = { .rank = wanted.n > x->rank ? wanted.n : x->rank };
 
 	if (!wanted.given || wanted.n > MQ_ONNX_RANK)
-		return mq_onnx_fail(g, node, err, "the new shape is not a constant of up to %d sizes",
+		return mq_onnx_fail(g, node, err,
+				    "the new shape is not a constant of up to %d sizes",
 				    MQ_ONNX_RANK);
 	for (uint32_t d = 0; d < shape.rank; d++) {
 		uint32_t skip_x = shape.rank - x->rank, skip_w = shape.rank - wanted.n;
@@ -720,10 +551,10 @@ enum mq_status mq_onnx_expand(struct mq_onnx *g, const struct mq_onnx_node *node
 
 		shape.dim[d] = own == 1 ? want : own;
 	}
-	return set_all(g, node, &shape, err);
+	return mq_onnx_set_all(g, node, &shape, err);
 }
 
-/* ---- constants ---------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 enum mq_status mq_onnx_shape(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
@@ -732,7 +563,7 @@ enum mq_status mq_onnx_shape(struct mq_onnx *g, const struct mq_onnx_node *node,
 	const struct mq_onnx_tensor shape = { .rank = 1, .dim = { x->rank } };
 	double *v;
 
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if (node->n_out && node->out[0] && (v = make_value(g, node->out[0])))
 		memcpy(v, x->dim, x->rank * sizeof(*v));
 	return MQ_OK;
@@ -747,26 +578,27 @@ enum mq_status mq_onnx_constant(struct mq_onnx *g, const struct mq_onnx_node *no
 		return mq_onnx_fail(g, node, err, "it has no output");
 	struct mq_onnx_tensor *out = node->out[0];
 	if (a && a->tensor) {
-		MQ_TRY(set_shape(g, node, out, a->tensor, err));
+		MQ_TRY(mq_onnx_set(g, node, out, a->tensor, err));
 		out->integer = a->tensor->integer;
 		out->valued = a->tensor->valued;
 		out->value = a->tensor->value;
 		return MQ_OK;
 	}
-	const struct list ints = find_list(node, "value_ints", UINT32_MAX);
+	const struct mq_onnx_list ints = mq_onnx_list(node, "value_ints", UINT32_MAX);
 	const struct mq_onnx_tensor shape = { .rank = ints.given, .dim = { ints.n } };
 	double *v;
-	MQ_TRY(set_shape(g, node, out, &shape, err));
+	MQ_TRY(mq_onnx_set(g, node, out, &shape, err));
 	if ((ints.given || mq_onnx_attribute(node, "value_int")) && (v = make_value(g, out)))
 		for (uint32_t i = 0; i < (uint32_t)mq_onnx_elems(out); i++)
 			v[i] = ints.given ? ints.v[i] : mq_onnx_number(node, "value_int", 0);
 	return MQ_OK;
 }
 
-/* ConstantOfShape. A floating-point one stands for a weight whose numbers were taken out of the file. */
+/* ConstantOfShape. A floating-point one stands for a weight whose numbers were taken out of the
+ * file. */
 enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
-	const struct list wanted = find_list(node, "shape", 0);
+	const struct mq_onnx_list wanted = mq_onnx_list(node, "shape", 0);
 	const struct mq_onnx_attribute *a = mq_onnx_attribute(node, "value");
 	struct mq_onnx_tensor shape = { .rank = wanted.n };
 	double *v;
@@ -776,7 +608,7 @@ enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, 
 				    MQ_ONNX_RANK);
 	if (wanted.n)
 		memcpy(shape.dim, wanted.v, wanted.n * sizeof(double));
-	MQ_TRY(set_all(g, node, &shape, err));
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
 	if (!node->n_out || !node->out[0])
 		return MQ_OK;
 	if (!a || !a->tensor || !a->tensor->integer) {

@@ -1,6 +1,7 @@
 /*
  * common_transformer.c - see common_transformer.h. Decoder stacks (GPT, Llama, mixtures of experts)
- * and BERT's encoder are one: they differ in norms, biases, masks and what stands before and behind.
+ * and BERT's encoder are one: they differ in norms, biases, masks and what stands before and
+ * behind.
  */
 #include "formats/common_transformer.h"
 
@@ -17,19 +18,20 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 
 	for (size_t i = 0; i < sizeof(dims) / sizeof(*dims); i++)
 		if (!dims[i].value || dims[i].value > dims[i].max)
-			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u", what,
-				       dims[i].name, dims[i].value, dims[i].max);
+			return mq_fail(err, MQ_EINPUT, "%s: %s=%u is out of range; give 1 to %u",
+				       what, dims[i].name, dims[i].value, dims[i].max);
 	if (!t->head_dim && t->hidden % t->heads)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
-			       what, t->hidden, t->heads);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
+			what, t->hidden, t->heads);
 	if (!t->head_dim)
 		t->head_dim = t->hidden / t->heads;
 	if (!t->kv_heads)
 		t->kv_heads = t->heads;
 	if (t->kv_heads > t->heads || t->heads % t->kv_heads)
-		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u", what,
-			       t->heads, t->kv_heads);
+		return mq_fail(err, MQ_EINPUT, "%s: heads=%u is not a multiple of kv_heads=%u",
+			       what, t->heads, t->kv_heads);
 	if (!t->ffn)
 		t->ffn = 4 * t->hidden;
 	if (t->experts && (!t->top_k || t->top_k > t->experts))
@@ -37,13 +39,15 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 			       what, t->top_k, t->experts);
 	if (t->positions && t->seq > t->positions)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: a sequence of %u exceeds the %u learned positions; give a shorter --seq",
+			       "%s: a sequence of %u exceeds the %u learned positions; give a "
+			       "shorter --seq",
 			       what, t->seq, t->positions);
 	return MQ_OK;
 }
 
 /* Learned positions and segments are added to the embedding, through dropout. */
-static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t, uint32_t embedding)
+static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t,
+			      uint32_t embedding)
 {
 	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
 	struct mq_op *op = mq_net_at(net, id);
@@ -220,7 +224,8 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 	net.dropout = t->dropout && !infer;
 	net.biases = t->biases;
 	net.rms = t->rms;
-	uint32_t embedding = mq_net_embedding(&net, mq_net_tokens(&net, "tokens"), t->vocab, t->hidden);
+	uint32_t embedding =
+		mq_net_embedding(&net, mq_net_tokens(&net, "tokens"), t->vocab, t->hidden);
 	uint32_t x = embedding;
 	if (t->positions || t->token_types)
 		x = add_positions(&net, t, x);

@@ -9,7 +9,8 @@
 struct mq_transformer {
 	const char *name;
 	uint32_t layers;
-	uint32_t hidden, heads, kv_heads, head_dim; /* kv_heads, head_dim 0: heads, hidden / heads */
+	uint32_t hidden, heads, kv_heads,
+		head_dim;	 /* kv_heads, head_dim 0: heads, hidden / heads */
 	uint32_t ffn;            /* 0 = 4 hidden */
 	uint32_t vocab, seq;
 	uint32_t positions;      /* learned position table; 0 = none */

@@ -3,8 +3,8 @@
  *
  * The table follows the files of this folder (formats.inc is generated from their names). A
  * specification is a built-in name with options, "gpt:layers=24", or a file, "model.onnx" or
- * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the order
- * of their names whether a file is theirs.
+ * "graph.txt:batch=256"; a folder stands for the config.json inside it. Readers are asked in the
+ * order of their names whether a file is theirs.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -58,13 +58,15 @@ static enum mq_status unknown_model(const char *spec, const char *name, const ch
 	const char *near = mq_nearest(name, names), *list = join(names, arena);
 
 	if (strchr(name, '/') || strchr(name, '.'))
-		return mq_fail(err, MQ_EINPUT,
-			       "cannot open model file '%s': %s; give a file that exists, or one of: %s",
-			       spec, strerror(ENOENT), list);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"cannot open model file '%s': %s; give a file that exists, or one of: %s",
+			spec, strerror(ENOENT), list);
 	return mq_fail(err, MQ_EINPUT,
 		       "no model '%s'%s%s%s; built in: %s; or give a file (config.json, .onnx, "
 		       "graph.txt, placement JSON)",
-		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", list);
+		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+		       list);
 }
 
 /* The path part of a specification: all of it if such a file exists, else up to the last ':'. */
@@ -91,12 +93,14 @@ static enum mq_status load_file(const char *path, const struct mq_model_request 
 	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
 		path = mq_arena_printf(arena, "%s/config.json", path);
 		if (stat(path, &st))
-			return mq_fail(err, MQ_EINPUT,
-				       "cannot open '%s': %s; give a model file, or a folder with one",
-				       path, strerror(errno));
+			return mq_fail(
+				err, MQ_EINPUT,
+				"cannot open '%s': %s; give a model file, or a folder with one",
+				path, strerror(errno));
 	}
 	if (!S_ISREG(st.st_mode))
-		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file", path);
+		return mq_fail(err, MQ_EINPUT, "'%s' is not a regular file; give a model file",
+			       path);
 	FILE *file = fopen(path, "rb");
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "cannot open '%s': %s; check its permissions", path,
@@ -122,7 +126,8 @@ enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_a
 	const char *names[MAX_NAMES];
 
 	if (!request->spec || !*request->spec)
-		return mq_fail(err, MQ_EINPUT, "no model given; use -m NAME[:key=value,...] or -m FILE");
+		return mq_fail(err, MQ_EINPUT,
+			       "no model given; use -m NAME[:key=value,...] or -m FILE");
 	const char *colon = strchr(request->spec, ':');
 	size_t n = colon ? (size_t)(colon - request->spec) : strlen(request->spec);
 	const char *name = mq_arena_printf(arena, "%.*s", (int)n, request->spec);

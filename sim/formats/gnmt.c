@@ -1,13 +1,13 @@
 /*
- * gnmt.c - the built-in LSTM translator gnmt (Wu et al. 2016), in the variant that MLPerf and PipeDream
- * train: additive attention (Bahdanau et al. 2015) computed once per step of the first decoder layer,
- * whose context goes into every decoder layer above.
+ * gnmt.c - the built-in LSTM translator gnmt (Wu et al. 2016), in the variant that MLPerf and
+ * PipeDream train: additive attention (Bahdanau et al. 2015) computed once per step of the first
+ * decoder layer, whose context goes into every decoder layer above.
  *
- * Encoder: a bidirectional layer, one of twice the input width, then plain ones; decoder: a first layer that
- * reads the embedding, the others [h; context]. From the third encoder and the
- * third decoder layer on, layers have a residual around them. Each LSTM has two bias vectors.
- * Not modelled: that the first decoder layer and attention alternate step by step (they are one op after
- * the other, with the same work).
+ * Encoder: a bidirectional layer, one of twice the input width, then plain ones; decoder: a first
+ * layer that reads the embedding, the others [h; context]. From the third encoder and the third
+ * decoder layer on, layers have a residual around them. Each LSTM has two bias vectors. Not
+ * modelled: that the first decoder layer and attention alternate step by step (they are one op
+ * after the other, with the same work).
  */
 #include "formats/common_layers.h"
 
@@ -17,11 +17,13 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct options, layers, 8, 2, 1000, "LSTM layers of the encoder, and of the decoder"),
+	MQ_U32(struct options, layers, 8, 2, 1000,
+	       "LSTM layers of the encoder, and of the decoder"),
 	MQ_U32(struct options, hidden, 1024, 1, 1e6, "width of the LSTMs"),
 	MQ_U32(struct options, vocab, 32000, 1, 1e8, "vocabulary"),
 	MQ_U32(struct options, seq, 50, 1, 1e6, "tokens that the encoder reads"),
-	MQ_U32(struct options, target, 0, 1, 1e6, "tokens that the decoder writes; default: as many"),
+	MQ_U32(struct options, target, 0, 1, 1e6,
+	       "tokens that the decoder writes; default: as many"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
 	MQ_END
 };

@@ -1,13 +1,14 @@
 /*
- * huggingface.c - transformers described by a Hugging Face config.json: GPT-2, Llama, Mistral, Mixtral, Qwen
- * (1 to 3, dense and mixture of experts) and BERT families. Defaults of absent keys are those of the
- * transformers library.
+ * huggingface.c - transformers described by a Hugging Face config.json: GPT-2, Llama, Mistral,
+ * Mixtral, Qwen (1 to 3, dense and mixture of experts) and BERT families. Defaults of absent keys
+ * are those of the transformers library.
  *
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a
  * sequence has 4096 tokens, or max_position_embeddings where that is less.
  *
- * Not modelled: sliding windows (attention sees all keys), the one-column gate of Qwen-MoE's shared expert,
- * layers that alternate between dense and sparse (decoder_sparse_step, mlp_only_layers: refused).
+ * Not modelled: sliding windows (attention sees all keys), the one-column gate of Qwen-MoE's shared
+ * expert, layers that alternate between dense and sparse (decoder_sparse_step, mlp_only_layers:
+ * refused).
  */
 #include <string.h>
 
@@ -22,7 +23,8 @@ struct options {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1,
+		"attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -47,7 +49,7 @@ static enum mq_status dim(const struct mq_json_at *at, const char *key, double m
 	return MQ_OK;
 }
 
-/* Whether one of the dropout rates is above zero; `absent` is the rate of a key that is not there. */
+/* Whether one of the dropout rates is above zero; `absent` stands for a key that is not there. */
 static enum mq_status dropout(const struct mq_json_at *at, const char *const *keys, double absent,
 			      bool *value, struct mq_err *err)
 {
@@ -120,7 +122,8 @@ static enum mq_status read_llama(const struct mq_json_at *at, struct mq_transfor
 	MQ_TRY(mq_json_bool(at, "mlp_bias", &bias, err));
 	if (bias)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"mlp_bias\" is true; only products without bias are read", at->path);
+			       "%s: \"mlp_bias\" is true; only products without bias are read",
+			       at->path);
 	MQ_TRY(mq_json_bool(at, "attention_bias", &t->qkv_bias, err));
 	t->proj_bias = t->qkv_bias;
 	return dropout(at, rates, 0, &t->dropout, err);
@@ -148,14 +151,16 @@ static enum mq_status read_qwen_moe(const struct mq_json_at *at, struct mq_trans
 	MQ_TRY(mq_json_u32(at, "shared_expert_intermediate_size", 0, MAX, &t->shared_ffn, err));
 	MQ_TRY(mq_json_u32(at, "decoder_sparse_step", 1, MAX, &step, err));
 	if (step != 1 || json_array_size(json_object_get(at->object, "mlp_only_layers")))
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"decoder_sparse_step\" or \"mlp_only_layers\" makes dense and sparse "
-			       "layers alternate; only models with experts in every layer are read",
-			       at->path);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: \"decoder_sparse_step\" or \"mlp_only_layers\" makes dense and sparse "
+			"layers alternate; only models with experts in every layer are read",
+			at->path);
 	return MQ_OK;
 }
 
-/* The first Qwen names its dimensions in its own way; intermediate_size counts both matrices going up. */
+/* The first Qwen names its dimensions in its own way; intermediate_size counts both matrices going
+ * up. */
 static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transformer *t,
 				 uint32_t *positions, struct mq_err *err)
 {
@@ -187,7 +192,8 @@ static enum mq_status find_family(const struct mq_json_at *at, const struct fami
 	const char *type, *architecture;
 
 	MQ_TRY(mq_json_text(at, "model_type", &type, err));
-	architecture = json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
+	architecture =
+		json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
 	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
 		const struct family *f = &families[i];
 
@@ -198,10 +204,13 @@ static enum mq_status find_family(const struct mq_json_at *at, const struct fami
 			return MQ_OK;
 		}
 	}
-	return mq_fail(err, MQ_EINPUT,
-		       "%s: \"model_type\" is %.60s; the families read are gpt2 llama mistral mixtral "
-		       "qwen qwen2 qwen3 qwen2_moe qwen3_moe bert",
-		       at->path, type ? type : architecture ? architecture : "missing");
+	if (!type)
+		type = architecture ? architecture : "missing";
+	return mq_fail(
+		err, MQ_EINPUT,
+		"%s: \"model_type\" is %.60s; the families read are gpt2 llama mistral mixtral "
+		"qwen qwen2 qwen3 qwen2_moe qwen3_moe bert",
+		at->path, type);
 }
 
 static enum mq_status read_config(const struct mq_json_at *at, struct mq_transformer *t,
@@ -242,8 +251,8 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
-					    "\"n_embd\"" };
+	static const char *const keys[] = { "\"model_type\"", "\"architectures\"",
+					    "\"hidden_size\"", "\"n_embd\"" };
 	const char *slash = strrchr(path, '/');
 
 	if (*head != '{')

@@ -1,10 +1,10 @@
 /*
  * onnx.c - models in ONNX files, read with protobuf-c and the schema that libonnx-dev installs.
  *
- * Shapes are inferred here (common_onnx_shape.c), so files need no value_info; weights may be absent,
- * external or replaced by ConstantOfShape. A symbolic first axis of an input is the batch and counts
- * as 1; another symbolic axis takes --seq. Amounts are per sample of the batch in the file. Constant
- * parts of the graph are folded away.
+ * Shapes are inferred here (common_onnx_shape.c), so files need no value_info; weights may be
+ * absent, external or replaced by ConstantOfShape. A symbolic first axis of an input is the batch
+ * and counts as 1; another symbolic axis takes --seq. Amounts are per sample of the batch in the
+ * file. Constant parts of the graph are folded away.
  *
  * Not read: control flow (If, Loop), quantised operators, functions, sparse initializers.
  */
@@ -35,7 +35,7 @@ struct reader {
 	uint32_t first_rank;
 };
 
-/* ---- nesting ----------------------------------------------------------------------------------- */
+/* ---- nesting --------------------------------------------------------------------------------- */
 
 static bool read_varint(const uint8_t **p, const uint8_t *end, uint64_t *value)
 {
@@ -50,8 +50,8 @@ static bool read_varint(const uint8_t **p, const uint8_t *end, uint64_t *value)
 	return false;
 }
 
-/* The parser recurses once per level of messages: a file made of nothing but levels would exhaust the
- * stack. False for more than `depth` levels; broken encodings are left to the parser. */
+/* The parser recurses once per level of messages: a file made of nothing but levels would exhaust
+ * the stack. False for more than `depth` levels; broken encodings are left to the parser. */
 static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, const uint8_t *end,
 		    uint32_t depth)
 {
@@ -86,7 +86,7 @@ static bool shallow(const ProtobufCMessageDescriptor *type, const uint8_t *p, co
 	return true;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------ */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static uint32_t hash(const char *text)
 {
@@ -151,7 +151,8 @@ static bool read_integer(const Onnx__TensorProto *p, size_t i, double *value)
 
 		if ((i + 1) * sizeof(v) > p->raw_data.len)
 			return false;
-		memcpy(&v, p->raw_data.data + i * sizeof(v), sizeof(v)); /* little-endian, as here */
+		/* little-endian, as this machine is */
+		memcpy(&v, p->raw_data.data + i * sizeof(v), sizeof(v));
 		*value = (double)v;
 	} else if (p->data_type == TYPE_INT32 && p->has_raw_data) {
 		int32_t v;
@@ -202,7 +203,8 @@ static enum mq_status read_tensor(struct reader *r, const Onnx__TensorProto *p, 
 		elems *= t->dim[d];
 		if (p->dims[d] < 0 || elems > 1e13)
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: %s '%.80s': axis %u has the size %lld; give 0 to 1e13 elements",
+				       "%s: %s '%.80s': axis %u has the size %lld; give 0 to 1e13 "
+				       "elements",
 				       r->g.path, what, t->name, d, (long long)p->dims[d]);
 	}
 	t->known = t->constant = true;
@@ -242,10 +244,11 @@ static enum mq_status read_axis(struct reader *r, const Onnx__TensorShapeProto__
 	else if (!sized && r->seq)
 		t->dim[d] = r->seq;
 	else
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: axis %u of input '%.80s' has no size that can be used; give --seq, or "
-			       "export the model with fixed sizes",
-			       r->g.path, d, t->name);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: axis %u of input '%.80s' has no size that can be used; give --seq, or "
+			"export the model with fixed sizes",
+			r->g.path, d, t->name);
 	return MQ_OK;
 }
 
@@ -262,7 +265,8 @@ static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoPr
 	struct mq_onnx_tensor *t = add(r, name);
 	if (!type || !type->shape || type->shape->n_dim > MQ_ONNX_RANK)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: input '%.80s' has no tensor shape of up to %d axes; export it with one",
+			       "%s: input '%.80s' has no tensor shape of up to %d axes; export it "
+			       "with one",
 			       r->g.path, name, MQ_ONNX_RANK);
 	t->rank = (uint32_t)type->shape->n_dim;
 	for (uint32_t d = 0; d < t->rank; d++)
@@ -279,7 +283,7 @@ static enum mq_status read_graph_input(struct reader *r, const Onnx__ValueInfoPr
 	return MQ_OK;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static enum mq_status read_attribute(struct reader *r, const Onnx__AttributeProto *p,
 				     struct mq_onnx_attribute *a, struct mq_err *err)
@@ -323,20 +327,22 @@ static enum mq_status read_node(struct reader *r, size_t index, const Onnx__Node
 			continue;
 		n.in[i] = find(r, p->input[i]);
 		if (!n.in[i] || !n.in[i]->known)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: node %zu (%.40s) uses '%.80s' before any node makes it; nodes "
-				       "must be in order, without cycles",
-				       r->g.path, index, n.type, p->input[i]);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: node %zu (%.40s) uses '%.80s' before any node makes it; nodes "
+				"must be in order, without cycles",
+				r->g.path, index, n.type, p->input[i]);
 	}
 	for (uint32_t i = 0; i < n.n_out; i++) {
 		if (!p->output[i] || !*p->output[i])
 			continue;
 		n.out[i] = add(r, p->output[i]);
 		if (!n.out[i])
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: node %zu (%.40s) makes '%.80s' a second time; names must be "
-				       "unique",
-				       r->g.path, index, n.type, p->output[i]);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: node %zu (%.40s) makes '%.80s' a second time; names must be "
+				"unique",
+				r->g.path, index, n.type, p->output[i]);
 	}
 	for (uint32_t i = 0; i < n.n_attributes; i++)
 		MQ_TRY(read_attribute(r, p->attribute[i], &n.attribute[i], err));
@@ -371,13 +377,15 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	enum mq_status status = mq_file_read(path, MAX_BYTES, &file, &bytes, err);
 	const uint8_t *data = status == MQ_OK ? (const uint8_t *)bytes.data : NULL;
 	if (data && !shallow(&onnx__model_proto__descriptor, data, data + bytes.size, MAX_DEPTH))
-		status = mq_fail(err, MQ_EINPUT, "%s: nested deeper than %d levels; no ONNX model is",
-				 path, MAX_DEPTH);
+		status = mq_fail(err, MQ_EINPUT,
+				 "%s: nested deeper than %d levels; no ONNX model is", path,
+				 MAX_DEPTH);
 	if (status == MQ_OK)
 		proto = onnx__model_proto__unpack(NULL, bytes.size, data);
 	mq_arena_fini(&file);
 	if (status == MQ_OK && (!proto || !proto->graph || !proto->graph->n_node))
-		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again", path);
+		status = mq_fail(err, MQ_EINPUT, "%s: not a complete ONNX model; export it again",
+				 path);
 	if (status == MQ_OK) {
 		mq_model_begin(&r.g.b, arena, mq_file_stem(path, arena));
 		status = read_graph(&r, proto->graph, err);
@@ -396,7 +404,7 @@ static bool probe(const char *path, const char *head, size_t size)
 {
 	const char *dot = strrchr(path, '.');
 
-	/* field 1 (ir_version), a small number, then producer_name, producer_version or the graph */
+	/* field 1 (ir_version), a small number, then producer name, its version or the graph */
 	return (dot && !strcmp(dot, ".onnx")) ||
 	       (size > 3 && head[0] == 8 && head[1] > 0 && head[1] < 32 &&
 		(head[2] == 0x12 || head[2] == 0x1a || head[2] == 0x3a));

@@ -2,17 +2,17 @@
  * pipedream.c - PipeDream's profiles, graph.txt (Narayanan et al., SOSP 2019): measured layers.
  *
  * A node line is "nodeN -- description -- forward_compute_time=MS, backward_compute_time=MS,
- * activation_size=B, parameter_size=B", all of one minibatch in fp32 on one GPU that the file does not
- * name; an edge line is a tab and "nodeA -- nodeB". Nodes called Input hold the time of loading data:
- * they are dropped, as PipeDream's own optimizer does.
+ * activation_size=B, parameter_size=B", all of one minibatch in fp32 on one GPU that the file does
+ * not name; an edge line is a tab and "nodeA -- nodeB". Nodes called Input hold the time of loading
+ * data: they are dropped, as PipeDream's own optimizer does.
  *
- * Our amounts are per sample, so the minibatch must be known. It follows from a fully connected layer
- * (activation_size = 4 bytes x minibatch x out_features) or from an LSTM's second output, its state (4
- * bytes x minibatch x width); else the option batch=N must say it. device=TYPE says on which device type
- * the times hold; without it they hold on any.
+ * Our amounts are per sample, so the minibatch must be known. It follows from a fully connected
+ * layer (activation_size = 4 bytes x minibatch x out_features) or from an LSTM's second output, its
+ * state (4 bytes x minibatch x width); else the option batch=N must say it. device=TYPE says on
+ * which device type the times hold; without it they hold on any.
  *
- * Sizes are kept as elements of 4 bytes: evaluate these models with --dtype fp32. Kept for the backward
- * pass: every output but those that are views of, or overwrite, their input.
+ * Sizes are kept as elements of 4 bytes: evaluate these models with --dtype fp32. Kept for the
+ * backward pass: every output but those that are views of, or overwrite, their input.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +122,8 @@ static enum mq_status read_node(struct reader *r, char *text, uint32_t line, str
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (!read_value(values, rows[i].key, rows[i].max, rows[i].value, rows[i].second))
 			return mq_fail(err, MQ_EINPUT,
-				       "%s:%u: %s no number from 0 to %g; check the profile", r->path,
-				       line, rows[i].key, rows[i].max);
+				       "%s:%u: %s no number from 0 to %g; check the profile",
+				       r->path, line, rows[i].key, rows[i].max);
 	MQ_PUSH(r->arena, r->node, r->n_nodes, r->room, n);
 	return MQ_OK;
 }
@@ -157,10 +157,11 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 		double batch = implied_batch(&r->node[i]);
 
 		if (batch && found && batch != found)
-			return mq_fail(err, MQ_EINPUT,
-				       "%s: line %u implies a minibatch of %.9g, line %u one of %.9g; "
-				       "say %s:batch=N",
-				       r->path, by->line, found, r->node[i].line, batch, r->path);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: line %u implies a minibatch of %.9g, line %u one of %.9g; "
+				"say %s:batch=N",
+				r->path, by->line, found, r->node[i].line, batch, r->path);
 		if (batch && !found) {
 			found = batch;
 			by = &r->node[i];
@@ -178,7 +179,8 @@ static enum mq_status find_batch(struct reader *r, struct mq_err *err)
 /* Views have no memory of their own; in-place layers overwrite their input. */
 static bool is_view(const char *about)
 {
-	static const char *const views[] = { "View(", "Size(", "__getitem__(", "hidden", "ReLU(inplace" };
+	static const char *const views[] = { "View(", "Size(", "__getitem__(", "hidden",
+					     "ReLU(inplace" };
 
 	for (size_t i = 0; i < sizeof(views) / sizeof(*views); i++)
 		if (starts(about, views[i]))
@@ -231,8 +233,8 @@ static enum mq_status read_edge(struct reader *r, char *text, uint32_t line, str
 	for (int i = 0; i < 2; i++) {
 		end[i] = bsearch(&wanted[i], r->node, r->n_nodes, sizeof(*r->node), by_id);
 		if (!end[i])
-			return mq_fail(err, MQ_EINPUT, "%s:%u: no node is called '%s'", r->path, line,
-				       wanted[i].id);
+			return mq_fail(err, MQ_EINPUT, "%s:%u: no node is called '%s'", r->path,
+				       line, wanted[i].id);
 	}
 	if (end[0]->op == MQ_NONE || end[1]->op == MQ_NONE)
 		return MQ_OK;
@@ -283,8 +285,9 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 		qsort(r.node, r.n_nodes, sizeof(*r.node), by_id);
 	for (uint32_t i = 1; i < r.n_nodes; i++)
 		if (!strcmp(r.node[i - 1].id, r.node[i].id))
-			return mq_fail(err, MQ_EINPUT, "%s: two nodes are called '%s'; names must differ",
-				       path, r.node[i].id);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: two nodes are called '%s'; names must differ", path,
+				       r.node[i].id);
 	MQ_TRY(each_line(&r, bytes.data, true, err));
 	if (mq_model_finish(&r.b, model, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);

@@ -3,16 +3,16 @@
  * msr-fiddle/dnn-partitioning): measured ops, explicit backward nodes and abstract devices.
  *
  * Where each value of the file is kept (time_unit_s is 1: all times are in the file's own unit):
- *   node   fpgaLatency      profile.forward_s[2 op + 0], type "accelerator"; +inf unless supportedOnFpga
- *          cpuLatency       profile.forward_s[2 op + 1], type "cpu"
- *          size             profile.memory_B[op], bytes
- *          isBackwardNode   op.phase; a colour with one forward and one backward node makes them mates
- *          colorClass       op.color, as in the file; MQ_NONE where absent
- *   edge   cost             edge.elems, a time; op.output is the largest cost leaving the op, which is
- *                           what moving its output between two memories takes (c_v). Dearest edge counts
- *   file   maxFPGAs, maxCPUs, maxSizePerFPGA: devices.n_accelerators, .n_cpus, .memory_B; bw_Bps is 0
- * Ops are renumbered topologically, lowest place in the file first. Edge sizes and layer ids are not
- * used. backward_s is absent: backward nodes are ops of their own.
+ *   node  fpgaLatency     profile.forward_s[2 op], type "accelerator"; +inf if not supportedOnFpga
+ *         cpuLatency      profile.forward_s[2 op + 1], type "cpu"
+ *         size            profile.memory_B[op], bytes
+ *         isBackwardNode  op.phase; the only forward and only backward op of a colour are mates
+ *         colorClass      op.color, as in the file; MQ_NONE where absent
+ *   edge  cost            edge.elems, a time; op.output is the largest cost that leaves the op:
+ *                         what moving its output between two memories takes (c_v)
+ *   file  maxFPGAs, maxCPUs, maxSizePerFPGA: devices.n_accelerators, n_cpus, memory_B; bw_Bps is 0
+ * Ops are renumbered topologically, lowest place in the file first. Edge sizes and layer ids are
+ * not used. backward_s is absent: backward nodes are ops of their own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -50,8 +50,8 @@ static enum mq_status read_array(const json_t *json, const char *key, const char
 {
 	*array = json_object_get(json, key);
 	if (!json_is_array(*array))
-		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing or no array; give a list", path,
-			       key);
+		return mq_fail(err, MQ_EINPUT, "%s: \"%s\" is missing or no array; give a list",
+			       path, key);
 	return MQ_OK;
 }
 
@@ -72,7 +72,8 @@ static enum mq_status read_devices(struct reader *r, const json_t *json, struct 
 	return MQ_OK;
 }
 
-static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json, struct mq_err *err)
+static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json,
+				struct mq_err *err)
 {
 	const struct mq_json_at at = { r->path, mq_arena_printf(r->arena, "nodes[%u]", i), json };
 	const struct mq_json_range time = { .max = MAX_TIME, .required = true };
@@ -87,13 +88,15 @@ static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json
 			       r->path, i);
 	MQ_TRY(mq_json_number(&at, "id", &id, &r->node[i].id, err));
 	MQ_TRY(mq_json_text(&at, "name", &name, err));
-	MQ_TRY(mq_json_number(&at, "fpgaLatency", &time, &p->forward_s[i * N_TYPES + ACCELERATOR], err));
+	MQ_TRY(mq_json_number(&at, "fpgaLatency", &time, &p->forward_s[i * N_TYPES + ACCELERATOR],
+			      err));
 	MQ_TRY(mq_json_number(&at, "cpuLatency", &time, &p->forward_s[i * N_TYPES + CPU], err));
 	MQ_TRY(mq_json_number(&at, "size", &size, &p->memory_B[i], err));
 	MQ_TRY(mq_json_number(&at, "supportedOnFpga", &flag, &supported, err));
 	MQ_TRY(mq_json_number(&at, "isBackwardNode", &flag, &backward, err));
 	MQ_TRY(mq_json_number(&at, "colorClass",
-			      &(struct mq_json_range){ -1, UINT32_MAX - 1.0, true, false }, &color, err));
+			      &(struct mq_json_range){ -1, UINT32_MAX - 1.0, true, false }, &color,
+			      err));
 	if (supported == 0)
 		p->forward_s[i * N_TYPES + ACCELERATOR] = INFINITY;
 	if (!name || !*name)
@@ -112,7 +115,8 @@ static enum mq_status read_nodes(struct reader *r, const json_t *array, struct m
 	size_t n = json_array_size(array);
 
 	if (!n)
-		return mq_fail(err, MQ_EINPUT, "%s: \"nodes\" is empty; give at least one", r->path);
+		return mq_fail(err, MQ_EINPUT, "%s: \"nodes\" is empty; give at least one",
+			       r->path);
 	p->n_types = N_TYPES;
 	p->type = mq_arena_array(r->arena, N_TYPES, const char *);
 	memcpy(p->type, types, sizeof(types));
@@ -125,8 +129,9 @@ static enum mq_status read_nodes(struct reader *r, const json_t *array, struct m
 	qsort(r->node, n, sizeof(*r->node), by_id);
 	for (uint32_t i = 1; i < n; i++)
 		if (r->node[i - 1].id == r->node[i].id)
-			return mq_fail(err, MQ_EINPUT, "%s: two nodes have the id %.0f; ids must differ",
-				       r->path, r->node[i].id);
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: two nodes have the id %.0f; ids must differ", r->path,
+				       r->node[i].id);
 	return MQ_OK;
 }
 
@@ -159,7 +164,8 @@ static enum mq_status read_edges(struct reader *r, const json_t *array, struct m
 		const struct mq_json_at at = { r->path, place, json };
 		if (!json_is_object(json))
 			return mq_fail(err, MQ_EINPUT,
-				       "%s: %s is no object; give {\"sourceId\": ...}", r->path, place);
+				       "%s: %s is no object; give {\"sourceId\": ...}", r->path,
+				       place);
 		MQ_TRY(find_end(r, &at, "sourceId", &src, err));
 		MQ_TRY(find_end(r, &at, "destId", &dst, err));
 		MQ_TRY(mq_json_number(&at, "cost", &time, &cost, err));
@@ -220,8 +226,8 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	json_t *json;
 
 	if (mq_file_options(path, request))
-		return mq_fail(err, MQ_EINPUT, "%s: placement files take no options ('%s' given)", path,
-			       mq_file_options(path, request));
+		return mq_fail(err, MQ_EINPUT, "%s: placement files take no options ('%s' given)",
+			       path, mq_file_options(path, request));
 	MQ_TRY(mq_json_load(path, arena, &json, err));
 	mq_model_begin(&r.b, arena, mq_file_stem(path, arena));
 	enum mq_status status = read_graph(&r, json, model, err);

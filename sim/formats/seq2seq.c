@@ -1,11 +1,12 @@
 /*
- * seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019) and transformer (Vaswani et
- * al. 2017, base and big).
+ * seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019) and transformer
+ * (Vaswani et al. 2017, base and big).
  *
- * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's output.
- * T5: RMS norms before each part, no biases, a table of relative positions in the first attention of each
- * stack, one embedding for both sides and the head. Vaswani's: layer norms behind each part, biases in the
- * feed-forward part (and, as in most code, in attention), fixed sine positions, one shared embedding.
+ * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's
+ * output. T5: RMS norms before each part, no biases, a table of relative positions in the first
+ * attention of each stack, one embedding for both sides and the head. Vaswani's: layer norms behind
+ * each part, biases in the feed-forward part (and, as in most code, in attention), fixed sine
+ * positions, one shared embedding.
  */
 #include <string.h>
 
@@ -32,7 +33,8 @@ static const struct mq_opt opts[] = {
 	DIM(seq, 1e8, "tokens that the encoder reads"),
 	DIM(target, 1e8, "tokens that the decoder writes; default: as many as are read"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1,
+		"attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -96,9 +98,10 @@ static enum mq_status complete(struct options *o, const struct preset *p,
 	o->seq = request->seq ? request->seq : o->seq ? o->seq : p->seq;
 	o->target = o->target ? o->target : o->seq;
 	if (!o->head_dim && o->hidden % o->heads)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
-			       what, o->hidden, o->heads);
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s: hidden=%u is not a multiple of heads=%u; change one, or give head_dim",
+			what, o->hidden, o->heads);
 	if (!o->head_dim)
 		o->head_dim = o->hidden / o->heads;
 	return MQ_OK;
@@ -113,11 +116,12 @@ static uint32_t before(struct stack *s, const char *name, uint32_t stream)
 /* Adds a part's result to the stream, and normalises behind it (Vaswani). */
 static uint32_t behind(struct stack *s, const char *index, uint32_t branch, uint32_t stream)
 {
-	stream = mq_net_residual(&s->net, mq_arena_printf(s->net.arena, "residual%s", index), branch,
-				 stream, s->o.hidden);
+	stream = mq_net_residual(&s->net, mq_arena_printf(s->net.arena, "residual%s", index),
+				 branch, stream, s->o.hidden);
 	if (s->t5)
 		return stream;
-	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream, s->o.hidden);
+	return mq_net_norm(&s->net, mq_arena_printf(s->net.arena, "norm%s", index), stream,
+			   s->o.hidden);
 }
 
 /* One head's width of GEMM columns belongs together. */

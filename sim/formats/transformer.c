@@ -1,9 +1,11 @@
 /*
- * transformer.c - the built-in transformers of one stack: gpt, llama, moe (Mixtral, DeepSeek-MoE), bert.
+ * transformer.c - the built-in transformers of one stack: gpt, llama, moe (Mixtral, DeepSeek-MoE),
+ * bert.
  *
- * Sizes are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table (Narayanan et
- * al. 2021, Korthikanti et al. 2022); Llama 2 and 3 model cards; Mixtral (Jiang et al. 2024);
- * DeepSeekMoE (Dai et al. 2024); BERT (Devlin et al. 2018). Any dimension may be changed by an option.
+ * Sizes are the published ones: GPT-3 (Brown et al. 2020) and Megatron-LM's scaling table
+ * (Narayanan et al. 2021, Korthikanti et al. 2022); Llama 2 and 3 model cards; Mixtral (Jiang et
+ * al. 2024); DeepSeekMoE (Dai et al. 2024); BERT (Devlin et al. 2018). Any dimension may be changed
+ * by an option.
  */
 #include <string.h>
 
@@ -13,7 +15,8 @@ struct options {
 	const char *size;
 	uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
-	uint32_t gated, rms, rope, bias, tied, dropout, causal; /* 0 = as the size says, 1 no, 2 yes */
+	/* 0 = as the size says, 1 = no, 2 = yes */
+	uint32_t gated, rms, rope, bias, tied, dropout, causal;
 	bool fused_attention;
 };
 
@@ -21,7 +24,8 @@ struct options {
 #define FLAG(field, help) MQ_CHOICE(struct options, field, 0, "auto|false|true", help)
 
 static const struct mq_opt opts[] = {
-	MQ_STR(struct options, size, NULL, "published size to start from, e.g. 1.3b, 8b, 8x7b, base"),
+	MQ_STR(struct options, size, NULL,
+	       "published size to start from, e.g. 1.3b, 8b, 8x7b, base"),
 	DIM(layers, 1, 10000, "blocks"),
 	DIM(hidden, 1, 1e7, "width of the residual stream"),
 	DIM(heads, 1, 1e6, "attention heads"),
@@ -42,7 +46,8 @@ static const struct mq_opt opts[] = {
 	FLAG(tied, "the head uses the embedding's parameters"),
 	FLAG(dropout, "dropout behind attention, projections and embedding"),
 	FLAG(causal, "each token sees only earlier ones"),
-	MQ_BOOL(struct options, fused_attention, 1, "attention that never stores its scores (flash)"),
+	MQ_BOOL(struct options, fused_attention, 1,
+		"attention that never stores its scores (flash)"),
 	MQ_END
 };
 
@@ -126,7 +131,7 @@ static bool flag(uint32_t given, bool otherwise)
 	return given ? given == 2 : otherwise;
 }
 
-/* A preset's narrower dimensions belong to its width: they are dropped when the width is changed. */
+/* A preset's narrower dimensions belong to its width: another width drops them. */
 static void fill(struct mq_transformer *t, const struct options *o, const struct preset *p)
 {
 	bool bert = !strcmp(p->model, "bert"), gpt = !strcmp(p->model, "gpt"), old = bert || gpt;

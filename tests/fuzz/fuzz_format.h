@@ -1,8 +1,8 @@
 /*
  * fuzz_format.h - the generic target of model readers: FUZZ_FORMAT(name) tests mq_format_NAME.
  *
- * Whatever the bytes are, a reader must end with a sound model, whose kernels have finite amounts, or
- * with MQ_EINPUT and one line of text.
+ * Whatever the bytes are, a reader must end with a sound model, whose kernels have finite amounts,
+ * or with MQ_EINPUT and one line of text.
  */
 #ifndef MQ_TESTS_FUZZ_FORMAT_H
 #define MQ_TESTS_FUZZ_FORMAT_H

@@ -1,6 +1,6 @@
 /*
- * test_format_builders.c - the built-in models: published parameter counts, FLOPs by closed formulas, and
- * what a transformer layer keeps for its backward pass, split as Megatron splits it.
+ * test_format_builders.c - the built-in models: published parameter counts, FLOPs by closed
+ * formulas, and what a transformer layer keeps for its backward pass, split as Megatron splits it.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -106,11 +106,19 @@ static void test_gpt_sizes(void **state)
 		const char *spec;
 		double billions;
 	} cases[] = {
-		{ "gpt", 1.3 },		  { "gpt:size=1.7b", 1.7 },   { "gpt:size=3.6b", 3.6 },
-		{ "gpt:size=7.5b", 7.5 }, { "gpt:size=22b", 22 },     { "gpt:size=39b", 39.1 },
-		{ "gpt:size=76b", 76.1 }, { "gpt:size=145b", 145.6 }, { "gpt:size=175b", 175 },
-		{ "gpt:size=530b", 529.6 }, { "gpt:size=1t", 1008 },
-		{ "transformer:size=base", .0631 }, { "transformer:size=big", .214 },
+		{ "gpt", 1.3 },
+		{ "gpt:size=1.7b", 1.7 },
+		{ "gpt:size=3.6b", 3.6 },
+		{ "gpt:size=7.5b", 7.5 },
+		{ "gpt:size=22b", 22 },
+		{ "gpt:size=39b", 39.1 },
+		{ "gpt:size=76b", 76.1 },
+		{ "gpt:size=145b", 145.6 },
+		{ "gpt:size=175b", 175 },
+		{ "gpt:size=530b", 529.6 },
+		{ "gpt:size=1t", 1008 },
+		{ "transformer:size=base", .0631 },
+		{ "transformer:size=big", .214 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -149,7 +157,8 @@ static void test_image_flops(void **state)
 /* 24 s l h^2 (1 + s/6h + V/12lh), Narayanan et al. 2021 (there with backward and recomputation). */
 static void test_gpt_flops(void **state)
 {
-	const struct mq_model *m = load("gpt:layers=3,hidden=64,heads=4,vocab=100,bias=false", 32, &TRAIN);
+	const struct mq_model *m =
+		load("gpt:layers=3,hidden=64,heads=4,vocab=100,bias=false", 32, &TRAIN);
 	double s = 32, l = 3, h = 64, v = 100, flop = 0, backward = 0;
 
 	for (uint32_t i = 0; i < m->n_ops; i++)
@@ -182,8 +191,8 @@ static void test_llama_layer(void **state)
 
 static void test_experts(void **state)
 {
-	const struct mq_model *m =
-		load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2", 16, &TRAIN);
+	const struct mq_model *m = load(
+		"moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2", 16, &TRAIN);
 	const struct mq_op *up = op_of(m, "layer0.experts.up");
 
 	assert_true(up->count == 4 && up->m == 16 * 2 / 4. && up->n == 64 && up->k == 64);
@@ -205,7 +214,7 @@ static void test_tied_head(void **state)
 	assert_true(m->op[head->tied].param == 6400);
 }
 
-/* ---- what a layer keeps ------------------------------------------------------------------------ */
+/* ---- what a layer keeps ---------------------------------------------------------------------- */
 
 /* Megatron's splits of degree t: columns then rows; norms and residuals whole, or by sequence. */
 static struct mq_share megatron(const struct mq_op *op, double t, bool sequence_parallel)
@@ -271,12 +280,14 @@ static void test_image_network_keeps(void **state)
 	assert_true(op_of(m, "stage1.block0.add")->saved == 0);
 	assert_true(op_of(m, "stage1.block0.relu")->saved == 256 * area);
 	assert_true(op_of(m, "stem.pool")->saved == 1.5 * 64 * area); /* and which element it was */
-	assert_true(op_of(m, "stem")->flop_bwd == op_of(m, "stem")->flop); /* images need no gradient */
+	assert_true(op_of(m, "stem")->flop_bwd ==
+		    op_of(m, "stem")->flop); /* images need no gradient */
 }
 
 static void test_inference_has_no_loss(void **state)
 {
-	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50", "gnmt:layers=2" };
+	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50",
+					     "gnmt:layers=2" };
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
 		const struct mq_model *m = load(specs[i], 0, &INFER);

@@ -1,6 +1,7 @@
 /*
- * test_format_files.c - the readers of model files: small files of tests/corpus with totals worked out by
- * hand, broken files with the message they must give, and the public data sets where they are at hand.
+ * test_format_files.c - the readers of model files: small files of tests/corpus with totals worked
+ * out by hand, broken files with the message they must give, and the public data sets where they
+ * are at hand.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -74,12 +75,13 @@ static bool have(const char *path)
 	return false;
 }
 
-/* ---- placement --------------------------------------------------------------------------------- */
+/* ---- placement ------------------------------------------------------------------------------- */
 
 static void test_placement(void **state)
 {
 	const struct mq_model *m = load(CORPUS "placement/training.json");
-	uint32_t a = id_of(m, "a"), b = id_of(m, "b"), bgrad = id_of(m, "bgrad"), agrad = id_of(m, "agrad");
+	uint32_t a = id_of(m, "a"), b = id_of(m, "b"), bgrad = id_of(m, "bgrad"),
+		 agrad = id_of(m, "agrad");
 	const struct mq_profile *p = &m->profile;
 
 	assert_int_equal(m->n_ops, 5);
@@ -88,7 +90,8 @@ static void test_placement(void **state)
 	assert_string_equal(p->type[0], "accelerator");
 	assert_string_equal(p->type[1], "cpu");
 	assert_true(p->forward_s[2 * a] == 1.5 && p->forward_s[2 * a + 1] == 15);
-	assert_true(isinf(p->forward_s[2 * b]) && p->forward_s[2 * b + 1] == 25); /* not supported */
+	assert_true(isinf(p->forward_s[2 * b]) &&
+		    p->forward_s[2 * b + 1] == 25); /* not supported */
 	assert_true(p->forward_s[2 * bgrad] == 5);
 	assert_true(p->memory_B[a] == 100 && p->memory_B[agrad] == 10);
 	assert_int_equal(m->op[a].mate, agrad);
@@ -107,10 +110,12 @@ static void test_placement(void **state)
 static void test_broken_placement(void **state)
 {
 	refuse(CORPUS "placement/cycle.json", "is on a cycle");
-	refuse(CORPUS "placement/negative.json", "nodes[0]: \"fpgaLatency\" is -1; give a number from 0");
+	refuse(CORPUS "placement/negative.json",
+	       "nodes[0]: \"fpgaLatency\" is -1; give a number from 0");
 	refuse(CORPUS "placement/nan.json", "nan.json:1:");
 	refuse(CORPUS "placement/same-id.json", "two nodes have the id 1");
-	refuse(CORPUS "placement/no-node.json", "edges[0]: \"destId\" is 5, but no node has that id");
+	refuse(CORPUS "placement/no-node.json",
+	       "edges[0]: \"destId\" is 5, but no node has that id");
 	refuse(CORPUS "placement/types.json", "\"nodes\" is missing or no array");
 	refuse(CORPUS "placement/training.json:a=b", "take no options");
 }
@@ -131,7 +136,8 @@ static void test_placement_data(void **state)
 	if (!have(dir))
 		skip();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct mq_model *m = load(mq_arena_printf(&arena, "%s%s", dir, cases[i].file));
+		const struct mq_model *m =
+			load(mq_arena_printf(&arena, "%s%s", dir, cases[i].file));
 		uint32_t backward = 0;
 
 		for (uint32_t k = 0; k < m->n_ops; k++)
@@ -143,7 +149,7 @@ static void test_placement_data(void **state)
 	}
 }
 
-/* ---- PipeDream ---------------------------------------------------------------------------------- */
+/* ---- PipeDream ------------------------------------------------------------------------------- */
 
 static void test_pipedream(void **state)
 {
@@ -183,7 +189,8 @@ static void test_pipedream_lstm(void **state)
 static void test_broken_pipedream(void **state)
 {
 	refuse(CORPUS "pipedream/no-batch.txt", "no-batch.txt:batch=N");
-	refuse(CORPUS "pipedream/negative.txt", "negative.txt:1: forward_compute_time= no number from 0");
+	refuse(CORPUS "pipedream/negative.txt",
+	       "negative.txt:1: forward_compute_time= no number from 0");
 	refuse(CORPUS "pipedream/nan.txt", "nan.txt:1: forward_compute_time= no number");
 	refuse(CORPUS "pipedream/cycle.txt", "is on a cycle");
 	refuse(CORPUS "pipedream/broken.txt", "broken.txt:2: not a node");
@@ -196,7 +203,8 @@ static void test_pipedream_data(void **state)
 {
 	static const struct {
 		const char *name;
-		double parameters, batch, first_ms; /* of the first op in the file that is not an input */
+		double parameters, batch,
+			first_ms; /* of the first op in the file that is not an input */
 	} cases[] = {
 		{ "alexnet", 61100840, 256, 0 },    { "vgg16", 138357544, 128, 0 },
 		{ "resnet50", 25557032, 128, 0 },   { "inception_v3", 27161264, 128, 0 },
@@ -206,7 +214,8 @@ static void test_pipedream_data(void **state)
 	if (!have(DATA "pipedream"))
 		skip();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const char *path = mq_arena_printf(&arena, DATA "pipedream/%s.graph.txt", cases[i].name);
+		const char *path =
+			mq_arena_printf(&arena, DATA "pipedream/%s.graph.txt", cases[i].name);
 		const struct mq_model *found = load(path);
 		const struct mq_model *given =
 			load(mq_arena_printf(&arena, "%s:batch=%.0f", path, cases[i].batch));
@@ -217,7 +226,7 @@ static void test_pipedream_data(void **state)
 	}
 }
 
-/* ---- Hugging Face ------------------------------------------------------------------------------- */
+/* ---- Hugging Face ---------------------------------------------------------------------------- */
 
 static void expect_same(const char *file, const char *spec, uint32_t seq)
 {
@@ -239,7 +248,8 @@ static void test_huggingface(void **state)
 	expect_same(CORPUS "huggingface/gpt2.json", "gpt:layers=2,hidden=32,heads=4,vocab=100", 64);
 	expect_same(CORPUS "huggingface/mixtral.json",
 		    "moe:layers=1,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100,experts=4", 64);
-	expect_same(CORPUS "huggingface/bert.json", "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
+	expect_same(CORPUS "huggingface/bert.json",
+		    "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
 	expect_same(CORPUS "huggingface/gpt2.json:fused_attention=false",
 		    "gpt:layers=2,hidden=32,heads=4,vocab=100,fused_attention=false", 64);
 	/* Qwen2: a bias on Q, K and V alone, a tied head */
@@ -252,7 +262,8 @@ static void test_huggingface(void **state)
 
 static void test_broken_huggingface(void **state)
 {
-	refuse(CORPUS "huggingface/unknown.json", "\"model_type\" is falcon; the families read are gpt2 llama");
+	refuse(CORPUS "huggingface/unknown.json",
+	       "\"model_type\" is falcon; the families read are gpt2 llama");
 	refuse(CORPUS "huggingface/negative.json", "\"model_type\" is missing");
 	refuse(CORPUS "huggingface/overflow.json", "overflow.json:1:");
 	refuse(CORPUS "huggingface/types.json", "\"hidden_size\" is an array; give a whole number");
@@ -260,7 +271,7 @@ static void test_broken_huggingface(void **state)
 	refuse(CORPUS "huggingface/gpt2.json:fused_attention=maybe", "neither true nor false");
 }
 
-/* ---- ONNX ------------------------------------------------------------------------------------------ */
+/* ---- ONNX ------------------------------------------------------------------------------------ */
 
 static void test_onnx(void **state)
 {
@@ -280,7 +291,8 @@ static void test_onnx(void **state)
 	assert_string_equal(m->unit, "image");
 }
 
-/* Shapes that the graph computes from its input's, a batch of two in the file, weights split and folded. */
+/* Shapes that the graph computes from its input's, a batch of two in the file, weights split and
+ * folded. */
 static void test_onnx_attention(void **state)
 {
 	const struct mq_model *m = load_seq(CORPUS "onnx/attention.onnx", 10);
@@ -300,7 +312,8 @@ static void test_onnx_attention(void **state)
 static void test_broken_onnx(void **state)
 {
 	refuse(CORPUS "onnx/attention.onnx", "axis 1 of input 'ids' has no size");
-	refuse(CORPUS "onnx/channels.onnx", "Conv node 'y': 3 input channels do not fit a weight for 5");
+	refuse(CORPUS "onnx/channels.onnx",
+	       "Conv node 'y': 3 input channels do not fit a weight for 5");
 	refuse(CORPUS "onnx/cycle.onnx", "node 1 (Add) uses 'c' before any node makes it");
 	refuse(CORPUS "onnx/negative.onnx", "axis 2 has the size -3");
 	refuse(CORPUS "onnx/nested.onnx", "nested deeper than 32 levels");
@@ -340,7 +353,8 @@ static void test_cut_files(void **state)
 	refuse(CORPUS "model/text", "is no model file that can be read");
 }
 
-/* Totals of the graphs derived beside the files: FLOPs, bytes of outputs and parameters, op for op. */
+/* Totals of the graphs derived beside the files: FLOPs, bytes of outputs and parameters, op for op.
+ */
 static void compare_graph(const char *name)
 {
 	const struct mq_model *m =
@@ -357,8 +371,10 @@ static void compare_graph(const char *name)
 		json_t *node = json_array_get(nodes, i);
 
 		assert_true(m->op[i].flop == json_number_value(json_object_get(node, "fwd_flops")));
-		assert_true(4 * m->op[i].param == json_number_value(json_object_get(node, "param_bytes")));
-		assert_true(4 * m->op[i].output == json_number_value(json_object_get(node, "out_bytes")));
+		assert_true(4 * m->op[i].param ==
+			    json_number_value(json_object_get(node, "param_bytes")));
+		assert_true(4 * m->op[i].output ==
+			    json_number_value(json_object_get(node, "out_bytes")));
 		edges += json_array_size(json_object_get(node, "inputs"));
 	}
 	assert_int_equal(m->n_edges, edges);
@@ -375,12 +391,14 @@ static void test_onnx_data(void **state)
 	compare_graph("vgg19");
 }
 
-/* The built-in ResNet-50 is the same computation as the exported one, batch norm's averages apart. */
+/* The built-in ResNet-50 is the same computation as the exported one, batch norm's averages apart.
+ */
 static void test_builder_agrees_with_onnx(void **state)
 {
 	if (!have(DATA "onnx-light/light_resnet50.onnx"))
 		skip();
-	const struct mq_model *a = load(DATA "onnx-light/light_resnet50.onnx"), *b = load("resnet50");
+	const struct mq_model *a = load(DATA "onnx-light/light_resnet50.onnx"),
+			      *b = load("resnet50");
 
 	assert_true(mq_model_totals(a).forward_flop == mq_model_totals(b).forward_flop);
 	assert_true(mq_model_totals(a).backward_flop == mq_model_totals(b).backward_flop);

@@ -1,6 +1,6 @@
 /*
- * test_model.c - building and checking models, and the kernels of split ops, against numbers worked out
- * by hand.
+ * test_model.c - building and checking models, and the kernels of split ops, against numbers worked
+ * out by hand.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static struct mq_op *add(struct fixture *f, enum mq_op_kind kind, const char *na
 	return &f->b.model->op[id];
 }
 
-/* ---- building --------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void test_orders_and_renumbers(void **state)
 {
@@ -139,7 +139,8 @@ static void test_names_an_op_on_the_cycle(void **state)
 	mq_model_connect(&f->b, 2, 1, 1);
 	mq_model_connect(&f->b, 2, 3, 1);
 	assert_int_equal(finish(f), MQ_EINPUT);
-	assert_true(strstr(f->err.text, "'p' is on a cycle") || strstr(f->err.text, "'q' is on a cycle"));
+	assert_true(strstr(f->err.text, "'p' is on a cycle") ||
+		    strstr(f->err.text, "'q' is on a cycle"));
 }
 
 static void test_refuses_a_loop_on_itself(void **state)
@@ -211,7 +212,7 @@ static void test_refuses_a_layer_that_is_not_there(void **state)
 	expect_error(*state, "in layer 3 of 0");
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* A GEMM of 6 rows, 8 columns, depth 4, with bias, in one sample. */
 static struct mq_op *gemm(struct fixture *f)
@@ -416,7 +417,8 @@ static void test_embedding(void **state)
 	op->kernels = 1;
 	assert_int_equal(kernels(f, MQ_FORWARD, &vocab, k), 1);
 	assert_int_equal(k[0].kind, MQ_KERNEL_EMBEDDING);
-	assert_true(k[0].bytes == 2 * (32 + 128)); /* a quarter found, the output whole: partial sums */
+	assert_true(k[0].bytes ==
+		    2 * (32 + 128)); /* a quarter found, the output whole: partial sums */
 	assert_true(mq_op_param_shard(op, vocab.split) == 4000);
 }
 
