@@ -1,6 +1,6 @@
 /*
- * common_platform.h - what `maquette platform check` and `show` share. Both load the platform in a
- * process of their own, because SimGrid aborts on broken XML.
+ * common_platform.h - what the words of `maquette platform` share. Files are read in a process of its
+ * own, because SimGrid aborts on broken XML and hwloc crashes.
  */
 #ifndef MQ_CMD_COMMON_PLATFORM_H
 #define MQ_CMD_COMMON_PLATFORM_H
@@ -10,9 +10,9 @@
 #include "core/cluster.h"
 
 /* Run this program again as `maquette platform WORD ARGS...` with its standard output, and wait. The
- * child's exit status becomes the status and its last line on stderr the message; a child that SimGrid
- * aborted is bad input. */
-enum mq_status mq_platform_child(const char *word, int argc, char **argv,
+ * child's exit status becomes the status and its last line on stderr the message; a child that a library
+ * aborted is bad input, `file` by name. */
+enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv,
 				 struct mq_err *err) MQ_MUST_CHECK;
 
 /* In the child: load the platform and ask the routes of the sampled pairs (all pairs where there are few

@@ -64,7 +64,8 @@ static enum mq_status spawn_self(char **argv, int messages, int *status, struct 
 	return MQ_OK;
 }
 
-enum mq_status mq_platform_child(const char *word, int argc, char **argv, struct mq_err *err)
+enum mq_status mq_platform_child(const char *word, const char *file, int argc, char **argv,
+				 struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	char **child = mq_arena_array(&arena, argc + 4, char *);
@@ -85,7 +86,7 @@ enum mq_status mq_platform_child(const char *word, int argc, char **argv, struct
 		read_message(messages, WIFSIGNALED(status), err);
 		done = WIFSIGNALED(status) ? MQ_EINPUT : (enum mq_status)WEXITSTATUS(status);
 		if (done != MQ_OK && !err->text[0])
-			mq_fail(err, done, "SimGrid gave up on the platform without a word");
+			mq_fail(err, done, "%s: is broken: the library that reads it crashed", file);
 		err->status = done;
 	}
 	fclose(messages);

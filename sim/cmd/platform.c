@@ -188,8 +188,8 @@ static enum mq_status run_look(int argc, char **argv, bool show, bool inside, st
 	status = parse_file(show ? &show_argp : &check_argp, argc, argv, &l, err);
 	if (status == MQ_OK)
 		status = inside ? look(&l, show, &arena, err) :
-				  mq_platform_child(show ? "show-inside" : "check-inside", argc - 1,
-						    argv + 1, err);
+				  mq_platform_child(show ? "show-inside" : "check-inside", l.file,
+						    argc - 1, argv + 1, err);
 	mq_arena_fini(&arena);
 	return status;
 }
@@ -236,7 +236,8 @@ static const struct argp import_argp = {
 	       "topology dump (NCCL_TOPO_DUMP_FILE), or hwloc's XML (`lstopo machine.xml`).",
 };
 
-static enum mq_status run_import(int argc, char **argv, struct mq_err *err)
+/* hwloc crashes on some broken files, so reading happens in a process of its own. */
+static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_err *err)
 {
 	struct importing i = { .file = NULL };
 	struct mq_import_report r;
@@ -244,6 +245,8 @@ static enum mq_status run_import(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_args_parse(&import_argp, argc, argv, &i, err));
 	if (!i.file || !i.output)
 		return mq_fail(err, MQ_EINPUT, "import: give the file to read and -o FILE to write");
+	if (!inside)
+		return mq_platform_child("import-inside", i.file, argc - 1, argv + 1, err);
 	MQ_TRY(mq_platform_import(i.file, &i.options, i.output, &r, err));
 	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
 	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
@@ -285,8 +288,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return run_look(argc - 1, argv + 1, false, word[5] == '-', err);
 	if (!strcmp(word, "show") || !strcmp(word, "show-inside"))
 		return run_look(argc - 1, argv + 1, true, word[4] == '-', err);
-	if (!strcmp(word, "import"))
-		return run_import(argc - 1, argv + 1, err);
+	if (!strcmp(word, "import") || !strcmp(word, "import-inside"))
+		return run_import(argc - 1, argv + 1, word[6] == '-', err);
 	const char *near = mq_nearest(word, words);
 	if (near)
 		return mq_fail(err, MQ_EINPUT, "no '%s'; did you mean '%s'?", word, near);

@@ -7,6 +7,7 @@
 #include "executors/platform_fabric.h"
 
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Links between pairs of the eight V100 of a DGX-1: a hybrid cube mesh, six links per GPU. */
@@ -437,6 +438,14 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE
 	return status;
 }
 
+void mq_platform_discard(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode)) /* never a device such as /dev/full */
+		unlink(path);
+}
+
 enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const char *path,
 				    struct mq_err *err)
 {
@@ -452,6 +461,6 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const c
 	if (status == MQ_OK && lost)
 		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", path);
 	if (status != MQ_OK)
-		unlink(path);
+		mq_platform_discard(path);
 	return status;
 }

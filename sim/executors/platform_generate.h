@@ -72,6 +72,9 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const c
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE *file,
 				       struct mq_err *err) MQ_MUST_CHECK;
 
+/* Remove a half-written platform file. */
+void mq_platform_discard(const char *path);
+
 /* What the generator and the importer know about a device type. */
 struct mq_device_type {
 	const char *name;

@@ -3,20 +3,25 @@
  */
 #include "executors/platform_import.h"
 
-#include <unistd.h>
-
 #include "executors/platform_machine.h"
 
-enum { MAX_FILE = 16 << 20 };
+enum { MAX_FILE = 16 << 20, CHUNK = 1 << 15 };
 
 static enum mq_status slurp(const char *path, struct mq_arena *arena, char **text, struct mq_err *err)
 {
 	FILE *file = fopen(path, "r");
+	uint32_t room = 0;
+	size_t size = 0, more;
 
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m", path);
-	*text = mq_arena_alloc(arena, MAX_FILE + 1);
-	size_t size = fread(*text, 1, MAX_FILE, file);
+	*text = NULL;
+	do {
+		*text = mq_arena_grow(arena, *text, 1, size, size + CHUNK + 1, &room);
+		more = fread(*text + size, 1, CHUNK, file);
+		size += more;
+	} while (more == CHUNK && size < MAX_FILE);
+	(*text)[size] = '\0';
 	bool whole = feof(file) && !ferror(file);
 	fclose(file);
 	if (!whole)
@@ -68,7 +73,7 @@ static enum mq_status write_platform(const struct mq_machine *m, const char *nam
 	enum mq_status status = mq_machine_write(m, name, source, file);
 	if (fclose(file) || status != MQ_OK) {
 		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", output);
-		unlink(output);
+		mq_platform_discard(output);
 	}
 	return status;
 }

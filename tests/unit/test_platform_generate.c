@@ -344,6 +344,7 @@ static void a_full_disk_is_an_error(void **state)
 
 	mq_platform_spec_init(&spec);
 	assert_int_equal(mq_platform_generate(&spec, "/nowhere/x.xml", &err), MQ_EINPUT);
+	assert_int_equal(mq_platform_generate(&spec, "/dev/full", &err), MQ_EINPUT);
 	FILE *full = fopen("/dev/full", "w");
 	assert_non_null(full);
 	assert_int_equal(mq_platform_generate_to(&spec, full, &err), MQ_EINPUT);
