@@ -133,6 +133,9 @@ enum mq_status mq_ideals_make(const struct mq_ideals_graph *g, uint32_t max_idea
 	s->table = mq_arena_array(arena, s->table_size, uint32_t);
 	s->bits = mq_arena_array(arena, (size_t)max_ideals * s->words, uint64_t);
 	MQ_TRY(grow(g, s, arena, err));
+	for (uint32_t v = 0; v < g->n; v++)
+		if (!mq_ideals_has(s, s->n - 1, v))
+			return mq_fail(err, MQ_EINPUT, "the graph has a cycle through node %u", v);
 	link_ideals(g, s, arena);
 	return MQ_OK;
 }

@@ -90,7 +90,10 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
 		if (isinf(r.placement.max_load))
 			continue;
-		mq_place_plan(&model, &r.placement, problem, arena, plan);
+		if (mq_placement_sort(&model.place, &r.placement, arena))
+			mq_place_plan(&model, &r.placement, problem, arena, plan);
+		else /* backward ops that do not mirror the forward graph: no pipeline, a placement */
+			mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 		say_value(problem, &model, &r, arena, plan);
 		return MQ_OK;
 	}

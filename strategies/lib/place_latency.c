@@ -157,6 +157,7 @@ bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
 	}
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+		/* The backward pass walks the stages back; what joins the passes goes either way. */
 		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
 		uint32_t a = back_u ? set[v] : set[u], b = back_u ? set[u] : set[v];
 

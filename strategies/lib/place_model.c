@@ -264,17 +264,6 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
 
 /* ---- plans ------------------------------------------------------------------------------------ */
 
-static uint32_t stage_config(const struct mq_place_model *m, const struct mq_place_stage *stage,
-			     uint32_t index, const uint32_t *rank, struct mq_arena *arena,
-			     struct mq_plan *plan)
-{
-	uint32_t c = mq_plan_add_config(plan, arena, stage->replicas);
-
-	memcpy(plan->config[c].device, rank, stage->replicas * sizeof(*rank));
-	plan->config[c].stage = index;
-	return c;
-}
-
 void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *placement,
 		   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
@@ -286,20 +275,11 @@ void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *pl
 									   : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < placement->n_stages; i++) {
 		const struct mq_place_stage *stage = &placement->stage[i];
-		const uint32_t *rank = m->rank[stage->type] + stage->device;
-		uint32_t whole = MQ_NONE, split = MQ_NONE;
+		struct mq_spot spot = { .n_devices = stage->replicas, .stage = i, .tp = 1,
+					.device = m->rank[stage->type] + stage->device };
 
-		for (uint32_t v = 0; v < stage->n_nodes; v++) {
-			uint32_t op = stage->node[v];
-			bool can = stage->replicas > 1 && model->op[op].splits & 1u << MQ_DIM_BATCH;
-			uint32_t *c = can ? &split : &whole;
-
-			if (*c == MQ_NONE)
-				*c = stage_config(m, stage, i, rank, arena, plan);
-			if (can)
-				plan->config[*c].split[MQ_DIM_BATCH] = stage->replicas;
-			plan->config_of[op] = *c;
-		}
+		for (uint32_t v = 0; v < stage->n_nodes; v++)
+			mq_plan_put(plan, problem, stage->node[v], &spot, arena);
 	}
 	plan->engine_unit = m->unit;
 }

@@ -61,6 +61,42 @@ void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_dev
 	}
 }
 
+static bool same_spot(const struct mq_config *c, const struct mq_spot *spot,
+		      const uint32_t split[MQ_N_DIMS])
+{
+	return c->n_devices == spot->n_devices && c->stage == spot->stage && c->sync == spot->sync &&
+	       c->recompute == spot->recompute && !c->share &&
+	       !memcmp(c->split, split, MQ_N_DIMS * sizeof(*split)) &&
+	       !memcmp(c->device, spot->device, c->n_devices * sizeof(*c->device));
+}
+
+void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
+		 const struct mq_spot *spot, struct mq_arena *arena)
+{
+	uint32_t split[MQ_N_DIMS], replicas = spot->n_devices / spot->tp;
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	if (spot->tp > 1 && !mq_tensor_split(problem->model, op, spot->tp, false, true, split))
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split[d] = 1;
+	split[MQ_DIM_BATCH] = problem->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;
+	for (uint32_t c = plan->n_configs; c-- > 0;) {
+		if (same_spot(&plan->config[c], spot, split)) {
+			plan->config_of[op] = c;
+			return;
+		}
+	}
+	uint32_t c = mq_plan_add_config(plan, arena, spot->n_devices);
+
+	memcpy(plan->config[c].device, spot->device, spot->n_devices * sizeof(*spot->device));
+	memcpy(plan->config[c].split, split, sizeof(split));
+	plan->config[c].stage = spot->stage;
+	plan->config[c].sync = spot->sync;
+	plan->config[c].recompute = spot->recompute;
+	plan->config_of[op] = c;
+}
+
 void mq_say(const struct mq_problem *problem, const char *format, ...)
 {
 	char line[256];

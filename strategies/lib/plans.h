@@ -23,6 +23,19 @@ void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_dev
 /* Most devices that data parallelism can use: no more than samples, and what the limits allow. */
 uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct mq_devices *devices);
 
+/* Where and how one op runs, for plans put together op by op. */
+struct mq_spot {
+	uint32_t n_devices;
+	const uint32_t *device;   /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
+	uint32_t stage, tp;       /* tp divides n_devices; the rest splits the batch */
+	uint8_t sync, recompute;
+};
+
+/* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split as
+ * asked runs whole on the ranks concerned. */
+void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
+		 const struct mq_spot *spot, struct mq_arena *arena);
+
 /* Prints through problem->say. */
 void mq_say(const struct mq_problem *problem, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,0 +1,162 @@
+/* blocks.c - see blocks.h. */
+#include "lib/blocks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int compare_edges(const void *left, const void *right)
+{
+	const struct mq_block_edge *a = left, *b = right;
+
+	if (a->src != b->src)
+		return a->src < b->src ? -1 : 1;
+	return a->dst < b->dst ? -1 : a->dst > b->dst;
+}
+
+static uint32_t *number_blocks(const struct mq_model *model, struct mq_arena *arena, uint32_t *n)
+{
+	uint32_t *of_op = mq_arena_array(arena, model->n_ops, uint32_t);
+	uint32_t *of_layer = mq_arena_array(arena, model->n_layers, uint32_t);
+
+	for (uint32_t l = 0; l < model->n_layers; l++)
+		of_layer[l] = MQ_NONE;
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		const struct mq_op *o = &model->op[op];
+
+		if (o->phase == MQ_BACKWARD && o->mate != MQ_NONE && o->mate < op)
+			of_op[op] = of_op[o->mate];
+		else if (o->layer == MQ_NONE || o->layer >= model->n_layers)
+			of_op[op] = (*n)++;
+		else {
+			if (of_layer[o->layer] == MQ_NONE)
+				of_layer[o->layer] = (*n)++;
+			of_op[op] = of_layer[o->layer];
+		}
+	}
+	return of_op;
+}
+
+void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct mq_blocks *b)
+{
+	uint32_t *at, kept = 0;
+
+	*b = (struct mq_blocks){ 0 };
+	b->of_op = number_blocks(model, arena, &b->n);
+	b->first = mq_arena_array(arena, b->n + 1, uint32_t);
+	b->op = mq_arena_array(arena, model->n_ops, uint32_t);
+	at = mq_arena_array(arena, b->n + 1, uint32_t);
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		b->first[b->of_op[op] + 1]++;
+	for (uint32_t i = 0; i < b->n; i++)
+		b->first[i + 1] += b->first[i];
+	memcpy(at, b->first, (b->n + 1) * sizeof(*at));
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		b->op[at[b->of_op[op]]++] = op;
+	b->edge = mq_arena_array(arena, model->n_edges, struct mq_block_edge);
+	for (uint32_t e = 0; e < model->n_edges; e++) {
+		const struct mq_edge *edge = &model->edge[e];
+		uint32_t src = b->of_op[edge->src], dst = b->of_op[edge->dst];
+		bool again = false;
+
+		if (src == dst || model->op[edge->src].phase == MQ_BACKWARD ||
+		    model->op[edge->dst].phase == MQ_BACKWARD)
+			continue;
+		for (uint32_t f = model->out_first[edge->src]; f < e; f++)
+			again = again || b->of_op[model->edge[f].dst] == dst;
+		b->edge[b->n_edges++] = (struct mq_block_edge){ src, dst, again ? 0 : edge->elems };
+	}
+	qsort(b->edge, b->n_edges, sizeof(*b->edge), compare_edges);
+	for (uint32_t e = 0; e < b->n_edges; e++) {
+		if (kept && compare_edges(&b->edge[kept - 1], &b->edge[e]) == 0)
+			b->edge[kept - 1].elems += b->edge[e].elems;
+		else
+			b->edge[kept++] = b->edge[e];
+	}
+	b->n_edges = kept;
+}
+
+static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t tp,
+			 uint32_t split[MQ_N_DIMS])
+{
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	if (tp == 1 || mq_tensor_split(problem->model, op, tp, false, true, split))
+		return true;
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	return false;
+}
+
+/* A row-parallel op leaves partial sums: all-reduced forward; its mirror image, the column-parallel op,
+ * needs the same backward, counted here with it. */
+static double reduce_time(const struct mq_problem *problem, const struct mq_op *op,
+			  const uint32_t split[MQ_N_DIMS], const uint32_t *group, uint32_t tp,
+			  double samples)
+{
+	struct mq_coll_request request = {
+		.kind = MQ_COLL_ALL_REDUCE, .n = tp, .rank = group, .dtype = problem->train->dtype,
+		.bytes = op->output * samples * mq_dtype_size(problem->train->dtype),
+	};
+	double seconds;
+
+	if (tp == 1 || split[MQ_DIM_IN] < 2)
+		return 0;
+	if (!problem->costs->collective(problem->costs->context, &request, &seconds))
+		return INFINITY;
+	return problem->train->infer ? seconds : 2 * seconds;
+}
+
+double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
+		     const uint32_t *group, uint32_t tp, double samples)
+{
+	const struct mq_costs *costs = problem->costs;
+	double sum = 0;
+
+	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
+		uint32_t op = b->op[i], split[MQ_N_DIMS];
+		const struct mq_op *o = &problem->model->op[op];
+		bool explicit = o->phase == MQ_BACKWARD;
+
+		tensor_split(problem, op, tp, split);
+		sum += costs->op_time(costs->context, op, explicit ? MQ_BACKWARD : MQ_FORWARD, group[0],
+				      split, samples);
+		if (!problem->train->infer && !explicit && o->mate == MQ_NONE)
+			sum += costs->op_time(costs->context, op, MQ_BACKWARD, group[0], split, samples);
+		sum += reduce_time(problem, o, split, group, tp, samples);
+	}
+	return sum;
+}
+
+void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
+		     uint32_t tp, double samples, enum mq_recompute recompute, double *static_B,
+		     double *activation_B)
+{
+	*static_B = *activation_B = 0;
+	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
+		uint32_t split[MQ_N_DIMS];
+		double held, saved;
+
+		tensor_split(problem, b->op[i], tp, split);
+		problem->costs->op_memory(problem->costs->context, b->op[i], split, samples,
+					  MQ_SYNC_ALLREDUCE, 1, recompute, &held, &saved);
+		*static_B += held;
+		*activation_B += saved;
+	}
+}
+
+double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
+			   uint32_t tp)
+{
+	double sum = 0;
+
+	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
+		uint32_t split[MQ_N_DIMS];
+		double share[MQ_N_DIMS];
+
+		tensor_split(problem, b->op[i], tp, split);
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			share[d] = split[d];
+		sum += mq_op_param_shard(&problem->model->op[b->op[i]], share);
+	}
+	return sum * mq_dtype_size(problem->train->dtype);
+}
