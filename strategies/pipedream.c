@@ -253,21 +253,29 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct pipedream *s = state;
-	struct mq_pipedream p = { .transfers = s->transfers, .max_ideals = s->ideals };
+	struct mq_pipedream p;
 	struct mq_pipedream_result r;
 
-	if (s->round == s->n_rounds)
-		return MQ_DONE;
-	uint32_t micro_batches = s->sizes[s->round++];
+	while (s->round < s->n_rounds) {
+		uint32_t micro_batches = s->sizes[s->round++], most = 1;
+		double samples = problem->train->batch / micro_batches;
 
-	MQ_TRY(set_levels(s, problem, &p, err));
-	set_layers(s, problem, problem->train->batch / micro_batches, arena, &p);
-	MQ_TRY(mq_pipedream_solve(&p, arena, &r, err));
-	make_plan(s, problem, &p, &r, arena, plan);
-	plan->micro_batches = micro_batches;
-	plan->engine_objective = r.time;
-	plan->engine_unit = "s per micro-batch";
-	return MQ_OK;
+		p = (struct mq_pipedream){ .transfers = s->transfers, .max_ideals = s->ideals };
+		MQ_TRY(set_levels(s, problem, &p, err));
+		set_layers(s, problem, samples, arena, &p);
+		MQ_TRY(mq_pipedream_solve(&p, arena, &r, err));
+		for (uint32_t i = 0; i < r.n_stages; i++)
+			if (r.stage[i].inner * r.stage[i].outer > most)
+				most = r.stage[i].inner * r.stage[i].outer;
+		if (most > samples) /* a replica without a sample */
+			continue;
+		make_plan(s, problem, &p, &r, arena, plan);
+		plan->micro_batches = micro_batches;
+		plan->engine_objective = r.time;
+		plan->engine_unit = "s per micro-batch";
+		return MQ_OK;
+	}
+	return MQ_DONE;
 }
 
 MQ_ENGINE(pipedream) = {

@@ -69,8 +69,7 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 				       struct mq_plan *plan, struct mq_err *err)
 {
 	struct mq_ideal_options o = { .linearize = linearize, .max_ideals = e->ideals,
-				      .max_replicas = e->replicas, .tick = tick,
-				      .tick_context = &problem };
+				      .tick = tick, .tick_context = &problem };
 	bool train = !problem->train->infer;
 
 	while (e->round < 2 * e->n_rounds) {
@@ -83,10 +82,10 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 		if (round % 2 && (flight == 1 || own_devices(problem)))
 			continue;
 		MQ_TRY(mq_place_from_problem(problem, m, flight, arena, &model, err));
-		if (own_devices(problem) && !e->replicas)
-			o.max_replicas = 1;
-		else if (!e->replicas)
-			o.max_replicas = UINT32_MAX;
+		double samples = floor(problem->train->batch / m); /* a replica needs one */
+
+		o.max_replicas = e->replicas ? e->replicas : own_devices(problem) ? 1 : UINT32_MAX;
+		o.max_replicas = (uint32_t)fmin(o.max_replicas, fmax(1, samples));
 		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
 		if (isinf(r.placement.max_load))
 			continue;
