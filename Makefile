@@ -219,7 +219,7 @@ test: all tests ## check, then a part of it under sanitizers and valgrind: what 
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
 bless: all ## rewrite the expected outputs of goldens and command-line cases
-	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli
+	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
 bench: all $(BENCH) ## speed beside raw SimGrid
 	@set -e; for b in $(BENCH); do echo "== $$(basename $$b)"; $$b; done
 

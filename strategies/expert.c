@@ -62,7 +62,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 
 	d += 0.3 * p->recompute;
 	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
-	d += 3.0 * (double)(s->space.set[0].n - set->n) / s->space.set[0].n;
+	d += 0.75 * p->set; /* fewer devices: slow types, then slow networks, left out */
 	if (p->pp > 1) /* the bubble wants more micro-batches than stages */
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;

@@ -5,6 +5,7 @@
 #include "cmd/common.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -167,7 +168,9 @@ double mq_now_s(void)
 
 const char *mq_text_s(double s, char text[32])
 {
-	if (s < 1e-3)
+	if (fabs(s) < 1e-12)
+		snprintf(text, 32, "0");
+	else if (s < 1e-3)
 		snprintf(text, 32, "%.4g us", s * 1e6);
 	else if (s < 1)
 		snprintf(text, 32, "%.4g ms", s * 1e3);

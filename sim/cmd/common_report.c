@@ -90,7 +90,9 @@ void mq_explain(const struct mq_scored *a, const struct mq_scored *b,
 		for (int i = 0; i < n; i++) {
 			double d = term[i].second - term[i].first;
 
-			if (!(term[i].first > 0) && !(term[i].second > 0))
+			double least = 1e-9 * a->result->step_time_s; /* rounding, not time */
+
+			if (!(term[i].first > least) && !(term[i].second > least))
 				continue;
 			fprintf(file, "    %-34s %12s  %12s  %c%11s\n", term[i].name,
 				mq_text_s(term[i].first, x), mq_text_s(term[i].second, y),

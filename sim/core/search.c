@@ -48,9 +48,19 @@ static double now(const struct loop *loop)
 	return loop->search->now_s ? loop->search->now_s() : 0;
 }
 
+/* Seconds that an engine may use: what finished engines left is divided among the others. */
 static double share_s(const struct loop *loop)
 {
-	return loop->search->seconds / loop->search->n_engines;
+	double left = loop->search->seconds;
+	uint32_t active = 0;
+
+	for (uint32_t i = 0; i < loop->search->n_engines; i++) {
+		if (loop->player[i].done)
+			left -= loop->player[i].used_s;
+		else
+			active++;
+	}
+	return left / (active ? active : 1);
 }
 
 /* ---- what an engine may call -------------------------------------------------------------------- */

@@ -11,7 +11,8 @@
  * and not written twice. A file that some other question wrote is never mixed in: `context` differs.
  *
  * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops
- * when its own proposing plus its part of the judging has used its share.
+ * when its own proposing plus its part of the judging has used its share; what finished engines did not
+ * use goes to the others.
  */
 #ifndef MQ_CORE_SEARCH_H
 #define MQ_CORE_SEARCH_H
