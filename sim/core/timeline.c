@@ -8,131 +8,150 @@
 #include "core/timeline.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/events.h"
 
 struct interval {
 	double start_s, finish_s;
-	uint32_t task;
 };
 
-static int by_start(const void *a, const void *b)
-{
-	const struct interval *x = a, *y = b;
+struct account {
+	const struct mq_schedule *s;
+	const struct mq_timeline *t;
+	uint32_t *first, *task; /* CSR: tasks of each (device, stream) by start */
+	struct interval *busy;  /* of the device at hand: compute, merged */
+	double *exposed;        /* [n_tasks] */
+};
 
-	if (x->start_s != y->start_s)
-		return x->start_s < y->start_s ? -1 : 1;
-	return x->task < y->task ? -1 : x->task > y->task;
+static bool starts_before(const struct mq_timeline *t, uint32_t a, uint32_t b)
+{
+	return t->start_s[a] != t->start_s[b] ? t->start_s[a] < t->start_s[b] : a < b;
 }
 
-/* Tasks by device as a CSR, sorted by start; compute ones or the others. */
-static struct interval *intervals(const struct mq_schedule *s, const struct mq_timeline *t,
-				  bool compute, struct mq_arena *a, uint32_t **first)
+/* Tasks of a stream come in order of start by nature; insertion sort for the few that do not. */
+static void list_streams(struct account *c, struct mq_arena *a)
 {
-	uint32_t *at = mq_arena_array(a, s->n_devices + 2, uint32_t);
+	const struct mq_schedule *s = c->s;
+	uint32_t n = s->n_devices * MQ_N_STREAMS;
 
+	c->first = mq_arena_array(a, n + 2, uint32_t);
+	c->task = mq_arena_array(a, s->n_tasks, uint32_t);
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		at[s->task[i].device + 2] += (s->task[i].kind == MQ_TASK_COMPUTE) == compute;
-	for (uint32_t d = 0; d < s->n_devices; d++)
-		at[d + 2] += at[d + 1];
-	struct interval *list = mq_arena_array(a, at[s->n_devices + 1], struct interval);
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if ((s->task[i].kind == MQ_TASK_COMPUTE) == compute)
-			list[at[s->task[i].device + 1]++] =
-				(struct interval){ t->start_s[i], t->finish_s[i], i };
-	for (uint32_t d = 0; d < s->n_devices; d++)
-		qsort(list + at[d], at[d + 1] - at[d], sizeof(*list), by_start);
-	*first = at;
-	return list;
-}
-
-/* Merge what overlaps; returns the number left. */
-static uint32_t merge(struct interval *list, uint32_t n)
-{
-	uint32_t m = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (m && list[i].start_s <= list[m - 1].finish_s)
-			list[m - 1].finish_s = fmax(list[m - 1].finish_s, list[i].finish_s);
-		else
-			list[m++] = list[i];
+		c->first[s->task[i].device * MQ_N_STREAMS + s->task[i].stream + 2]++;
+	for (uint32_t q = 0; q < n; q++)
+		c->first[q + 2] += c->first[q + 1];
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		uint32_t q = s->task[i].device * MQ_N_STREAMS + s->task[i].stream;
+		uint32_t at = c->first[q + 1]++;
+		for (; at > c->first[q] && starts_before(c->t, i, c->task[at - 1]); at--)
+			c->task[at] = c->task[at - 1];
+		c->task[at] = i;
 	}
-	return m;
 }
 
-/* busy[n_busy] is disjoint and sorted; comm[n] sorted by start. */
-static void expose(const struct interval *busy, uint32_t n_busy, const struct interval *comm,
-		   uint32_t n, double *exposed)
+/* Calls for the tasks of a device in order of start, across its streams: the next one or MQ_NONE. */
+static uint32_t next_task(const struct account *c, uint32_t device, uint32_t at[MQ_N_STREAMS])
 {
-	double covered = -INFINITY;
-	uint32_t b = 0;
+	uint32_t best = MQ_NONE, stream = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		double from = fmax(comm[i].start_s, covered), to = comm[i].finish_s;
-		if (to <= from)
+	for (uint32_t q = 0; q < MQ_N_STREAMS; q++) {
+		uint32_t k = c->first[device * MQ_N_STREAMS + q] + at[q];
+		if (k < c->first[device * MQ_N_STREAMS + q + 1] &&
+		    (best == MQ_NONE || starts_before(c->t, c->task[k], best))) {
+			best = c->task[k];
+			stream = q;
+		}
+	}
+	if (best != MQ_NONE)
+		at[stream]++;
+	return best;
+}
+
+/* Disjoint intervals in which the device computes; returns how many. */
+static uint32_t merge_busy(struct account *c, uint32_t device)
+{
+	uint32_t at[MQ_N_STREAMS] = { 0 }, n = 0, i;
+
+	while ((i = next_task(c, device, at)) != MQ_NONE) {
+		if (c->s->task[i].kind != MQ_TASK_COMPUTE)
+			continue;
+		if (n && c->t->start_s[i] <= c->busy[n - 1].finish_s)
+			c->busy[n - 1].finish_s = fmax(c->busy[n - 1].finish_s, c->t->finish_s[i]);
+		else
+			c->busy[n++] = (struct interval){ c->t->start_s[i], c->t->finish_s[i] };
+	}
+	return n;
+}
+
+static void expose(struct account *c, uint32_t device, uint32_t n_busy)
+{
+	uint32_t at[MQ_N_STREAMS] = { 0 }, b = 0, i;
+	double covered = -INFINITY;
+
+	while ((i = next_task(c, device, at)) != MQ_NONE) {
+		double from = fmax(c->t->start_s[i], covered), to = c->t->finish_s[i];
+		if (c->s->task[i].kind == MQ_TASK_COMPUTE || to <= from)
 			continue;
 		double free_s = to - from;
-		while (b < n_busy && busy[b].finish_s <= from)
+		while (b < n_busy && c->busy[b].finish_s <= from)
 			b++;
-		for (uint32_t k = b; k < n_busy && busy[k].start_s < to; k++)
-			free_s -= fmin(to, busy[k].finish_s) - fmax(from, busy[k].start_s);
-		exposed[comm[i].task] = fmax(free_s, 0);
+		for (uint32_t k = b; k < n_busy && c->busy[k].start_s < to; k++)
+			free_s -= fmin(to, c->busy[k].finish_s) - fmax(from, c->busy[k].start_s);
+		c->exposed[i] = fmax(free_s, 0);
 		covered = to;
 	}
 }
 
-double *mq_timeline_exposed(const struct mq_schedule *s, const struct mq_timeline *t,
-			    struct mq_arena *arena)
+struct mq_breakdown mq_timeline_account(const struct mq_schedule *s, const struct mq_timeline *t,
+					struct mq_arena *arena, double **exposed)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	double *exposed = mq_arena_array(arena, s->n_tasks, double);
-	uint32_t *busy_at, *comm_at;
-	struct interval *busy = intervals(s, t, true, &scratch, &busy_at);
-	struct interval *comm = intervals(s, t, false, &scratch, &comm_at);
-
-	for (uint32_t d = 0; d < s->n_devices; d++) {
-		uint32_t n = merge(busy + busy_at[d], busy_at[d + 1] - busy_at[d]);
-		expose(busy + busy_at[d], n, comm + comm_at[d], comm_at[d + 1] - comm_at[d],
-		       exposed);
-	}
-	mq_arena_fini(&scratch);
-	return exposed;
-}
-
-struct mq_breakdown mq_timeline_breakdown(const struct mq_schedule *s, const struct mq_timeline *t,
-					  struct mq_arena *scratch)
-{
-	const double *exposed = mq_timeline_exposed(s, t, scratch);
-	double *compute = mq_arena_array(scratch, s->n_devices, double);
-	double *comm = mq_arena_array(scratch, s->n_devices, double);
+	struct account c = { .s = s, .t = t };
 	struct mq_breakdown sum = { 0 };
 	double weight = 0;
-	uint32_t *at;
-	struct interval *busy = intervals(s, t, true, scratch, &at);
 
+	c.exposed = *exposed = mq_arena_array(arena, s->n_tasks, double);
+	list_streams(&c, &scratch);
+	c.busy = mq_arena_array(&scratch, s->n_tasks, struct interval);
 	for (uint32_t d = 0; d < s->n_devices; d++) {
-		uint32_t n = merge(busy + at[d], at[d + 1] - at[d]);
+		double w = t->weight ? t->weight[d] : 1, compute_s = 0, comm_s = 0;
+		uint32_t n = merge_busy(&c, d);
 		for (uint32_t i = 0; i < n; i++)
-			compute[d] += busy[at[d] + i].finish_s - busy[at[d] + i].start_s;
-	}
-	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		double inner = t->inner_comm_s ? t->inner_comm_s[i] : 0;
-		comm[s->task[i].device] += exposed[i] + inner;
-		compute[s->task[i].device] -= inner;
-	}
-	for (uint32_t d = 0; d < s->n_devices; d++) {
-		double w = t->weight ? t->weight[d] : 1;
+			compute_s += c.busy[i].finish_s - c.busy[i].start_s;
+		expose(&c, d, n);
+		for (uint32_t k = c.first[d * MQ_N_STREAMS]; k < c.first[(d + 1) * MQ_N_STREAMS]; k++) {
+			double inner_s = t->inner_comm_s ? t->inner_comm_s[c.task[k]] : 0;
+			comm_s += c.exposed[c.task[k]] + inner_s;
+			compute_s -= inner_s;
+		}
 		weight += w;
-		sum.compute_s += w * compute[d];
-		sum.exposed_comm_s += w * comm[d];
+		sum.compute_s += w * compute_s;
+		sum.exposed_comm_s += w * comm_s;
 	}
+	mq_arena_fini(&scratch);
 	if (weight > 0) {
 		sum.compute_s /= weight;
 		sum.exposed_comm_s /= weight;
 	}
 	sum.bubble_s = fmax(0, t->step_time_s - sum.compute_s - sum.exposed_comm_s);
 	return sum;
+}
+
+double *mq_timeline_exposed(const struct mq_schedule *s, const struct mq_timeline *t,
+			    struct mq_arena *arena)
+{
+	double *exposed;
+
+	(void)mq_timeline_account(s, t, arena, &exposed);
+	return exposed;
+}
+
+struct mq_breakdown mq_timeline_breakdown(const struct mq_schedule *s, const struct mq_timeline *t,
+					  struct mq_arena *scratch)
+{
+	double *exposed;
+
+	return mq_timeline_account(s, t, scratch, &exposed);
 }
 
 /* ---- critical path --------------------------------------------------------------------------- */
@@ -214,7 +233,9 @@ uint32_t mq_timeline_critical_path(const struct mq_schedule *s, const struct mq_
 	uint32_t n = 0, event = MQ_NONE;
 
 	*path = mq_arena_array(arena, s->n_tasks, uint32_t);
-	if (!s->n_tasks || mq_events_build(s, &scratch, &b.ev, NULL)) {
+	if (t->events) {
+		b.ev = *t->events;
+	} else if (mq_events_build(s, &scratch, &b.ev, NULL)) {
 		mq_arena_fini(&scratch);
 		return 0;
 	}

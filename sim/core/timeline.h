@@ -10,8 +10,11 @@
 
 #include "core/schedule.h"
 
+struct mq_events;
+
 struct mq_timeline {
 	const char *executor;    /* name */
+	const struct mq_events *events; /* of the schedule, where the executor has them; or NULL */
 	uint32_t n_tasks;
 	double *start_s, *finish_s; /* [n_tasks], from the start of the step */
 	double step_time_s;
@@ -27,6 +30,12 @@ struct mq_timeline {
  * such task runs: what that task adds to the step. Array of n_tasks in the arena, 0 for compute. */
 MQ_API double *mq_timeline_exposed(const struct mq_schedule *schedule,
 				   const struct mq_timeline *timeline, struct mq_arena *arena);
+
+/* Both at once, for half the work. */
+struct mq_breakdown;
+MQ_API struct mq_breakdown mq_timeline_account(const struct mq_schedule *schedule,
+					       const struct mq_timeline *timeline,
+					       struct mq_arena *arena, double **exposed);
 
 /* Where the step went. Times are means over the devices used, so that compute + exposed communication
  * + bubble = step time. */

@@ -70,11 +70,10 @@ static enum mq_status class_of(const struct classer *c, const struct mq_task *t,
 	return MQ_OK;
 }
 
-static enum mq_status book_links(const struct classer *c, struct mq_judged *out,
-				 struct mq_arena *arena, struct mq_err *err)
+static enum mq_status book_links(const struct classer *c, struct mq_judged *out, struct mq_err *err)
 {
 	const struct mq_timeline *tl = &out->timeline;
-	const double *exposed = mq_timeline_exposed(c->s, tl, arena);
+	const double *exposed = out->exposed_s;
 	double weight = 0;
 
 	for (uint32_t d = 0; d < c->s->n_devices; d++)
@@ -212,6 +211,6 @@ enum mq_status mq_judge_causes(const struct mq_judge *j, struct mq_judged *out,
 
 	c.comm_class = mq_arena_array(arena, c.s->n_comms, uint8_t);
 	memset(c.comm_class, MQ_N_LINK_CLASSES, c.s->n_comms);
-	MQ_TRY(book_links(&c, out, arena, err));
+	MQ_TRY(book_links(&c, out, err));
 	return put_words(&c, out, arena, err);
 }

@@ -217,6 +217,10 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 {
 	const struct mq_schedule *s = c->request->schedule;
 
+	struct mq_events *kept = mq_arena_array(c->arena, 1, struct mq_events);
+
+	*kept = *ev;
+	tl->events = kept;
 	tl->n_tasks = s->n_tasks;
 	tl->start_s = mq_arena_array(c->arena, s->n_tasks, double);
 	tl->finish_s = mq_arena_array(c->arena, s->n_tasks, double);

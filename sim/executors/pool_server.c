@@ -6,6 +6,8 @@
  * starts no threads), so a fork copies everything that runs.
  */
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -88,6 +90,10 @@ static void work(struct server *s, int fd)
 	bool going = true;
 	void *bytes;
 
+	/* Keep memory from plan to plan: giving pages back and having them cleared again takes longer than
+	 * many a simulation. */
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
 	while (going && mq_wire_receive(fd, &s->scratch, &head, &bytes)) {
 		if (head.kind == MQ_WIRE_DETAIL) {
 			going = detail(s, fd, bytes, head.size);

@@ -12,6 +12,7 @@ struct mq_judged {
 	struct mq_result result;
 	struct mq_lowered lowered;   /* no schedule unless lowering succeeded */
 	struct mq_timeline timeline; /* whole only where the verdict is ok */
+	double *exposed_s;           /* [tasks] see mq_timeline_exposed; NULL unless the verdict is ok */
 };
 
 /* mq_judge_plan with everything it found. */
