@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define GB 1e9
+#define HOST_MEMORY 200e9 /* of a server with two sockets */
 #define GEN3 15.75e9 /* PCIe x16, payload rate of one direction */
 
 struct gpu {
@@ -230,7 +231,7 @@ const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *
 struct wiring {
 	const struct mq_fabric_spec *spec;
 	struct mq_cluster *cluster;
-	uint32_t ports, nics, pairs; /* where each kind begins */
+	uint32_t ports, nics, hosts, pairs; /* where each kind begins */
 };
 
 /* NVLinks between two GPUs of a DGX-1V. */
@@ -251,7 +252,7 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 			      struct mq_err *err)
 {
 	const struct wiring *w = context;
-	uint32_t m = w->spec->per_node, *link = mq_arena_array(w->cluster->arena, 2, uint32_t);
+	uint32_t m = w->spec->per_node, *link = mq_arena_array(w->cluster->arena, 3, uint32_t);
 
 	(void)err;
 	route->link = link;
@@ -267,6 +268,10 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	} else {
 		link[0] = w->ports + 2 * src;
 		link[1] = w->ports + 2 * dst + 1;
+		if (w->spec->inside == MQ_INSIDE_HOST) {
+			route->n_links = 3;
+			link[2] = w->hosts + src / m;
+		}
 	}
 	return MQ_OK;
 }
@@ -287,11 +292,11 @@ static void make_links(const struct wiring *w)
 	bool nvswitch = spec->inside == MQ_INSIDE_SWITCH;
 
 	for (uint32_t i = 0; i < 2 * n; i++)
-		name_link(w, w->ports + i, nvswitch ? MQ_LINK_NVLINK :
-			  spec->inside == MQ_INSIDE_HOST ? MQ_LINK_HOST : MQ_LINK_PCIE,
-			  nvswitch ? spec->nvlink_Bps : spec->pcie_Bps, "port");
+		name_link(w, w->ports + i, nvswitch ? MQ_LINK_NVLINK : MQ_LINK_PCIE, nvswitch ? spec->nvlink_Bps : spec->pcie_Bps, "port");
 	for (uint32_t i = 0; i < 2 * spec->nodes * spec->rails; i++)
 		name_link(w, w->nics + i, MQ_LINK_NIC, spec->nic_Bps, "nic");
+	for (uint32_t i = 0; i < spec->nodes; i++)
+		name_link(w, w->hosts + i, MQ_LINK_HOST, HOST_MEMORY, "host");
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < spec->per_node; k++)
 			name_link(w, w->pairs + i * spec->per_node + k, MQ_LINK_NVLINK,
@@ -310,7 +315,8 @@ enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, const struct m
 		return mq_fail(err, MQ_EINPUT, "device type '%s' has no calibration; add "
 			       "platforms/calib/%s.json", spec->type, spec->type);
 	*w = (struct wiring){ .spec = spec, .cluster = cluster, .ports = 0, .nics = 2 * n,
-			      .pairs = 2 * n + 2 * spec->nodes * spec->rails };
+			      .hosts = 2 * n + 2 * spec->nodes * spec->rails };
+	w->pairs = w->hosts + spec->nodes;
 	cluster->name = mq_fabric_print(spec, arena);
 	cluster->n_devices = n;
 	cluster->n_nodes = spec->nodes;

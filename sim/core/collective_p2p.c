@@ -15,7 +15,8 @@
 #include "core/collective_measured.h"
 
 #define LOCAL_PEER 1.3e-6          /* each further peer in the node */
-#define A2A_SHARE .86              /* of an NVLink port, against a single send */
+#define A2A_SHARE .9               /* of an NVLink port, against a single send */
+#define OWN_COPY .4                /* time of the own part's copy, against a part sent */
 #define NET_PIECE_B 524288.0       /* one of the 8 steps of a channel's buffer */
 #define NET_STEP 14e-6             /* NCCL's Simple step over the network */
 #define NET_TRANSFER 4e-6          /* each transfer that a NIC's proxy serves */
@@ -76,8 +77,8 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 {
 	const struct mq_link_calib *entry;
 	const struct mq_route *route;
-	double usable = INFINITY, capability, busy_s;
-	bool network;
+	double usable = INFINITY, capability, busy_s, lanes = INFINITY;
+	bool network, host = false;
 
 	*latency_s = *alone_s = 0;
 	*rate_Bps = INFINITY;
@@ -86,8 +87,14 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 	if (src == dst)
 		return MQ_OK;
 	MQ_TRY(mq_cluster_route(cluster, src, dst, &route, err));
-	for (uint32_t i = 0; i < route->n_links; i++)
-		usable = fmin(usable, mq_link_usable_Bps(&cluster->link[route->link[i]]));
+	for (uint32_t i = 0; i < route->n_links; i++) {
+		const struct mq_link *link = &cluster->link[route->link[i]];
+
+		usable = fmin(usable, mq_link_usable_Bps(link));
+		host |= link->class == MQ_LINK_HOST;
+		if (link->class == MQ_LINK_PCIE)
+			lanes = fmin(lanes, link->bw_Bps);
+	}
 	capability = fmin(capability_of(cluster, calib, src), capability_of(cluster, calib, dst));
 	entry = route_calib(cluster, calib, route, capability, &network);
 	if (mq_call_measured(entry, MQ_CALL_P2P, 2, bytes, latency_s, &busy_s)) {
@@ -96,6 +103,8 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 		return MQ_OK;
 	}
 	*latency_s = route->lat_s + entry->p2p_latency_s;
+	if (host && !network && isfinite(lanes)) /* GPUs: a part of their own lanes, see loaded_ring */
+		*rate_Bps = usable = fmin(usable, lanes * entry->bw_share);
 	if (entry->ll_Bps > 0 && capability > 0 && !network) {
 		if (bytes / entry->ll_Bps < entry->simple_s + bytes / usable)
 			*rate_Bps = entry->ll_Bps;
@@ -122,7 +131,10 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 	const struct mq_topo *topo = t->topo;
 	bool nvlink = topo->intra == MQ_INTRA_SWITCH || topo->intra == MQ_INTRA_MESH;
 	double sent = t->bytes * (t->n - 1) / t->n;
-	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share * (nvlink ? A2A_SHARE : 1);
+	/* The rank's own part is copied too, by the same threads. */
+	double own = nvlink ? 1 + OWN_COPY / (t->n - 1) : 1;
+	double port = topo->port_nominal_Bps * topo->intra_calib->bw_share *
+		      (nvlink ? A2A_SHARE : 1) / own;
 	double peers = LOCAL_PEER * (topo->n_local - 1), extra = topo->intra_calib->simple_s;
 
 	/* Starting the peers one after another hides what Simple takes to start, or the reverse. */
@@ -133,7 +145,7 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 		return;
 	}
 	cost->latency_s += extra;
-	if (nvlink)
+	if (nvlink || topo->intra == MQ_INTRA_HOST)
 		cost->bw_Bps = port * t->n / (t->n - 1);
 }
 

@@ -19,6 +19,7 @@
 #define MAX_SEARCH 16        /* channels before splitting */
 #define SPLIT_SPEED (25 * GB)
 #define HOPPER_SPLIT_SPEED (50 * GB)
+#define LOWEST_RETRY .49     /* of the speed found, below which the search does not try again */
 #define DFS_BUDGET 200000    /* edges tried by the cycle search */
 
 static const double intra_speeds[] = { 40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0 };
@@ -76,6 +77,8 @@ static struct mq_graph pack(const struct mq_topo *topo, double port_Bps, double 
 		double speed = *speeds * GB;
 		uint32_t channels = fits(port_Bps, speed);
 
+		if (best.intra_Bps > 0 && speed <= LOWEST_RETRY * best.intra_Bps)
+			break;
 		if (nic_Bps > 0)
 			channels = (uint32_t)fmin(channels, topo->rails * fits(nic_Bps, speed));
 		if (channels * speed > best.channels * best.intra_Bps * (1 + 1e-9))
@@ -241,11 +244,16 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 			count[at]++;
 		}
 	}
-	for (uint32_t k = 0; k < used; k++)
-		if (!cluster->link[link[k]].fatpipe)
-			*bw_Bps = fmin(*bw_Bps, cluster->link[link[k]].bw_Bps / count[k]);
-		else
-			*bw_Bps = fmin(*bw_Bps, cluster->link[link[k]].bw_Bps);
+	for (uint32_t k = 0; k < used; k++) {
+		const struct mq_link *l = &cluster->link[link[k]];
+
+		/* A way through the host is as fast as a part of the GPU's own lanes: its memory has
+		 * room for several, and the flows that meet there share it. */
+		if (l->class != MQ_LINK_HOST)
+			*bw_Bps = fmin(*bw_Bps, l->bw_Bps / (l->fatpipe ? 1 : count[k]));
+	}
+	if (isinf(*bw_Bps))
+		*bw_Bps = topo->port_nominal_Bps;
 	return MQ_OK;
 }
 

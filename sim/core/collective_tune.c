@@ -333,6 +333,9 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 	if (proto == MQ_PROTO_SIMPLE)
 		overhead *= 3;
 	if (t->kind == MQ_COLL_BROADCAST || t->kind == MQ_COLL_REDUCE) {
+		if (actual) /* the chain from the root to the last rank */
+			return c->base[MQ_ALGO_RING][proto] + (t->n - t->n_nodes) * step +
+			       (t->n_nodes - 1) * net;
 		if (t->topo->n_rings == 1)
 			return c->base[MQ_ALGO_RING][proto] + c->step[slow][MQ_ALGO_RING][proto];
 		return c->base[MQ_ALGO_RING][proto] + t->n *
