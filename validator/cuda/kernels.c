@@ -75,6 +75,9 @@ enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 	if (is_product(k) && !types_of(k->dtype, &t))
 		return mq_fail(err, MQ_EINPUT, "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, "
 			       "the schedule asks for %s", mq_dtype_name(k->dtype));
+	if (k->kind == MQ_KERNEL_HOST_UPDATE)
+		return mq_fail(err, MQ_EINPUT, "executor cuda runs no optimizer on the host's CPU: replay "
+			       "plans without offload_optimizer");
 	if (k->kind == MQ_KERNEL_TIMED)
 		return mq_fail(err, MQ_EINPUT, "the schedule's kernels are known by profiled times only: "
 			       "there is nothing to run on a GPU");
@@ -196,6 +199,7 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cu
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_COPY:
 		return pack(c, k->bytes, stream, err);
+	case MQ_KERNEL_HOST_UPDATE:
 	case MQ_KERNEL_TIMED:
 	case MQ_N_KERNEL_KINDS:
 		break;

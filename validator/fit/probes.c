@@ -111,7 +111,7 @@ static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtyp
 static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind, enum mq_dtype dtype,
 				    double count)
 {
-	double most = b->request->speed_flops * 40e-3, least = b->request->speed_flops * 4e-6;
+	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
 	struct mq_kernel g;
 
 	do {
@@ -172,7 +172,7 @@ static void build_memory(struct builder *b)
 
 static void build_attention(struct builder *b)
 {
-	double most = b->request->speed_flops * 40e-3, least = b->request->speed_flops * 20e-6;
+	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 20e-6;
 
 	for (uint32_t i = 0; i < N_ATTENTION; i++) {
 		struct mq_kernel a;
