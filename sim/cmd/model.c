@@ -95,7 +95,7 @@ static enum mq_status write_op(struct mq_csv_writer *w, const struct mq_model *m
 	mq_csv_put_f64(w, op->k);
 	mq_csv_put_f64(w, op->count);
 	mq_csv_put_f64(w, op->flop * samples);
-	mq_csv_put_f64(w, op->flop_bwd * samples);
+	mq_csv_put_f64(w, train->infer ? 0 : op->flop_bwd * samples);
 	mq_csv_put_f64(w, op->param);
 	mq_csv_put_f64(w, times ? (double)NAN : op->output * elem_B);
 	mq_csv_put_f64(w, op->read * elem_B);
@@ -141,7 +141,7 @@ static void print_totals(const struct mq_model *m, const struct mq_train *train)
 	printf("ops %u\n", m->n_ops);
 	printf("parameters %.15g\n", t.parameters);
 	printf("forward_flop %.15g\n", t.forward_flop * train->batch);
-	printf("backward_flop %.15g\n", t.backward_flop * train->batch);
+	printf("backward_flop %.15g\n", train->infer ? 0 : t.backward_flop * train->batch);
 	printf("activation_B %.15g\n",
 	       t.activation_elems * train->batch * mq_dtype_size(train->dtype));
 }
@@ -160,10 +160,10 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 						  .train = &o.question.train,
 						  .seq = o.question.seq };
 	enum mq_status status = mq_model_load(&request, &arena, &model, err);
-	if (status == MQ_OK)
-		print_totals(model, &o.question.train);
 	if (status == MQ_OK && o.csv)
 		status = write_csv(o.csv, model, &o.question.train, &arena, err);
+	if (status == MQ_OK)
+		print_totals(model, &o.question.train);
 	mq_arena_fini(&arena);
 	return status;
 }

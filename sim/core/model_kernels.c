@@ -58,6 +58,14 @@ struct scale {
 	double kv;       /* attention: keys and values, which a sequence split leaves whole */
 };
 
+/* Heads of keys and values that fused attention reads: fewer than `count` with grouped queries. */
+static double kv_heads(const struct mq_op *op)
+{
+	double head = 2 * op->n * op->k, keys = op->read - op->m * op->k * op->count;
+
+	return head > 0 && keys > head ? keys / head : 1;
+}
+
 static struct scale scale_of(const struct mq_op *op, const struct mq_share *share)
 {
 	double e = degree(share->split, MQ_DIM_EXPERT), h = degree(share->split, MQ_DIM_HEAD);
@@ -86,7 +94,7 @@ static struct scale scale_of(const struct mq_op *op, const struct mq_share *shar
 		s.rows = 1 / space;
 		s.count = share->samples / h;
 		s.read = s.write = s.flop = rows / h;
-		s.kv = share->samples / h;
+		s.kv = share->samples / fmin(h, kv_heads(op)); /* a shared head is in many parts */
 		return s;
 	case MQ_OP_BMM:
 		s.rows = 1 / space;

@@ -375,6 +375,10 @@ static void test_fused_attention(void **state)
 	assert_true(k[0].m == 8 && k[0].n == 8 && k[0].k == 16 && k[0].count == 4);
 	assert_true(k[0].flop == 4 * 8 * 8 * 64 && k[0].causal);
 	assert_true(k[0].bytes == 2 * (512 + 512 + 512));
+	/* In four parts, each of the two heads of keys and values is needed twice. */
+	const struct mq_share many = { .samples = 1, .split = { [MQ_DIM_HEAD] = 4 } };
+	kernels(*state, MQ_FORWARD, &many, k);
+	assert_true(k[0].bytes == 2 * (128 + 256 + 128));
 	/* Rows of the sequence: keys and values pass by whole. */
 	assert_int_equal(kernels(*state, MQ_FORWARD, &seq, k), 1);
 	assert_true(k[0].m == 2 && k[0].n == 8 && k[0].count == 8);

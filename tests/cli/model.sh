@@ -1,0 +1,16 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Totals and table of a small model; sizes follow --batch, --seq, --dtype and --mode.
+"$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --csv one.csv
+cut -d, -f1-12 one.csv
+"$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --batch 3 --dtype fp32 --mode infer
+for m in bert gnmt gpt inception_v3 llama moe resnet101 resnet50 t5 transformer vgg19; do
+	echo "$m $("$M" model $m | sed -n 's/^parameters //p')"
+done
+try 2 'no model given' model
+try 2 "two models given, 'gpt' and 'llama'" model gpt llama
+try 2 "did you mean 'llama'" model lama
+try 2 "did you mean 'layers'" model gpt:layer=2
+try 2 'did you mean --seq' model gpt --sek 4
+try 2 '--batch 0' model gpt --batch 0
+try 2 '/dev/full' model gpt --csv /dev/full
+finish
