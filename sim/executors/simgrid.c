@@ -19,28 +19,28 @@
 
 /* ---- lanes ------------------------------------------------------------------------------------- */
 
-static uint32_t lane_new(struct sim *sim, uint32_t rank, uint32_t device)
+static void lane_new(struct sim *sim, uint32_t device)
 {
 	struct lane *lane = mq_arena_array(sim->arena, 1, struct lane);
 
-	*lane = (struct lane){ .sim = sim, .id = sim->n_lanes, .rank = rank, .device = device,
+	*lane = (struct lane){ .sim = sim, .id = sim->n_lanes, .device = device,
 			       .waits_for = MQ_NONE };
 	MQ_PUSH(sim->arena, sim->lane, sim->n_lanes, sim->lane_room, lane);
-	return lane->id;
 }
 
-/* Needs an actor: of a group on one stream, each member has its own, because they run together. */
+/* Needs an actor. */
 static bool timed(const struct sim *sim, uint32_t event)
 {
 	return sim->sharing.flows[event] || sim->sharing.slowed[event];
 }
 
+/* A stream has one lane; of a group on one stream each member has its own, because they run together. */
 static uint32_t *lanes_of_tasks(struct sim *sim)
 {
 	const struct mq_schedule *s = sim->s;
 	uint32_t *lane_of = mq_arena_array(sim->arena, s->n_tasks, uint32_t);
 	uint32_t *last = mq_arena_array(sim->arena, s->n_devices * MQ_N_STREAMS, uint32_t);
-	uint8_t *nth = mq_arena_array(sim->arena, s->n_tasks, uint8_t);
+	uint32_t *nth = mq_arena_array(sim->arena, s->n_tasks, uint32_t);
 	struct mq_map map;
 
 	mq_map_init(&map, sim->arena, 64);
@@ -53,12 +53,12 @@ static uint32_t *lanes_of_tasks(struct sim *sim)
 		last[queue] = i;
 		lane_of[i] = MQ_NONE;
 		if (t->group && before != MQ_NONE && s->task[before].group == t->group)
-			in_group = nth[i] = (uint8_t)(nth[before] + 1);
+			in_group = nth[i] = nth[before] + 1;
 		if (!timed(sim, sim->ev.of[i]))
 			continue;
 		lane_of[i] = mq_map_add(&map, in_group << 32 | queue);
 		if (lane_of[i] == sim->n_lanes)
-			lane_new(sim, s->device[t->device], t->device);
+			lane_new(sim, t->device);
 	}
 	return lane_of;
 }
@@ -88,29 +88,6 @@ static struct roles *roles_of(const struct mq_meeting *m, struct mq_arena *arena
 	return r;
 }
 
-/* Lanes of the ranks that are not simulated but exchange flows with ones that are. */
-static void add_ghosts(struct sim *sim, struct mq_map *ghosts, uint32_t *ghost_lane, uint32_t event)
-{
-	uint32_t index = sim->sharing.meeting[event];
-	const struct mq_meeting *m = &sim->costing.meeting[index];
-	uint32_t *at = sim->lane_at + sim->place[event];
-	uint32_t *known = mq_arena_array(sim->arena, m->n, uint32_t);
-
-	memcpy(known, at, m->n * sizeof(*known));
-	for (uint32_t f = 0; f < m->n_flows; f++) {
-		uint32_t end[2] = { m->flow[f].src, m->flow[f].dst };
-		for (int k = 0; k < 2; k++) {
-			if (at[end[k]] != MQ_NONE || known[end[1 - k]] == MQ_NONE)
-				continue;
-			uint64_t key = (uint64_t)m->task->comm << 32 | end[k];
-			uint32_t ghost = mq_map_add(ghosts, key);
-			if (ghost_lane[ghost] == MQ_NONE)
-				ghost_lane[ghost] = lane_new(sim, m->rank[end[k]], MQ_NONE);
-			at[end[k]] = ghost_lane[ghost];
-		}
-	}
-}
-
 /* A pair of lanes has one mailbox: flows between the two come and go in order. Made beforehand, because
  * SimGrid may run other actors while it makes one. */
 static void add_mailbox(struct sim *sim, uint32_t from, uint32_t to)
@@ -131,7 +108,6 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 	const struct mq_schedule *s = sim->s;
 	uint32_t *position_of = mq_arena_array(sim->arena, sim->request->cluster->n_devices, uint32_t);
 	size_t n_places = 0;
-	struct mq_map ghosts;
 
 	for (uint32_t e = 0; e < sim->ev.n; e++)
 		if (sim->sharing.flows[e]) {
@@ -140,11 +116,6 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 		}
 	mq_assert(n_places < UINT32_MAX);
 	sim->lane_at = mq_arena_array(sim->arena, n_places, uint32_t);
-	memset(sim->lane_at, 0xff, n_places * sizeof(*sim->lane_at));
-	mq_map_init(&ghosts, sim->arena, 16);
-	uint32_t *ghost_lane = s->fold ? mq_arena_array(sim->arena, n_places, uint32_t) : NULL;
-	if (ghost_lane)
-		memset(ghost_lane, 0xff, n_places * sizeof(*ghost_lane));
 	for (uint32_t e = 0; e < sim->ev.n; e++) {
 		if (!sim->sharing.flows[e])
 			continue;
@@ -156,13 +127,9 @@ static void place_members(struct sim *sim, const uint32_t *lane_of, uint32_t *po
 			position[t] = position_of[s->device[s->task[t].device]];
 			sim->lane_at[sim->place[e] + position[t]] = lane_of[t];
 		}
-		if (s->fold)
-			add_ghosts(sim, &ghosts, ghost_lane, e);
 		if (!sim->roles[index])
 			sim->roles[index] = roles_of(m, sim->arena);
 		for (uint32_t f = 0; f < m->n_flows; f++) {
-			if (!mq_sim_has_flow(sim, e, &m->flow[f]))
-				continue;
 			uint32_t from = sim->lane_at[sim->place[e] + m->flow[f].src];
 			add_mailbox(sim, from, sim->lane_at[sim->place[e] + m->flow[f].dst]);
 			sim->flows_left[e]++;
@@ -194,8 +161,7 @@ static bool has_role(const struct roles *r, uint32_t p)
 	return r->out_first[p] < r->out_first[p + 1] || r->in_first[p] < r->in_first[p + 1];
 }
 
-/* Items of simulated lanes in the order of tasks, which is that of streams; those of the others in the
- * order of events, which is that of the calls of their communicator. */
+/* In the order of tasks, which is that of streams. */
 static void each_item(struct filler *f)
 {
 	struct sim *sim = f->sim;
@@ -211,15 +177,6 @@ static void each_item(struct filler *f)
 			sim->leader[e] = f->lane_of[t];
 			add_item(f, f->lane_of[t], e, 0);
 		}
-	}
-	for (uint32_t e = 0; sim->s->fold && e < sim->ev.n; e++) {
-		if (!sim->sharing.flows[e])
-			continue;
-		const uint32_t *lane_at = sim->lane_at + sim->place[e];
-		uint32_t n = sim->costing.meeting[sim->sharing.meeting[e]].n;
-		for (uint32_t p = 0; p < n; p++)
-			if (lane_at[p] != MQ_NONE && sim->lane[lane_at[p]]->device == MQ_NONE)
-				add_item(f, lane_at[p], e, p);
 	}
 }
 
@@ -279,7 +236,7 @@ static void start_actors(struct sim *sim)
 		lane->alive = true;
 		sim->n_alive++;
 		lane->actor = sg_actor_init("lane", mq_platform_host(sim->request->cluster,
-								     lane->rank));
+								     sim->s->device[lane->device]));
 		sg_actor_set_data(lane->actor, lane);
 		sg_actor_start_(lane->actor, mq_sim_lane, 1, argv);
 	}
@@ -348,6 +305,10 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	MQ_TRY(mq_sharing_find(&sim->costing, &sim->ev, &sim->sharing, err));
+	if (sim->s->fold && sim->sharing.n_flows) {
+		timeline->fold_inexact = true; /* the flows that are left out would meet these */
+		return MQ_OK;
+	}
 	mq_walk_init(&sim->walk, &sim->ev, arena);
 	prepare(sim);
 	simulate(sim, verdict);
@@ -355,7 +316,6 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s,
 				   timeline, err));
-	timeline->fold_inexact = sim->s->fold && sim->sharing.n_flows > 0;
 	if (timeline->step_time_s > request->timeout_s)
 		*verdict = MQ_VERDICT_TIMEOUT;
 	return MQ_OK;

@@ -24,13 +24,12 @@ struct roles {
 	uint32_t *out_first, *out, *in_first, *in;
 };
 
-/* One actor: a stream of a device (or a rank that is not simulated, where it meets simulated ones). */
+/* One actor: a stream of a device, or one of several tasks that run together on it (a group). */
 struct lane {
 	struct sim *sim;
 	sg_actor_t actor;       /* valid while alive */
 	uint32_t id;
-	uint32_t rank;          /* cluster rank */
-	uint32_t device;        /* schedule index, MQ_NONE for a rank that is not simulated */
+	uint32_t device;        /* schedule index */
 	uint32_t first, n;      /* into item[] */
 	uint32_t waits_for;     /* event whose flag this actor is blocked on, or MQ_NONE */
 	sg_sem_t woken;         /* what it is blocked with, or NULL */
@@ -68,7 +67,7 @@ struct sim {
 	struct roles **roles;   /* [meetings], NULL where no flows are simulated */
 	uint32_t *leader;       /* [events] lane that starts it, MQ_NONE for events of fixed length */
 	uint32_t *place;        /* [events] where its positions' lanes begin in lane_at[] */
-	uint32_t *lane_at;      /* lane of each position, or MQ_NONE */
+	uint32_t *lane_at;      /* lane of each position */
 	uint32_t *flows_left;   /* [events] */
 	bool *known, *go;       /* [events] start time is known; flows may start */
 	double *slowness;       /* [events] factor on the rates of its flows */
@@ -79,16 +78,6 @@ struct sim {
 	uint32_t n_alive;
 	sg_sem_t done;
 };
-
-/* Is the flow simulated? Those between two ranks that are not are left out. */
-static inline bool mq_sim_has_flow(const struct sim *sim, uint32_t event, const struct mq_flow *flow)
-{
-	const uint32_t *lane_at = sim->lane_at + sim->place[event];
-	uint32_t from = lane_at[flow->src], to = lane_at[flow->dst];
-
-	return from != MQ_NONE && to != MQ_NONE &&
-	       (sim->lane[from]->device != MQ_NONE || sim->lane[to]->device != MQ_NONE);
-}
 
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);

@@ -196,8 +196,7 @@ static void lead(struct lane *lane, uint32_t event, const struct mq_meeting *m)
 		sim->slowness[event] = comm_speed(sim, event);
 	sim->go[event] = true;
 	for (uint32_t p = 0; p < m->n; p++)
-		if (lane_at[p] != MQ_NONE)
-			wake(sim->lane[lane_at[p]], event);
+		wake(sim->lane[lane_at[p]], event);
 }
 
 static sg_mailbox_t mailbox(const struct sim *sim, uint32_t from, uint32_t to)
@@ -229,7 +228,7 @@ static void run_flows(struct lane *lane, const struct item *item)
 	const struct mq_meeting *m = &sim->costing.meeting[sim->sharing.meeting[e]];
 	const struct roles *r = sim->roles[sim->sharing.meeting[e]];
 	const uint32_t *lane_at = sim->lane_at + sim->place[e];
-	uint32_t received = 0;
+	uint32_t n_in = r->in_first[p + 1] - r->in_first[p];
 
 	if (sim->leader[e] == lane->id)
 		lead(lane, e, m);
@@ -237,18 +236,12 @@ static void run_flows(struct lane *lane, const struct item *item)
 		wait_for(lane, sim->go, e);
 	for (uint32_t k = r->out_first[p]; k < r->out_first[p + 1]; k++) {
 		const struct mq_flow *flow = &m->flow[r->out[k]];
-		if (mq_sim_has_flow(sim, e, flow))
-			mq_flow_start(mailbox(sim, lane->id, lane_at[flow->dst]), flow->bytes,
-				      rate_of(sim, m, flow, sim->slowness[e]));
+		mq_flow_start(mailbox(sim, lane->id, lane_at[flow->dst]), flow->bytes,
+			      rate_of(sim, m, flow, sim->slowness[e]));
 	}
-	for (uint32_t k = r->in_first[p]; k < r->in_first[p + 1]; k++) {
-		const struct mq_flow *flow = &m->flow[r->in[k]];
-		if (!mq_sim_has_flow(sim, e, flow))
-			continue;
-		mq_flow_receive(mailbox(sim, lane_at[flow->src], lane->id));
-		received++;
-	}
-	if (received && !(sim->flows_left[e] -= received)) {
+	for (uint32_t k = r->in_first[p]; k < r->in_first[p + 1]; k++)
+		mq_flow_receive(mailbox(sim, lane_at[m->flow[r->in[k]].src], lane->id));
+	if (n_in && !(sim->flows_left[e] -= n_in)) {
 		if (sim->sharing.slowed[e])
 			comm_changes(sim->lane[sim->leader[e]], e, false);
 		finish(sim, e);

@@ -337,19 +337,26 @@ static void find_shared(struct finder *f)
 	bool *lost = mq_arena_array(f->arena, f->n_users, bool); /* shared all the time */
 	uint32_t *seen = mq_arena_array(f->arena, f->s->n_devices, uint32_t);
 	struct window *room = NULL;
+	struct mq_map done; /* sets of users looked at on a device: many links have the same */
 	bool any_lost = false;
+
+	mq_map_init(&done, f->arena, 64);
 
 	for (uint32_t l = 0; l < n_links; l++) {
 		uint32_t from = f->link_first[l], to = f->link_first[l + 1];
 		if (from == to || (to - from == 1 && !f->mixed[f->link_user[from]]))
 			continue;
-		uint32_t device = common_device(f, l, seen);
-		for (uint32_t k = from; k < to; k++)
+		uint32_t device = common_device(f, l, seen), n_done = done.n;
+		uint64_t set = device;
+		for (uint32_t k = from; k < to; k++) {
 			on_link[f->link_user[k]] = true;
+			set = mq_map_mix(set, f->link_user[k]);
+		}
 		if (device != MQ_NONE) {
 			if (!room)
 				room = mq_arena_array(f->arena, f->s->n_tasks, struct window);
-			share_on_device(f, device, on_link, room);
+			if (mq_map_add(&done, set) == n_done)
+				share_on_device(f, device, on_link, room);
 		} else {
 			for (uint32_t k = from; k < to; k++)
 				any_lost = lost[f->link_user[k]] = true;
