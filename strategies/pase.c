@@ -2,28 +2,40 @@
  * pase.c - PaSE: the best split of every layer by dynamic programming over dependent sets
  * (Elango, "PaSE: Parallelization Strategies for Efficient DNN Training", IPDPS 2021).
  *
- * `maquette solve X.tables.json` answers from explicit cost tables (lib/pase_tables.h): the least sum
- * of layer costs and edge costs, and the cost of splitting only the batch.
+ * Objective: the sum of the times of all layers and of the communication inside and between them, in
+ * one step and without overlap. Complexity O(n K^(M+1)), K configurations per layer, M the largest
+ * dependent set; graphs beyond a bound are refused. Costs come from our cost queries (unequal links and
+ * the slowest device type included); see lib/pase_model.h. Beyond the paper, memory: where the
+ * optimum does not fit, memory gets a price, raised by bisection until the plan fits the smallest
+ * device. One plan per number of micro-batches is proposed.
  *
- * Objective: total work and communication of one step, not overlapped. Complexity O(n K^(M+1)), K
- * configurations per layer, M the largest dependent set; the method refuses graphs beyond a bound.
- * Not modelled by it: pipelines, overlap, contention.
+ * `maquette solve X.tables.json` answers from explicit cost tables (lib/pase_tables.h): the least cost,
+ * and the cost of splitting only the batch.
+ *
+ * Not modelled by it: pipelines, overlap, contention. All ops run on all devices.
  *
  * link: jansson
  */
+#include <math.h>
+
 #include "core/engine.h"
+#include "lib/pase_model.h"
 #include "lib/pase_tables.h"
 #include "lib/plans.h"
 
 struct pase {
-	uint32_t order;
+	uint32_t order, micro_batches;
 	double rows;
+	/* search */
+	struct mq_devices devices;
+	uint32_t round, n_rounds, sizes[24];
 };
 
 static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct pase, order, MQ_ELIM_LEAST, "least-dependent|breadth-first",
 		  "order in which layers are eliminated"),
 	MQ_F64(struct pase, rows, 4e9, 1, 1e15, "combinations that one table may need; refuse beyond"),
+	MQ_U32(struct pase, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
 	MQ_END
 };
 
@@ -56,11 +68,112 @@ static bool accepts(const char *path)
 	return mq_pase_tables_probe(path);
 }
 
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct pase *s = state;
+	double batch = floor(problem->train->batch);
+
+	for (uint32_t op = 0; op < problem->model->n_ops; op++)
+		if (problem->model->op[op].phase == MQ_BACKWARD)
+			return mq_fail(err, MQ_EINPUT, "engine 'pase' splits forward ops and derives the "
+				       "backward pass: '%s' brings backward ops of its own; use ideal-dp "
+				       "or dpl", problem->model->name);
+	s->devices = mq_devices_usable(problem, problem->arena);
+	if (s->micro_batches > batch)
+		return mq_fail(err, MQ_EINPUT, "engine 'pase': %u micro-batches of a batch of %g: use at "
+			       "most one per sample", s->micro_batches, batch);
+	if (s->micro_batches)
+		s->sizes[s->n_rounds++] = s->micro_batches;
+	for (double m = 1; !s->micro_batches && m <= batch && m <= 64; m *= 2)
+		if (fmod(batch, m) == 0)
+			s->sizes[s->n_rounds++] = (uint32_t)m;
+	return MQ_OK;
+}
+
+/* Solves with memory at `price` seconds per byte. */
+static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_model *model,
+				   double price, struct mq_arena *arena,
+				   struct mq_elim_result *result, struct mq_err *err)
+{
+	struct mq_elim_problem p = model->problem;
+	const double **cost = mq_arena_array(arena, p.n_vars, const double *);
+
+	for (uint32_t v = 0; v < p.n_vars; v++) {
+		double *priced = mq_arena_array(arena, p.n_choices[v], double);
+
+		for (uint32_t c = 0; c < p.n_choices[v]; c++)
+			priced[c] = model->memory[v][c] > model->limit_B
+					    ? (double)INFINITY
+					    : model->cost[v][c] + price * model->memory[v][c];
+		cost[v] = priced;
+	}
+	p.cost = cost;
+	p.order = s->order;
+	p.max_rows = s->rows;
+	return mq_elim_solve(&p, arena, result, err);
+}
+
+/* The cheapest choice that fits, as far as prices can find it; false: none. */
+static enum mq_status choose(const struct pase *s, const struct mq_pase_model *model,
+			     struct mq_arena *arena, uint32_t *choice, bool *found, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	double low = 0, high = 0, price = 0;
+	enum mq_status status = MQ_OK;
+
+	*found = false;
+	for (uint32_t round = 0; round < 24; round++) {
+		struct mq_elim_result r;
+		struct mq_arena_mark mark = mq_arena_mark(&scratch);
+
+		status = solve_priced(s, model, price, &scratch, &r, err);
+		if (status != MQ_OK || isinf(r.optimum))
+			break;
+		bool fits = mq_pase_memory(model, r.choice) <= model->limit_B;
+
+		if (fits) {
+			memcpy(choice, r.choice, model->problem.n_vars * sizeof(*choice));
+			*found = true;
+			high = price;
+		} else {
+			low = price;
+		}
+		if (fits && price == 0)
+			break;
+		if (*found && round >= 10)
+			break;
+		if (!*found) /* the first price: all of the memory as dear as all of the time */
+			price = price > 0 ? 8 * price
+					  : 1e-3 * r.optimum / mq_pase_memory(model, r.choice);
+		else
+			price = (low + high) / 2;
+		mq_arena_rewind(&scratch, mark);
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
+
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "engine 'pase' answers from cost tables only: maquette solve "
-				       "FILE.tables.json");
+	struct pase *s = state;
+
+	while (s->round < s->n_rounds) {
+		struct mq_pase_model model;
+		uint32_t *choice = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+		bool found;
+
+		MQ_TRY(mq_pase_from_problem(problem, &s->devices, s->sizes[s->round++], arena, &model,
+					    err));
+		MQ_TRY(choose(s, &model, arena, choice, &found, err));
+		if (!found)
+			continue;
+		mq_pase_plan(&model, choice, problem, arena, plan);
+		plan->engine_objective = mq_elim_cost(&model.problem, choice);
+		plan->engine_unit = "s per step, without overlap";
+		return MQ_OK;
+	}
+	return MQ_DONE;
 }
 
 MQ_ENGINE(pase) = {
@@ -69,6 +182,8 @@ MQ_ENGINE(pase) = {
 	.paper = "Elango, PaSE, IPDPS 2021",
 	.opts = opts,
 	.state_size = sizeof(struct pase),
+	.heuristic = true, /* optimal in its own objective */
+	.start = start,
 	.propose = propose,
 	.solve = solve,
 	.accepts = accepts,

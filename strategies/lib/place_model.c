@@ -25,7 +25,9 @@ static double memory_of(const struct mq_problem *problem, uint32_t rank)
 		reserve = calib->reserve_B;
 		fragmentation = calib->fragmentation;
 	}
-	return memory > 0 ? fmax(0, (memory - reserve) / fmax(1, fragmentation)) : (double)INFINITY;
+	/* A twentieth stays free for communication buffers. */
+	return memory > 0 ? fmax(0, 0.95 * (memory - reserve) / fmax(1, fragmentation))
+			  : (double)INFINITY;
 }
 
 /* One type per device type of the cluster, in order of first rank. */

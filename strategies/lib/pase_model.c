@@ -1,0 +1,305 @@
+/* pase_model.c - see pase_model.h. Equal ops and edges (repeated layers) share their tables. */
+#include "lib/pase_model.h"
+
+#include <math.h>
+
+/* ---- configurations --------------------------------------------------------------------------- */
+
+struct splits {
+	uint32_t n, room;
+	uint32_t *list;     /* [n * MQ_N_DIMS] */
+};
+
+struct builder {
+	const struct mq_problem *problem;
+	struct mq_arena *arena;
+	struct mq_pase_model *out;
+	uint32_t *n_choices;
+	uint32_t n_types, *type;   /* first rank of each device type */
+	struct splits now;
+	uint32_t *twin;            /* [n_ops] an earlier op of the same shape, or itself */
+	uint32_t *edge_twin;       /* [n_edges] likewise */
+	const double **edge_cost;
+};
+
+static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double samples)
+{
+	if (parts == 1)
+		return true;
+	if (!(op->splits & 1u << dim))
+		return false;
+	return dim == MQ_DIM_BATCH ? parts <= samples : parts <= op->extent[dim];
+}
+
+static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32_t left,
+		      uint32_t split[MQ_N_DIMS])
+{
+	if (dim == MQ_N_DIMS) {
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			MQ_PUSH(b->arena, b->now.list, b->now.n, b->now.room, split[d]);
+		return;
+	}
+	for (uint32_t parts = 1; parts <= left; parts++) {
+		if (left % parts || !may_split(op, dim, parts, b->out->samples))
+			continue;
+		split[dim] = parts;
+		enumerate(b, op, dim + 1, left / parts, split);
+	}
+}
+
+/* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence or
+ * place, and over plain replicas. */
+static bool gradient_time(const struct builder *b, const struct mq_op *op,
+			  const uint32_t split[MQ_N_DIMS], double *seconds)
+{
+	uint32_t n = b->out->devices.n, inner = 1, outer = 1, *rank;
+	double share[MQ_N_DIMS];
+
+	*seconds = 0;
+	if (b->problem->train->infer || op->param <= 0)
+		return true;
+	for (int d = 0; d < MQ_N_DIMS; d++) {
+		share[d] = split[d];
+		/* The mesh has batch, sequence and place outermost, the rest inside. */
+		if (d == MQ_DIM_BATCH || d == MQ_DIM_SEQ || d == MQ_DIM_SPATIAL)
+			outer *= split[d];
+		else
+			inner *= split[d];
+	}
+	uint32_t replicas = n / (inner * outer);
+
+	if (outer == 1)
+		return true; /* replicas compute the same gradients */
+	struct mq_arena_mark mark = mq_arena_mark(b->arena);
+
+	rank = mq_arena_array(b->arena, outer, uint32_t);
+	for (uint32_t i = 0; i < outer; i++)
+		rank[i] = b->out->devices.rank[i * inner * replicas];
+	struct mq_coll_request request = {
+		.kind = MQ_COLL_ALL_REDUCE, .n = outer, .rank = rank, .dtype = b->problem->train->dtype,
+		.bytes = mq_op_param_shard(op, share) * mq_dtype_size(b->problem->train->dtype) };
+	bool fine = b->problem->costs->collective(b->problem->costs->context, &request, seconds);
+
+	mq_arena_rewind(b->arena, mark);
+	return fine;
+}
+
+static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ_N_DIMS],
+			 double *seconds, double *bytes)
+{
+	const struct mq_costs *costs = b->problem->costs;
+	double samples = b->out->samples / split[MQ_DIM_BATCH], slowest = 0, sync, held, saved;
+
+	for (uint32_t t = 0; t < b->n_types; t++) {
+		double s = costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
+
+		if (!b->problem->train->infer)
+			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split, samples);
+		slowest = fmax(slowest, s);
+	}
+	if (!gradient_time(b, &b->problem->model->op[id], split, &sync))
+		return false;
+	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE,
+			 &held, &saved);
+	*seconds = slowest * b->out->micro_batches + sync;
+	*bytes = held + saved;
+	return true;
+}
+
+/* ---- repeated layers -------------------------------------------------------------------------- */
+
+/* What the costs of an op depend on. */
+static bool same_op(const struct mq_op *a, const struct mq_op *b)
+{
+	return a->kind == b->kind && a->phase == b->phase && a->splits == b->splits &&
+	       (a->layer == MQ_NONE) == (b->layer == MQ_NONE) &&
+	       !memcmp(a->extent, b->extent, sizeof(a->extent)) && a->m == b->m && a->n == b->n &&
+	       a->k == b->k && a->count == b->count && a->flop == b->flop &&
+	       a->flop_bwd == b->flop_bwd && a->read == b->read && a->write == b->write &&
+	       a->moved_bwd == b->moved_bwd && a->param == b->param && a->output == b->output &&
+	       a->saved == b->saved && a->halo == b->halo && a->kernels == b->kernels &&
+	       a->causal == b->causal && a->fused == b->fused && a->kind != MQ_OP_PROFILED;
+}
+
+static void find_twins(struct builder *b)
+{
+	const struct mq_model *m = b->problem->model;
+
+	b->twin = mq_arena_array(b->arena, m->n_ops, uint32_t);
+	b->edge_twin = mq_arena_array(b->arena, m->n_edges, uint32_t);
+	for (uint32_t v = 0; v < m->n_ops; v++) {
+		b->twin[v] = v;
+		for (uint32_t u = 0; u < v && b->twin[v] == v; u++)
+			if (b->twin[u] == u && same_op(&m->op[u], &m->op[v]))
+				b->twin[v] = u;
+	}
+	for (uint32_t e = 0; e < m->n_edges; e++) {
+		b->edge_twin[e] = e;
+		for (uint32_t f = 0; f < e && b->edge_twin[e] == e; f++)
+			if (b->edge_twin[f] == f &&
+			    b->twin[m->edge[e].src] == b->twin[m->edge[f].src] &&
+			    b->twin[m->edge[e].dst] == b->twin[m->edge[f].dst] &&
+			    m->edge[e].elems == m->edge[f].elems &&
+			    m->edge[e].no_grad == m->edge[f].no_grad)
+				b->edge_twin[e] = f;
+	}
+}
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+
+static enum mq_status no_route(const struct builder *b, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT, "engine 'pase': not all of the %u devices of '%s' are joined by "
+		       "routes: use --max devices=N", b->out->devices.n, b->problem->cluster->name);
+}
+
+static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
+{
+	const struct mq_model *m = b->problem->model;
+	struct mq_pase_model *out = b->out;
+
+	out->split = mq_arena_array(b->arena, m->n_ops, uint32_t *);
+	out->memory = mq_arena_array(b->arena, m->n_ops, double *);
+	out->cost = mq_arena_array(b->arena, m->n_ops, double *);
+	b->n_choices = mq_arena_array(b->arena, m->n_ops, uint32_t);
+	for (uint32_t v = 0; v < m->n_ops; v++) {
+		uint32_t twin = b->twin[v], split[MQ_N_DIMS];
+
+		if (twin != v) {
+			out->split[v] = out->split[twin];
+			out->memory[v] = out->memory[twin];
+			out->cost[v] = out->cost[twin];
+			b->n_choices[v] = b->n_choices[twin];
+			continue;
+		}
+		b->now = (struct splits){ 0 };
+		enumerate(b, &m->op[v], 0, out->devices.n, split);
+		b->n_choices[v] = b->now.n / MQ_N_DIMS;
+		out->split[v] = b->now.list;
+		out->memory[v] = mq_arena_array(b->arena, b->n_choices[v], double);
+		out->cost[v] = mq_arena_array(b->arena, b->n_choices[v], double);
+		for (uint32_t c = 0; c < b->n_choices[v]; c++)
+			if (!price_choice(b, v, out->split[v] + c * MQ_N_DIMS, &out->cost[v][c],
+					  &out->memory[v][c]))
+				return no_route(b, err);
+	}
+	return MQ_OK;
+}
+
+static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *err)
+{
+	const struct mq_edge *edge = &b->problem->model->edge[e];
+	struct mq_pase_model *out = b->out;
+	uint32_t na = b->n_choices[edge->src], nb = b->n_choices[edge->dst];
+	double *cost = mq_arena_array(b->arena, (size_t)na * nb, double);
+	struct mq_config from = { .n_devices = out->devices.n, .device = out->devices.rank };
+	struct mq_config to = from;
+
+	for (uint32_t a = 0; a < na; a++) {
+		memcpy(from.split, out->split[edge->src] + a * MQ_N_DIMS, sizeof(from.split));
+		for (uint32_t c = 0; c < nb; c++) {
+			double forward, backward;
+
+			memcpy(to.split, out->split[edge->dst] + c * MQ_N_DIMS, sizeof(to.split));
+			if (b->problem->costs->reshard(b->problem->costs->context, e, &from, &to,
+						       out->samples, &forward, &backward))
+				cost[(size_t)a * nb + c] = (forward + backward) * out->micro_batches;
+			else
+				cost[(size_t)a * nb + c] = INFINITY; /* no such conversion */
+		}
+	}
+	b->edge_cost[e] = cost;
+	return MQ_OK;
+}
+
+static double smallest_memory(const struct mq_problem *problem, const struct mq_devices *devices)
+{
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < devices->n; i++) {
+		const struct mq_device *d = &problem->cluster->device[devices->rank[i]];
+		double usable = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
+
+		if (problem->calib && d->calib < problem->calib->n_devices)
+			usable = (usable - problem->calib->device[d->calib].reserve_B) /
+				 fmax(1, problem->calib->device[d->calib].fragmentation);
+		least = fmin(least, usable);
+	}
+	return least;
+}
+
+static void find_types(struct builder *b)
+{
+	const struct mq_device *device = b->problem->cluster->device;
+
+	b->type = mq_arena_array(b->arena, b->out->devices.n, uint32_t);
+	for (uint32_t i = 0; i < b->out->devices.n; i++) {
+		uint32_t rank = b->out->devices.rank[i], t = 0;
+
+		while (t < b->n_types && strcmp(device[b->type[t]].type, device[rank].type))
+			t++;
+		if (t == b->n_types)
+			b->type[b->n_types++] = rank;
+	}
+}
+
+enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const struct mq_devices *devices,
+				    uint32_t micro_batches, struct mq_arena *arena,
+				    struct mq_pase_model *out, struct mq_err *err)
+{
+	const struct mq_model *m = problem->model;
+	struct builder b = { .problem = problem, .arena = arena, .out = out };
+	struct mq_elim_pair *pair = mq_arena_array(arena, m->n_edges, struct mq_elim_pair);
+
+	*out = (struct mq_pase_model){ .devices = *devices, .micro_batches = micro_batches,
+				       .samples = problem->train->batch / micro_batches,
+				       .limit_B = smallest_memory(problem, devices) };
+	find_types(&b);
+	find_twins(&b);
+	MQ_TRY(fill_ops(&b, err));
+	b.edge_cost = mq_arena_array(arena, m->n_edges, const double *);
+	for (uint32_t e = 0; e < m->n_edges; e++) {
+		if (b.edge_twin[e] == e)
+			MQ_TRY(price_edge(&b, e, err));
+		pair[e] = (struct mq_elim_pair){ m->edge[e].src, m->edge[e].dst,
+						 b.edge_cost[b.edge_twin[e]] };
+	}
+	const double **cost = mq_arena_array(arena, m->n_ops, const double *);
+
+	for (uint32_t v = 0; v < m->n_ops; v++)
+		cost[v] = out->cost[v];
+	out->problem = (struct mq_elim_problem){ .n_vars = m->n_ops, .n_pairs = m->n_edges,
+						 .n_choices = b.n_choices, .cost = cost, .pair = pair };
+	return MQ_OK;
+}
+
+double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice)
+{
+	double sum = 0;
+
+	for (uint32_t v = 0; v < model->problem.n_vars; v++)
+		sum += model->memory[v][choice[v]];
+	return sum;
+}
+
+void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
+		  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+{
+	mq_plan_init(plan, arena, problem->model->n_ops);
+	plan->micro_batches = model->micro_batches;
+	for (uint32_t v = 0; v < problem->model->n_ops; v++) {
+		const uint32_t *split = model->split[v] + choice[v] * MQ_N_DIMS;
+		uint32_t c = 0;
+
+		while (c < plan->n_configs &&
+		       memcmp(plan->config[c].split, split, sizeof(plan->config[c].split)))
+			c++;
+		if (c == plan->n_configs) {
+			c = mq_plan_add_config(plan, arena, model->devices.n);
+			memcpy(plan->config[c].device, model->devices.rank,
+			       model->devices.n * sizeof(*model->devices.rank));
+			memcpy(plan->config[c].split, split, sizeof(plan->config[c].split));
+		}
+		plan->config_of[v] = c;
+	}
+}
