@@ -49,6 +49,11 @@ static const struct gpu gpus[] = {
 	{ "V100-SXM3", "V100-SXM3-32GB", 150 * GB, GEN3, 100, 8, false },
 	{ "DGX-2", "V100-SXM3-32GB", 150 * GB, GEN3, 100, 8, false },
 	{ "p3dn", "V100-SXM2-32GB", 150 * GB, GEN3, 100, 1, false },
+	{ "p5en", "H200-SXM-141GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "p5.", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "a3-", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 200, 8, true },
+	{ "p4d", "A100-SXM4-40GB", 300 * GB, 2 * GEN3, 100, 4, false },
+	{ "ABCI", "V100-SXM2-16GB", 150 * GB, GEN3, 100, 2, false },
 	{ "V100-SXM2-32GB", "V100-SXM2-32GB", 150 * GB, GEN3, 100, 4, false },
 	{ "V100", "V100-SXM2-16GB", 150 * GB, GEN3, 100, 4, false },
 	{ "P100", "P100", 80 * GB, GEN3, 100, 1, false },
@@ -68,20 +73,38 @@ static bool has(const char *text, const char *word)
 	return strcasestr(text, word) != NULL;
 }
 
-/* The number right before `unit` ("400G", "8x", "200 Gb/s"); 0 if there is none. */
+/* The number that ends right before `at`, blanks apart; 0 if there is none. */
+static double number_ending(const char *text, const char *at)
+{
+	const char *start;
+
+	while (at > text && at[-1] == ' ')
+		at--;
+	start = at;
+	while (start > text && (isdigit((unsigned char)start[-1]) || start[-1] == '.'))
+		start--;
+	return start < at && isdigit((unsigned char)*start) ? strtod(start, NULL) : 0;
+}
+
+/* The number right before `unit` ("200 Gb/s"); 0 if there is none. */
 static double number_before(const char *text, const char *unit)
 {
-	for (const char *at = text; (at = strcasestr(at, unit)); at++) {
-		const char *start = at;
+	double value = 0;
 
-		while (start > text && start[-1] == ' ')
-			start--;
-		while (start > text && (isdigit((unsigned char)start[-1]) || start[-1] == '.'))
-			start--;
-		if (isdigit((unsigned char)*start))
-			return strtod(start, NULL);
-	}
-	return 0;
+	for (const char *at = text; !(value > 0) && (at = strstr(at, unit)); at++)
+		value = number_ending(text, at);
+	return value;
+}
+
+/* N of "Nx CARD" or "NxRATE". */
+static double count_of(const char *text)
+{
+	double value = 0;
+
+	for (const char *at = text; !(value > 0) && (at = strchr(at, 'x')); at++)
+		if (at[1] == ' ' || isdigit((unsigned char)at[1]))
+			value = at > text && isdigit((unsigned char)at[-1]) ? number_ending(text, at) : 0;
+	return value;
 }
 
 static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu,
@@ -101,7 +124,7 @@ static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu
 					    !strstr(gpu->type, "SXM2")))
 		spec->inside = MQ_INSIDE_SWITCH;
 	else if (has(words, "NVLink") && !has(words, "no NVLink"))
-		spec->inside = MQ_INSIDE_CUBE;
+		spec->inside = spec->per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
 	else if (has(words, "Gen") || has(words, "P2P"))
 		spec->inside = MQ_INSIDE_PCIE;
 	else
@@ -116,8 +139,9 @@ static double rate_Gbps(const char *words)
 		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 }, { "HDR", 200 },
 		{ "EDR", 100 }, { "FDR", 56 },
 	};
-	static const char *const unit[] = { "Gb", "GbE", "Gbit", "G " };
-	double rate = 0;
+	static const char *const unit[] = { "Gb", "Gigabit", "GE", "G " };
+	size_t n = strlen(words);
+	double rate = n && words[n - 1] == 'G' ? number_ending(words, words + n - 1) : 0;
 
 	for (size_t i = 0; i < sizeof(unit) / sizeof(*unit) && !(rate > 0); i++)
 		rate = number_before(words, unit[i]);
@@ -132,9 +156,12 @@ static void read_network(const struct mq_fabric_text *text, const struct gpu *gp
 {
 	/* "NVSwitch intra; 8x 400G IB inter": what stands after "intra" is the network. */
 	const char *intra = strcasestr(text->interconnect, "intra");
-	const char *words = intra ? intra : text->interconnect;
-	double cards = number_before(words, "x "), rate = rate_Gbps(words), total;
+	const char *semicolon = strchr(text->interconnect, ';');
+	const char *words = intra ? intra : semicolon ? semicolon : text->interconnect;
+	double cards = count_of(words), rate = rate_Gbps(words), total = number_before(words, "GB/s");
 
+	if (has(text->interconnect, "EFA"))
+		words = intra ? intra : text->interconnect;
 	spec->fabric = has(words, "EFA") || has(words, "TCPX") ? MQ_FABRIC_EFA :
 		       has(words, "RoCE") ? MQ_FABRIC_ROCE :
 		       has(words, "Ethernet") || has(words, "TCP") ? MQ_FABRIC_ETHERNET :
@@ -142,13 +169,12 @@ static void read_network(const struct mq_fabric_text *text, const struct gpu *gp
 	if (!(rate > 0))
 		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Gbps;
 	if (!(cards >= 1))
-		cards = number_before(words, "NIC");
+		cards = number_before(text->interconnect, "NIC");
 	if (!(cards >= 1))
 		cards = spec->fabric == MQ_FABRIC_ETHERNET ? 1 : gpu->rails;
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
-	total = number_before(words, "GB/s");
-	if (total > 0)
+	if (total > 0 && has(words, "not stated"))
 		spec->nic_Bps = total * GB / spec->rails;
 }
 
@@ -216,8 +242,8 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, struct mq_fabri
 
 const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena)
 {
-	static const char *const inside[] = { "", ":nvswitch", ":cube-mesh", ":nvlink-pairs", ":pcie",
-					      ":host" };
+	static const char *const inside[] = { "", ":nvswitch", ":cube-mesh", ":quad-mesh",
+					      ":nvlink-pairs", ":pcie", ":host" };
 	const char *node = mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes, spec->per_node,
 					   inside[spec->inside]);
 
@@ -245,6 +271,8 @@ static double pair_Bps(const struct mq_fabric_spec *spec, uint32_t a, uint32_t b
 {
 	if (spec->inside == MQ_INSIDE_CUBE)
 		return spec->nvlink_Bps / 6 * cube[a][b];
+	if (spec->inside == MQ_INSIDE_QUAD)
+		return a == b ? 0 : spec->nvlink_Bps / 3;
 	return spec->inside == MQ_INSIDE_PAIRS && a / 2 == b / 2 ? spec->nvlink_Bps : 0;
 }
 

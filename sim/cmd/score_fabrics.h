@@ -7,8 +7,8 @@
 #include "core/calib.h"
 #include "core/cluster.h"
 
-enum mq_inside { MQ_INSIDE_NONE, MQ_INSIDE_SWITCH, MQ_INSIDE_CUBE, MQ_INSIDE_PAIRS, MQ_INSIDE_PCIE,
-		 MQ_INSIDE_HOST };
+enum mq_inside { MQ_INSIDE_NONE, MQ_INSIDE_SWITCH, MQ_INSIDE_CUBE, MQ_INSIDE_QUAD, MQ_INSIDE_PAIRS,
+		 MQ_INSIDE_PCIE, MQ_INSIDE_HOST };
 
 struct mq_fabric_spec {
 	const char *type;      /* device type */
