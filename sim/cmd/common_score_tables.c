@@ -136,7 +136,7 @@ static enum mq_status read_name(const struct mq_csv *csv, uint32_t row, const ch
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
-	double launch_us, reserve_GB;
+	double launch_us, reserve_GB, bucket_MB;
 	int index;
 
 	*s = (struct mq_stack){ .name = mq_table_text(csv, row, "stack") };
@@ -145,6 +145,9 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(read_flag(csv, row, "vocab_parallel", &s->vocab_parallel, err));
 	MQ_TRY(read_flag(csv, row, "overlap_grads", &s->overlap_grads, err));
 	MQ_TRY(read_flag(csv, row, "scatter_gather", &s->scatter_gather, err));
+	MQ_TRY(read_flag(csv, row, "broadcast_params", &s->broadcast_params, err));
+	MQ_TRY(mq_table_f64(csv, row, "bucket_MB", 0, &bucket_MB, err));
+	s->bucket_B = bucket_MB * 1e6;
 	s->grad_as_dtype = !strcmp(mq_table_text(csv, row, "grad_dtype"), "dtype");
 	if (!s->grad_as_dtype) {
 		MQ_TRY(READ_NAME(csv, row, "grad_dtype", mq_dtype_name, MQ_N_DTYPES, &index, err));
@@ -154,6 +157,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	s->sync = (enum mq_sync)index;
 	MQ_TRY(READ_NAME(csv, row, "recompute", mq_recompute_name, MQ_N_RECOMPUTES, &index, err));
 	s->recompute = (enum mq_recompute)index;
+	s->selective_ops = !strcmp(mq_table_text(csv, row, "selective"), "ops");
 	s->full_first = !strcmp(mq_table_text(csv, row, "partition"), "ceil");
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));

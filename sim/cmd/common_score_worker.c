@@ -60,11 +60,11 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 	return calib;
 }
 
-/* Every second layer is computed again ("selective layer"): its ops get configs of their own. */
-static void recompute_half(const struct mq_model *model, struct mq_plan *plan, struct mq_arena *arena)
+/* Where a part of each stage is computed again: ops that `again` names get configs of their own. */
+static void recompute_part(const struct mq_model *model, struct mq_plan *plan, struct mq_arena *arena,
+			   bool (*again)(const struct mq_model *model, uint32_t op))
 {
 	uint32_t old = plan->n_configs;
-	uint32_t *twin = mq_arena_array(arena, old, uint32_t);
 	struct mq_config *config = mq_arena_array(arena, 2 * (size_t)old, struct mq_config);
 
 	memcpy(config, plan->config, old * sizeof(*config));
@@ -72,13 +72,32 @@ static void recompute_half(const struct mq_model *model, struct mq_plan *plan, s
 		config[i].recompute = MQ_RECOMPUTE_NONE;
 		config[old + i] = config[i];
 		config[old + i].recompute = MQ_RECOMPUTE_FULL;
-		twin[i] = old + i;
 	}
 	plan->config = config;
 	plan->n_configs = 2 * old;
 	for (uint32_t op = 0; op < plan->n_ops; op++)
-		if (model->op[op].layer != MQ_NONE && model->op[op].layer % 2 == 0)
-			plan->config_of[op] = twin[plan->config_of[op]];
+		if (model->op[op].layer != MQ_NONE && again(model, op))
+			plan->config_of[op] += old;
+}
+
+/* "selective layer": every second layer. */
+static bool second_layer(const struct mq_model *model, uint32_t op)
+{
+	return model->op[op].layer % 2 == 0;
+}
+
+/* "selective op", as torchtitan does it: attention and every second matrix product are kept. */
+static bool cheap_op(const struct mq_model *model, uint32_t op)
+{
+	uint32_t products = 0;
+
+	if (model->op[op].kind == MQ_OP_ATTENTION)
+		return false;
+	if (model->op[op].kind != MQ_OP_GEMM)
+		return true;
+	for (uint32_t i = op; i-- > 0 && model->op[i].layer == model->op[op].layer;)
+		products += model->op[i].kind == MQ_OP_GEMM;
+	return products % 2 == 0;
 }
 
 static enum mq_status make_plan(const struct mq_case *c, const struct mq_model *model,
@@ -88,9 +107,13 @@ static enum mq_status make_plan(const struct mq_case *c, const struct mq_model *
 	MQ_TRY(mq_plan_from_shape(&c->shape, model, cluster, arena, plan, err));
 	plan->zero_group = c->zero_group;
 	plan->overlap_grads = c->stack.overlap_grads;
+	plan->bucket_B = c->stack.bucket_B;
+	plan->broadcast_params = c->stack.broadcast_params;
 	plan->scatter_gather = c->stack.scatter_gather && c->shape.tp > 1;
 	if (!strcmp(c->run->recompute, "selective layer"))
-		recompute_half(model, plan, arena);
+		recompute_part(model, plan, arena, second_layer);
+	else if (c->shape.recompute == MQ_RECOMPUTE_SELECTIVE && c->stack.selective_ops)
+		recompute_part(model, plan, arena, cheap_op);
 	return MQ_OK;
 }
 

@@ -35,6 +35,8 @@ struct mq_system {
 struct mq_stack {
 	const char *name;
 	bool fused_attention, sequence_parallel, vocab_parallel, overlap_grads, scatter_gather;
+	bool broadcast_params;     /* see mq_plan */
+	double bucket_B;           /* gradients reduced together; 0 = a stage's */
 	bool grad_as_dtype;        /* gradients are reduced in the training dtype */
 	enum mq_dtype grad_dtype;  /* otherwise */
 	enum mq_sync sync;         /* where the row does not say */
@@ -44,6 +46,7 @@ struct mq_stack {
 	double host_launch_s;      /* host time per kernel */
 	double reserve_B;          /* framework, libraries, workspaces */
 	enum mq_recompute recompute; /* where the row does not say */
+	bool selective_ops;        /* "selective" keeps attention and every second product */
 };
 
 /* A row made ready. */

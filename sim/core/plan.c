@@ -178,7 +178,8 @@ static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical,
 
 struct head { /* the scalars of a plan, in a fixed layout without padding */
 	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group;
-	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer, spare;
+	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer;
+	uint32_t broadcast_params;
 	double bucket_B;
 };
 
@@ -196,6 +197,7 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 		.overlap_grads = plan->overlap_grads,
 		.scatter_gather = plan->scatter_gather,
 		.offload_optimizer = plan->offload_optimizer,
+		.broadcast_params = plan->broadcast_params,
 		.bucket_B = plan->bucket_B,
 	};
 }
@@ -323,6 +325,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	plan->overlap_grads = head.overlap_grads != 0;
 	plan->scatter_gather = head.scatter_gather != 0;
 	plan->offload_optimizer = head.offload_optimizer != 0;
+	plan->broadcast_params = head.broadcast_params != 0;
 	plan->bucket_B = head.bucket_B;
 	plan->engine_objective = objective;
 	for (uint32_t k = 0; k < head.n_configs; k++)

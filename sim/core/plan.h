@@ -53,6 +53,8 @@ struct mq_plan {
 	bool overlap_grads;          /* reduce gradients while the last backward runs */
 	bool scatter_gather;         /* stage boundaries: replicas send a part each, then gather */
 	bool offload_optimizer;      /* optimizer state and step on the host CPU */
+	bool broadcast_params;       /* zero1, zero2: each owner broadcasts its shard of new parameters
+					(as InternEvo does) instead of one all-gather */
 	double bucket_B;             /* gradient bucket; 0 = one per stage and phase */
 	uint32_t zero_group;         /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
 	double engine_objective;     /* the engine's own value of it, NaN = none; not hashed */

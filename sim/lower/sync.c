@@ -395,6 +395,40 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	}
 }
 
+/* Buckets whose shards have the same owners travel together; their sum goes with the first. */
+static double owners_elems(struct mq_low *low, uint32_t index, bool *first)
+{
+	const struct mq_bucket *b = &low->bucket[index];
+	double elems = 0;
+
+	*first = true;
+	for (uint32_t i = 0; i < low->n_buckets; i++) {
+		const struct mq_bucket *o = &low->bucket[i];
+
+		if (o->stage != b->stage || o->sync != b->sync || o->n != b->n ||
+		    o->shard != b->shard ||
+		    low->devset_of[o->config] != low->devset_of[b->config])
+			continue;
+		*first &= i >= index;
+		elems += o->elems;
+	}
+	return elems;
+}
+
+/* Every owner in turn sends what it updated to the others of its group. */
+static void broadcast_shards(struct mq_low *low, uint32_t index, struct bucket_call *bc)
+{
+	bool first;
+	double elems = owners_elems(low, index, &first);
+
+	if (!first)
+		return;
+	bc->kind = MQ_COLL_BROADCAST;
+	bc->bytes = elems / bc->size * mq_dtype_size(low->train->dtype);
+	for (bc->root = 0; bc->root < bc->size; bc->root++)
+		call_bucket(low, &low->bucket[index], bc);
+}
+
 static void publish(struct mq_low *low, uint32_t stage)
 {
 	for (uint32_t i = 0; i < low->n_buckets; i++) {
@@ -416,6 +450,9 @@ static void publish(struct mq_low *low, uint32_t stage)
 			bc.size = b->n;
 			bc.root = i % b->n;
 		} else if (b->sync != MQ_SYNC_ZERO1 && b->sync != MQ_SYNC_ZERO2) {
+			continue;
+		} else if (low->plan->broadcast_params) {
+			broadcast_shards(low, i, &bc);
 			continue;
 		}
 		call_bucket(low, b, &bc);
