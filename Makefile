@@ -136,12 +136,6 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D); echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(ALL_CFLAGS) $(ALL_CXXFLAGS)' >$@
 PKG_CFLAGS := $(call cflags_of,$(SIM_PKGS) hwloc igraph ompi-c)
-# With the CUDA toolkit its headers check the cuda executor's types; libraries are opened at run time.
-CUDA_HOME ?= /usr/local/cuda
-HAVE_CUDA := $(if $(filter no,$(CUDA)),,$(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h))
-$(if $(filter yes,$(CUDA)),$(if $(HAVE_CUDA),,$(error CUDA=yes, but $(CUDA_HOME) has no headers)))
-$(call obj,$(wildcard validator/cuda.c validator/cuda/*.c)): PKG_CFLAGS := \
-	$(if $(HAVE_CUDA),-isystem $(CUDA_HOME)/include -DMQ_CUDA_HEADERS=1,-DMQ_CUDA_HEADERS=0)
 $(BUILD)/obj/%.c.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -194,6 +188,14 @@ $(BUILD)/maquette.1: $(BUILD)/maquette $(ENGINE_SO) tests/make-manpage
 	@tests/make-manpage $(BUILD)/maquette $(VERSION) >$@
 
 ##@ Test
+# Stand-ins for NVIDIA's libraries, so that the cuda executor is tested where there is no GPU.
+MOCKS := $(patsubst tests/mock/%.c,$(BUILD)/mock/%.so,$(call sources,tests/mock/mock_*.c))
+$(BUILD)/mock/mock_cudart.so: $(BUILD)/obj/tests/mock/mock_cudart.c.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $< -lm
+$(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so $(call obj,$(CORE))
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
+		-lcsv -ljansson -ldl -lm
 # A unit test links every object but main; tests of engines and fuzz targets likewise.
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(call sources,tests/unit/test_*.c)) \
 	$(patsubst tests/engines/%.c,$(BUILD)/tests/%,$(call sources,tests/engines/test_*.c))
@@ -210,7 +212,7 @@ $(eval $(call test_rule,engines,))
 $(eval $(call test_rule,bench,))
 $(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/replay.c)))
 
-tests: $(UNIT) $(FUZZ)
+tests: $(UNIT) $(FUZZ) $(MOCKS)
 unit: tests ## unit and conformance tests alone
 	@BUILD=$(BUILD) tests/run-tests unit engines
 check: all tests ## all quick tests; with SAN=address,undefined under the sanitizers

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if MQ_CUDA_HEADERS
+#ifdef MQ_CUDA_HEADERS
 #include <cuda_runtime_api.h>
 #include <cublas_v2.h>
 #else
@@ -72,7 +72,7 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
 	long long int stride_c, int count, cublasComputeType_t compute, cublasGemmAlgo_t algo);
 #endif
 
-#if MQ_CUDA_HEADERS && defined(__has_include) && __has_include(<nccl.h>)
+#if defined(MQ_CUDA_HEADERS) && __has_include(<nccl.h>)
 #include <nccl.h>
 #else
 typedef int ncclResult_t;

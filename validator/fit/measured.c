@@ -131,7 +131,7 @@ static struct mq_median robust_median(double *value, const bool *clean, uint32_t
 		if (clean[i])
 			scratch[kept++] = value[i];
 	*dropped = n - kept;
-	*weak = kept < CLEAN_MIN;
+	*weak = kept < CLEAN_MIN && kept < n;
 	if (!*weak)
 		return mq_median_of(scratch, kept);
 	mq_quantile(value, n, .5); /* sorts */

@@ -204,7 +204,10 @@ static const char *plugin_folder(struct mq_arena *arena)
 	char *slash = strrchr(self, '/');
 	if (slash)
 		*slash = '\0';
-	return mq_arena_printf(arena, "%s/executors", self);
+	const char *beside = mq_arena_printf(arena, "%s/executors", self);
+	/* Installed: PREFIX/bin and PREFIX/lib/maquette. */
+	return access(beside, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self)
+				    : beside;
 }
 
 int main(int argc, char **argv)
@@ -228,8 +231,11 @@ int main(int argc, char **argv)
 	enum mq_status status = replay(&job, argv, &err);
 	if (status != MQ_OK)
 		fprintf(stderr, "maquette-replay: %s\n", err.text);
+	fflush(stderr);
 	if (fflush(stdout) && status == MQ_OK)
 		status = MQ_EINPUT;
+	if (status == MQ_ETIME)
+		_exit((int)status); /* libraries' exit handlers would wait for work that never ends */
 	mq_arena_fini(&arena);
 	return (int)status;
 }

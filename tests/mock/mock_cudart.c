@@ -1,0 +1,279 @@
+/*
+ * mock_cudart.c - streams, events and memory of a GPU that does not exist: see mock.h.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mock.h"
+
+struct CUevent_st {
+	double at_s;
+	uint64_t recorded, resolved; /* how often enqueued, how often reached */
+};
+
+struct item {
+	struct mock_op op;
+	uint64_t turn;           /* RECORD, WAIT: which recording of the event */
+};
+
+struct CUstream_st {
+	struct item *item;
+	size_t first, n, room;
+	double free_s;
+};
+
+enum { MAX_STREAMS = 64 };
+static struct CUstream_st streams[MAX_STREAMS];
+static size_t n_streams;
+static size_t allocated;
+static uint64_t noise_state = 88172645463325252u;
+
+static double noise(void)
+{
+	const char *text = getenv("MOCK_NOISE");
+	double deviation = text ? atof(text) : 0, sum = 0;
+
+	for (int i = 0; i < 12 && deviation > 0; i++) {
+		noise_state ^= noise_state << 13;
+		noise_state ^= noise_state >> 7;
+		noise_state ^= noise_state << 17;
+		sum += (double)(noise_state >> 11) * 0x1p-53;
+	}
+	return deviation > 0 ? exp(deviation * (sum - 6)) : 1;
+}
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+static int all_empty(void)
+{
+	for (size_t i = 0; i < n_streams; i++)
+		if (streams[i].first < streams[i].n)
+			return 0;
+	return 1;
+}
+
+/* One operation at the head of a stream; 0 if it has to wait. */
+static int step(struct CUstream_st *s)
+{
+	struct item *it = &s->item[s->first];
+	struct CUevent_st *event = it->op.event;
+	double last_s;
+
+	switch (it->op.kind) {
+	case MOCK_WORK:
+		s->free_s += it->op.seconds;
+		break;
+	case MOCK_RECORD:
+		event->at_s = s->free_s;
+		event->resolved = it->turn;
+		break;
+	case MOCK_WAIT:
+		if (event->resolved < it->turn)
+			return 0;
+		s->free_s = fmax(s->free_s, event->at_s);
+		break;
+	case MOCK_CALL:
+		if (!it->op.arrived(it->op.call, s->free_s, &last_s))
+			return 0;
+		s->free_s = fmax(s->free_s, last_s) + it->op.seconds;
+		break;
+	}
+	if (++s->first == s->n)
+		s->first = s->n = 0;
+	return 1;
+}
+
+static void progress(void)
+{
+	int moved = 1;
+
+	while (moved) {
+		moved = 0;
+		for (size_t i = 0; i < n_streams; i++)
+			while (streams[i].first < streams[i].n && step(&streams[i]))
+				moved = 1;
+	}
+}
+
+void mock_enqueue(cudaStream_t stream, struct mock_op op)
+{
+	struct CUstream_st *s = stream;
+	struct CUevent_st *event = op.event;
+	struct item it = { .op = op };
+
+	if (op.kind == MOCK_RECORD)
+		it.turn = ++event->recorded;
+	if (op.kind == MOCK_WAIT)
+		it.turn = event->recorded;
+	it.op.seconds *= op.kind == MOCK_WORK || op.kind == MOCK_CALL ? noise() : 1;
+	if (s->n == s->room) {
+		s->room = s->room ? 2 * s->room : 256;
+		s->item = realloc(s->item, s->room * sizeof(*s->item));
+		if (!s->item)
+			abort();
+	}
+	s->item[s->n++] = it;
+}
+
+/* ---- the interface --------------------------------------------------------------------------- */
+
+MOCK_API cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = 13000;
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaDriverGetVersion(int *version)
+{
+	*version = 13000;
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaGetDeviceCount(int *count)
+{
+	const char *driver = getenv("MOCK_DRIVER"), *devices = getenv("MOCK_DEVICES");
+
+	if (driver && !strcmp(driver, "none"))
+		return cudaErrorInsufficientDriver; /* count is not written */
+	if (driver && !strcmp(driver, "stub"))
+		return cudaErrorStubLibrary;
+	if (driver && !strcmp(driver, "nodevice"))
+		return cudaErrorNoDevice;
+	*count = devices ? atoi(devices) : 2;
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaSetDevice(int device)
+{
+	return cudaSuccess;
+}
+
+MOCK_API const char *cudaGetErrorString(cudaError_t error)
+{
+	return error == cudaErrorMemoryAllocation ? "out of memory" : "a mock's error";
+}
+
+static size_t memory(void)
+{
+	const char *text = getenv("MOCK_MEMORY_B");
+
+	return text ? (size_t)atof(text) : (size_t)80e9;
+}
+
+/* Only the size is real: nothing reads or writes device memory. */
+MOCK_API cudaError_t cudaMalloc(void **pointer, size_t size)
+{
+	static uintptr_t next = 1ull << 40;
+
+	if (allocated + size > memory())
+		return cudaErrorMemoryAllocation;
+	allocated += size;
+	*pointer = (void *)next;
+	next += (size + 4095) / 4096 * 4096;
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaFree(void *pointer)
+{
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaMallocHost(void **pointer, size_t size)
+{
+	*pointer = malloc(size);
+	return *pointer ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+MOCK_API cudaError_t cudaFreeHost(void *pointer)
+{
+	free(pointer);
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
+{
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+				     cudaStream_t stream)
+{
+	double own = kind == cudaMemcpyDeviceToDevice ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE)
+						      : (double)size / MOCK_COPY_BPS;
+
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S });
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+	*total = memory();
+	*available = *total - allocated;
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+	if (n_streams == MAX_STREAMS)
+		return cudaErrorMemoryAllocation;
+	*stream = &streams[n_streams++];
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	free(stream->item);
+	memset(stream, 0, sizeof(*stream));
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	progress();
+	return stream->first < stream->n ? cudaErrorNotReady : cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+{
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WAIT, .event = event });
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+	*event = calloc(1, sizeof(**event));
+	return *event ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+MOCK_API cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	free(event);
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	for (size_t i = 0; all_empty() && i < n_streams; i++)
+		streams[i].free_s = 0;
+	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_RECORD, .event = event });
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	progress();
+	return event->resolved < event->recorded ? cudaErrorNotReady : cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+	*ms = (float)(1e3 * (end->at_s - start->at_s));
+	return cudaSuccess;
+}
