@@ -265,7 +265,21 @@ static void usage(FILE *file)
 		      "  check FILE                         load it, check values and routes\n"
 		      "  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
 		      "  import FILE [--gpu TYPE] -o FILE   one's own machine: nvidia-smi topo -m, NCCL, hwloc\n\n"
-		      "`maquette platform WORD --help` lists a word's options.\n");
+		      "Options of generate, each also as KEY=VALUE and as the key platform.KEY of a study:\n");
+	for (const struct mq_opt *o = mq_platform_opts; o->type != MQ_OPT_END; o++) {
+		fprintf(file, "  --%-14s %s", o->name, o->help);
+		if (o->type == MQ_OPT_CHOICE)
+			fprintf(file, ": %s", o->text);
+		else if (o->text)
+			fprintf(file, " (default %s)", o->text);
+		else if (o->type != MQ_OPT_BOOL && o->initial > 0)
+			fprintf(file, " (default %g)", o->initial);
+		fprintf(file, "\n");
+	}
+	fprintf(file, "\nDevice types:");
+	for (const struct mq_device_type *t = mq_device_types(); t->name; t++)
+		fprintf(file, " %s", t->name);
+	fprintf(file, "\n");
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
