@@ -1,8 +1,8 @@
 /*
  * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution,
- * as in torchvision), VGG (Simonyan and Zisserman 2014), Inception v3 (Szegedy et al. 2015,
- * torchvision's layers). A block (a VGG convolution, a bottleneck, an inception module) is a
- * `layer`, for pipelines.
+ * as in torchvision), ResNeXt 32x4d (Xie et al. 2016), VGG (Simonyan and Zisserman 2014), Inception
+ * v3 (Szegedy et al. 2015, torchvision's layers). A block (a VGG convolution, a bottleneck, an
+ * inception module) is a `layer`, for pipelines.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const struct mq_opt opts[] = {
 };
 
 #define SQUARE(n, size, step, pad) \
-	(&(struct mq_kernel_shape){ n, size, size, step, pad, pad, false })
+	(&(struct mq_kernel_shape){ n, size, size, step, pad, pad, false, 1 })
 
 static void set_layer(struct mq_cnn *net, uint32_t layer, const char *prefix)
 {
@@ -42,33 +42,43 @@ static void classify(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 
 /* ---- resnet ---------------------------------------------------------------------------------- */
 
-static struct mq_map bottleneck(struct mq_cnn *net, struct mq_map in, uint32_t width,
-				uint32_t stride)
+/* A bottleneck of `width` channels in `groups` groups, and four times `base` channels out. */
+struct bottleneck {
+	uint32_t base, width, groups, stride;
+};
+
+static struct mq_map bottleneck(struct mq_cnn *net, struct mq_map in, const struct bottleneck *b)
 {
 	struct mq_map skip = in;
-	struct mq_map x = mq_cnn_unit(net, "conv1", in, SQUARE(width, 1, 1, 0));
+	struct mq_map x = mq_cnn_unit(net, "conv1", in, SQUARE(b->width, 1, 1, 0));
+	struct mq_kernel_shape middle = *SQUARE(b->width, 3, b->stride, 1);
 
-	x = mq_cnn_unit(net, "conv2", x, SQUARE(width, 3, stride, 1));
-	x = mq_cnn_conv(net, "conv3", x, SQUARE(4 * width, 1, 1, 0));
+	middle.groups = b->groups;
+	x = mq_cnn_unit(net, "conv2", x, &middle);
+	x = mq_cnn_conv(net, "conv3", x, SQUARE(4 * b->base, 1, 1, 0));
 	x = mq_cnn_batch_norm(net, "conv3.bn", x);
-	if (stride != 1 || in.shape.c != 4 * width) {
-		skip = mq_cnn_conv(net, "skip", in, SQUARE(4 * width, 1, stride, 0));
+	if (b->stride != 1 || in.shape.c != 4 * b->base) {
+		skip = mq_cnn_conv(net, "skip", in, SQUARE(4 * b->base, 1, b->stride, 0));
 		skip = mq_cnn_batch_norm(net, "skip.bn", skip);
 	}
 	return mq_cnn_relu(net, "relu", mq_cnn_add(net, "add", x, skip));
 }
 
-static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[4], uint32_t classes)
+/* blocks[4]: channels of each of 32 groups in the first stage (ResNeXt); 0 = one group of 64. */
+static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5], uint32_t classes)
 {
-	uint32_t layer = 0;
+	uint32_t layer = 0, groups = blocks[4] ? 32 : 1, width = blocks[4] ? 32 * blocks[4] : 64;
 
 	x = mq_cnn_unit(net, "stem", x, SQUARE(64, 7, 2, 3));
 	x = mq_cnn_pool(net, "stem.pool", x, (uint32_t[]){ 3, 2, 1 }, true);
 	for (uint32_t stage = 0; stage < 4; stage++)
 		for (uint32_t i = 0; i < blocks[stage]; i++) {
+			const struct bottleneck b = { 64u << stage, width << stage, groups,
+						      stage && !i ? 2 : 1 };
+
 			set_layer(net, layer++,
 				  mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
-			x = bottleneck(net, x, 64u << stage, stage && !i ? 2 : 1);
+			x = bottleneck(net, x, &b);
 		}
 	set_layer(net, MQ_NONE, "");
 	classify(net, mq_cnn_global_pool(net, "pool", x), classes);
@@ -232,7 +242,8 @@ static const struct {
 	uint32_t blocks[5];
 } sizes[] = {
 	{ "resnet50", { 3, 4, 6, 3 } },	   { "resnet101", { 3, 4, 23, 3 } },
-	{ "resnet152", { 3, 8, 36, 3 } },  { "vgg11", { 1, 1, 2, 2, 2 } },
+	{ "resnet152", { 3, 8, 36, 3 } },  { "resnext50", { 3, 4, 6, 3, 4 } },
+	{ "resnext101", { 3, 4, 23, 3, 4 } },  { "vgg11", { 1, 1, 2, 2, 2 } },
 	{ "vgg13", { 2, 2, 2, 2, 2 } },	   { "vgg16", { 2, 2, 3, 3, 3 } },
 	{ "vgg19", { 2, 2, 4, 4, 4 } },
 };
@@ -270,7 +281,8 @@ const struct mq_format mq_format_cnn = {
 	.name = "cnn",
 	.summary = "resnet, vgg, inception_v3: image networks",
 	.names = (const char *const[]){ "inception_v3", "resnet101", "resnet152", "resnet50",
-					"vgg11", "vgg13", "vgg16", "vgg19", NULL },
+					"resnext101", "resnext50", "vgg11", "vgg13", "vgg16",
+					"vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -70,8 +70,13 @@ struct mq_map mq_cnn_conv(struct mq_cnn *net, const char *name, struct mq_map in
 		{ k->filters, window(in.shape.h, k->kh, k->stride, k->ph),
 		  window(in.shape.w, k->kw, k->stride, k->pw) },
 	};
-	const struct mq_window w = { .in = in.shape, .out = out.shape, .kh = k->kh, .kw = k->kw,
-				     .stride = k->stride, .groups = 1, .bias = k->bias,
+	const struct mq_window w = { .in = in.shape,
+				     .out = out.shape,
+				     .kh = k->kh,
+				     .kw = k->kw,
+				     .stride = k->stride,
+				     .groups = k->groups ? k->groups : 1,
+				     .bias = k->bias,
 				     .input_grad = !is_input(net, in.op) };
 
 	mq_amounts_conv(at(net, out.op), &w);

@@ -25,6 +25,7 @@ struct mq_cnn {
 struct mq_kernel_shape {
 	uint32_t filters, kh, kw, stride, ph, pw;
 	bool bias;
+	uint32_t groups; /* 0 = 1 */
 };
 
 /* Begins with an input op; returns the tensor of the images. */

@@ -169,10 +169,11 @@ static void unfused(struct mq_net *net, struct mq_op *op)
 
 	op->saved_selective = scores * (net->dropout ? 2 + MASK : 1);
 	op->saved += op->saved_selective;
-	/* two batched products, then a softmax that reads scores and writes what is stored */
-	op->read = 2 * product - op->m * op->k * op->count;
+	/* Two batched products; a softmax reads scores and writes probabilities; dropout reads
+	 * these and writes a mask and what is left: 4 or 9 bytes a score in 16 bit. */
+	op->read = 2 * product - op->m * op->k * op->count + (net->dropout ? scores : 0);
 	op->write = op->m * op->k * op->count + scores + op->saved_selective;
-	op->moved_bwd = 4 * product + 2 * scores + op->saved_selective;
+	op->moved_bwd = 4 * product + 3 * scores + (net->dropout ? (2 + MASK) * scores : 0);
 	op->kernels = net->dropout ? 5 : 4;
 }
 
@@ -181,27 +182,28 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 {
 	uint32_t id = mq_net_add(net, MQ_OP_ATTENTION, name);
 	struct mq_op *op = mq_net_at(net, id);
-	double q = net->rows * a->heads * a->head_dim;
-	double kv = 2 * a->keys * a->kv_heads * a->head_dim;
+	double value_dim = a->value_dim > 0 ? a->value_dim : a->head_dim;
+	double q = net->rows * a->heads * a->head_dim, out = net->rows * a->heads * value_dim;
+	double kv = a->keys * a->kv_heads * (a->head_dim + value_dim);
 
 	op->m = net->rows;
 	op->n = a->keys;
-	op->k = a->head_dim;
+	op->k = (a->head_dim + value_dim) / 2; /* of the two products on average */
 	op->count = a->heads;
 	op->causal = a->causal;
 	op->fused = a->fused;
 	op->flop = 4 * op->m * op->n * op->k * op->count;
 	op->flop_bwd = 2 * op->flop;
-	op->output = q;
-	op->saved = q + kv + q; /* Q, K, V and the output, which the next GEMM needs */
+	op->output = out;
+	op->saved = q + kv + out; /* Q, K, V and the output, which the next GEMM needs */
 	op->splits |= BIT(HEAD);
 	op->extent[MQ_DIM_HEAD] = a->heads;
 	if (a->fused) {
 		double statistics = 2 * net->rows * a->heads; /* fp32 log-sum-exp of each row */
 
 		op->read = q + kv;
-		op->write = q + statistics;
-		op->moved_bwd = 4 * q + 2 * kv;
+		op->write = out + statistics;
+		op->moved_bwd = 2 * (q + out) + 2 * kv; /* with gradients */
 		op->saved += statistics;
 	} else {
 		unfused(net, op);

@@ -52,6 +52,7 @@ uint32_t mq_net_loss(struct mq_net *net, uint32_t head, double vocab);
 
 struct mq_attention {
 	double heads, kv_heads, head_dim, keys;
+	double value_dim; /* width of a head of values; 0 = head_dim */
 	bool causal, fused, rotary;
 };
 /* `query` gives Q (or Q, K and V when `memory` is MQ_NONE), `memory` the keys and values. */

@@ -5,6 +5,8 @@
  */
 #include "formats/common_transformer.h"
 
+#include <math.h>
+
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err)
 {
 	const struct {
@@ -34,6 +36,12 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 			       what, t->heads, t->kv_heads);
 	if (!t->ffn)
 		t->ffn = 4 * t->hidden;
+	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
+		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads",
+			       what);
+	if (t->predictions > t->seq)
+		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what,
+			       t->predictions, t->seq);
 	if (t->experts && (!t->top_k || t->top_k > t->experts))
 		return mq_fail(err, MQ_EINPUT, "%s: top_k=%u is out of range; give 1 to experts=%u",
 			       what, t->top_k, t->experts);
@@ -65,6 +73,36 @@ static uint32_t add_positions(struct mq_net *net, const struct mq_transformer *t
 	return id;
 }
 
+static uint32_t by_head(struct mq_net *net, uint32_t gemm, double heads)
+{
+	mq_net_at(net, gemm)->splits |= 1u << MQ_DIM_HEAD;
+	mq_net_at(net, gemm)->extent[MQ_DIM_HEAD] = heads;
+	return gemm;
+}
+
+/* Multi-head latent attention (DeepSeek-V2, 2024), as trained: Q and K, V pass through narrow
+ * layers with norms of their own, which every tensor-parallel rank computes in whole. The rotary
+ * part of K, one for all heads, is counted with each head's K. */
+static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
+{
+	double k = (double)t->nope_dim + t->rope_dim, heads = t->heads;
+	double narrow = (double)t->q_rank + t->kv_rank;
+	const struct mq_attention a = {
+		.heads = heads, .kv_heads = heads, .head_dim = k, .value_dim = t->value_dim,
+		.keys = net->rows, .causal = t->causal, .fused = t->fused, .rotary = t->rotary,
+	};
+	uint32_t down = mq_net_gemm(net, "latent", input, t->hidden, narrow + t->rope_dim);
+	mq_net_at(net, down)->splits &= ~(1u << MQ_DIM_OUT | 1u << MQ_DIM_IN);
+	uint32_t norm = mq_net_norm(net, "latent.norm", down, narrow);
+	uint32_t q = by_head(net, t->q_rank ? mq_net_gemm(net, "q", norm, t->q_rank, heads * k) :
+					      mq_net_gemm(net, "q", input, t->hidden, heads * k),
+			     heads);
+	uint32_t kv = mq_net_gemm(net, "kv", norm, t->kv_rank,
+				  heads * ((double)t->nope_dim + t->value_dim));
+	uint32_t attention = mq_net_attention(net, "attention", q, by_head(net, kv, heads), &a);
+	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
+}
+
 static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
 	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
@@ -75,9 +113,7 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	};
 
 	net->biases = biases || t->qkv_bias;
-	uint32_t qkv = mq_net_gemm(net, "qkv", input, t->hidden, q + kv);
-	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
-	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = t->heads;
+	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv), t->heads);
 	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
 	if (t->qk_norm) {
 		mq_net_at(net, attention)->param = 2.0 * t->head_dim;
@@ -130,7 +166,7 @@ static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32
 
 	if (!t->post_norm)
 		x = mq_net_norm(net, "norm1", stream, t->hidden);
-	y = attention_block(net, t, x);
+	y = t->kv_rank ? latent_block(net, t, x) : attention_block(net, t, x);
 	stream = mq_net_residual(net, "residual1", y, stream, t->hidden);
 	if (t->post_norm)
 		stream = mq_net_norm(net, "norm1", stream, t->hidden);
@@ -175,7 +211,10 @@ static void sentence_head(struct mq_net *net, const struct mq_transformer *t, ui
 static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
 			       uint32_t embedding)
 {
+	double rows = net->rows;
+
 	sentence_head(net, t, stream);
+	net->rows = t->predictions ? t->predictions : fmax(round(.15 * rows), 1);
 	uint32_t x = mq_net_gemm(net, "mlm.transform", stream, t->hidden, t->hidden);
 	x = mq_net_activation(net, "mlm.activation", x, t->hidden, MQ_ACT_GELU);
 	x = mq_net_norm(net, "mlm.norm", x, t->hidden);

@@ -19,6 +19,10 @@ struct mq_transformer {
 	uint32_t shared_ffn;     /* width of the experts that every token visits */
 	uint32_t dense_layers;   /* first layers without experts */
 	uint32_t dense_ffn;      /* their width; 0 = ffn */
+	/* Latent attention (DeepSeek): ranks of the compressed Q and K, V; the latter 0 = not
+	 * latent. A head's Q and K are nope_dim + rope_dim wide, its V value_dim. */
+	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim;
+	uint32_t predictions;    /* BERT: masked tokens that its head looks at; 0 = 15 % of seq */
 	bool biases, qkv_bias, proj_bias;  /* the latter two apply where biases are off */
 	bool qk_norm;            /* RMS norms over each head's Q and K */
 	bool gated, relu, rms;

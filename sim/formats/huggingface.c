@@ -1,14 +1,14 @@
 /*
  * huggingface.c - transformers described by a Hugging Face config.json: GPT-2, Llama, Mistral,
- * Mixtral, Qwen (1 to 3, dense and mixture of experts) and BERT families. Defaults of absent keys
- * are those of the transformers library.
+ * Mixtral, Qwen (1 to 3, dense and mixture of experts), DeepSeek (V2, V3) and BERT families.
+ * Defaults of absent keys are those of the transformers library.
  *
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a
  * sequence has 4096 tokens, or max_position_embeddings where that is less.
  *
  * Not modelled: sliding windows (attention sees all keys), the one-column gate of Qwen-MoE's shared
- * expert, layers that alternate between dense and sparse (decoder_sparse_step, mlp_only_layers:
- * refused).
+ * expert, DeepSeek's multi-token prediction, layers that alternate between dense and sparse
+ * (refused).
  */
 #include <string.h>
 
@@ -159,6 +159,38 @@ static enum mq_status read_qwen_moe(const struct mq_json_at *at, struct mq_trans
 	return MQ_OK;
 }
 
+/* DeepSeek-V2 and V3: latent attention, first layers dense, experts that every token visits. */
+static enum mq_status read_deepseek(const struct mq_json_at *at, struct mq_transformer *t,
+				    uint32_t *positions, struct mq_err *err)
+{
+	uint32_t step = 1, shared = 0;
+
+	MQ_TRY(read_llama(at, t, positions, err));
+	t->kv_heads = t->heads;
+	t->dense_ffn = t->ffn;
+	MQ_TRY(mq_json_u32(at, "q_lora_rank", 1, MAX, &t->q_rank,
+			   err)); /* null in the Lite model */
+	MQ_TRY(dim(at, "kv_lora_rank", 1, &t->kv_rank, err));
+	MQ_TRY(dim(at, "qk_nope_head_dim", 1, &t->nope_dim, err));
+	MQ_TRY(dim(at, "qk_rope_head_dim", 1, &t->rope_dim, err));
+	MQ_TRY(dim(at, "v_head_dim", 1, &t->value_dim, err));
+	MQ_TRY(dim(at, "n_routed_experts", 1, &t->experts, err));
+	MQ_TRY(dim(at, "num_experts_per_tok", 1, &t->top_k, err));
+	MQ_TRY(dim(at, "moe_intermediate_size", 1, &t->ffn, err));
+	MQ_TRY(mq_json_u32(at, "n_shared_experts", 0, 1000, &shared, err));
+	MQ_TRY(mq_json_u32(at, "first_k_dense_replace", 0, MAX, &t->dense_layers, err));
+	MQ_TRY(mq_json_u32(at, "moe_layer_freq", 1, MAX, &step, err));
+	if (step != 1)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: \"moe_layer_freq\" is %u; only experts in every layer are read",
+			       at->path, step);
+	if ((double)shared * t->ffn > MAX)
+		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer",
+			       at->path, shared);
+	t->shared_ffn = shared * t->ffn;
+	return MQ_OK;
+}
+
 /* The first Qwen names its dimensions in its own way; intermediate_size counts both matrices going
  * up. */
 static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transformer *t,
@@ -183,6 +215,8 @@ static const struct family families[] = {
 	{ "qwen3", "Qwen3For", read_llama, false, true },
 	{ "qwen2_moe", "Qwen2Moe", read_qwen_moe, true, false },
 	{ "qwen3_moe", "Qwen3Moe", read_qwen_moe, false, true },
+	{ "deepseek_v2", "DeepseekV2", read_deepseek, false, false },
+	{ "deepseek_v3", "DeepseekV3", read_deepseek, false, false },
 	{ "bert", "Bert", read_bert, false, false },
 };
 
@@ -209,7 +243,7 @@ static enum mq_status find_family(const struct mq_json_at *at, const struct fami
 	return mq_fail(
 		err, MQ_EINPUT,
 		"%s: \"model_type\" is %.60s; the families read are gpt2 llama mistral mixtral "
-		"qwen qwen2 qwen3 qwen2_moe qwen3_moe bert",
+		"qwen qwen2 qwen3 qwen2_moe qwen3_moe deepseek_v2 deepseek_v3 bert",
 		at->path, type);
 }
 

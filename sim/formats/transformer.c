@@ -15,6 +15,7 @@ struct options {
 	const char *size;
 	uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
+	uint32_t predictions;
 	/* 0 = as the size says, 1 = no, 2 = yes */
 	uint32_t gated, rms, rope, bias, tied, dropout, causal;
 	bool fused_attention;
@@ -39,6 +40,7 @@ static const struct mq_opt opts[] = {
 	DIM(shared_ffn, 0, 1e8, "width of the experts that every token visits"),
 	DIM(dense_layers, 0, 1e5, "first layers without experts"),
 	DIM(dense_ffn, 0, 1e8, "inner width of those layers"),
+	DIM(predictions, 1, 1e8, "bert: masked tokens that the head looks at; default 15 %"),
 	FLAG(gated, "gated activation (SwiGLU): two matrices going up"),
 	FLAG(rms, "RMS norms instead of layer norms"),
 	FLAG(rope, "rotary positions instead of a learned table"),
@@ -56,6 +58,7 @@ struct preset {
 	uint32_t layers, hidden, heads, kv_heads, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
 	bool tied;
+	uint32_t q_rank, kv_rank; /* latent attention, with heads of 128 + 64 and 128 */
 };
 
 #define GPT(s, l, h, a) { .model = "gpt", .size = s, .layers = l, .hidden = h, .heads = a, \
@@ -98,6 +101,15 @@ static const struct preset presets[] = {
 	{ .model = "moe", .size = "deepseek-16b", .layers = 28, .hidden = 2048, .heads = 16,
 	  .kv_heads = 16, .ffn = 1408, .vocab = 102400, .seq = 4096, .experts = 64, .top_k = 6,
 	  .shared_ffn = 2816, .dense_layers = 1, .dense_ffn = 10944 },
+	{ .model = "moe", .size = "deepseek-v2-lite", .layers = 27, .hidden = 2048, .heads = 16,
+	  .ffn = 1408, .vocab = 102400, .seq = 4096, .experts = 64, .top_k = 6, .shared_ffn = 2816,
+	  .dense_layers = 1, .dense_ffn = 10944, .kv_rank = 512 },
+	{ .model = "moe", .size = "deepseek-v2", .layers = 60, .hidden = 5120, .heads = 128,
+	  .ffn = 1536, .vocab = 102400, .seq = 4096, .experts = 160, .top_k = 6, .shared_ffn = 3072,
+	  .dense_layers = 1, .dense_ffn = 12288, .q_rank = 1536, .kv_rank = 512 },
+	{ .model = "moe", .size = "deepseek-v3", .layers = 61, .hidden = 7168, .heads = 128,
+	  .ffn = 2048, .vocab = 129280, .seq = 4096, .experts = 256, .top_k = 8, .shared_ffn = 2048,
+	  .dense_layers = 3, .dense_ffn = 18432, .q_rank = 1536, .kv_rank = 512 },
 	{ .model = "bert", .size = "base", .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072,
 	  .vocab = 30522, .seq = 512, .tied = true },
 	{ .model = "bert", .size = "large", .layers = 24, .hidden = 1024, .heads = 16, .ffn = 4096,
@@ -162,6 +174,12 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.token_types = bert ? 2 : 0,
 		.post_norm = bert,
 		.pretrain_heads = bert,
+		.predictions = o->predictions,
+		.q_rank = p->q_rank,
+		.kv_rank = p->kv_rank,
+		.nope_dim = p->kv_rank ? 128 : 0,
+		.rope_dim = p->kv_rank ? 64 : 0,
+		.value_dim = p->kv_rank ? 128 : 0,
 	};
 }
 

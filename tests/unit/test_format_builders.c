@@ -72,6 +72,9 @@ static void test_parameters(void **state)
 		{ "moe:size=8x7b", 46702792704 },
 		{ "moe:size=8x22b", 140630071296 },
 		{ "moe:size=deepseek-16b", 16375728128 },
+		{ "moe:size=deepseek-v2-lite", 15706484224 },
+		{ "moe:size=deepseek-v2", 235741434880 },
+		{ "moe:size=deepseek-v3", 671026419200 - 58 * 256 }, /* the router's biases apart */
 		{ "gpt:layers=12,hidden=768,heads=12,vocab=50257,seq=1024", 124439808 },
 		{ "bert:size=base", 110106428 },  /* with pooler and pre-training heads */
 		{ "bert:size=large", 336226108 },
@@ -83,6 +86,8 @@ static void test_parameters(void **state)
 		{ "resnet50", 25557032 },
 		{ "resnet101", 44549160 },
 		{ "resnet152", 60192808 },
+		{ "resnext50", 25028904 },
+		{ "resnext101", 44177704 },
 		{ "vgg16", 138357544 },
 		{ "vgg19", 143667240 },
 		{ "inception_v3", 27161264 },
@@ -202,6 +207,19 @@ static void test_experts(void **state)
 	assert_true(op_of(m, "layer0.router")->param == 64 * 4);
 	assert_true(op_of(m, "layer0.dispatch")->output == 16 * 2 * 64);
 	assert_true(op_of(m, "layer0.combine")->output == 16 * 64);
+}
+
+/* BERT's head looks at the masked tokens alone: 15 % of them, or as many as asked for. */
+static void test_masked_tokens(void **state)
+{
+	const struct mq_model *m = load("bert:layers=1,hidden=64,heads=4,vocab=100", 128, &TRAIN);
+	const struct mq_model *n =
+		load("bert:layers=1,hidden=64,heads=4,vocab=100,predictions=20", 128, &TRAIN);
+
+	assert_true(op_of(m, "head")->m == 19 && op_of(n, "head")->m == 20);
+	assert_true(op_of(n, "head")->flop == 2 * 20 * 64 * 100);
+	assert_true(op_of(n, "next_sentence")->m == 1);
+	refuse("bert:predictions=513", "predictions=513 exceed the sequence of 512");
 }
 
 static void test_tied_head(void **state)
@@ -338,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_gpt_flops),
 		cmocka_unit_test(test_llama_layer),
 		cmocka_unit_test(test_experts),
+		cmocka_unit_test(test_masked_tokens),
 		cmocka_unit_test(test_tied_head),
 		cmocka_unit_test(test_kept_activations),
 		cmocka_unit_test(test_fused_attention_keeps_no_scores),

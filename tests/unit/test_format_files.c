@@ -260,6 +260,24 @@ static void test_huggingface(void **state)
 	assert_int_equal(m->seq, 64);
 }
 
+/* Latent attention; the first layer dense, the second with four experts and a shared one. */
+static void test_deepseek(void **state)
+{
+	const struct mq_model *m = load(CORPUS "huggingface/deepseek.json");
+	double attention = 32 * (16 + 8 + 4) + (16 + 8) + 16 * 4 * 12 + 8 * 4 * 16 + 4 * 8 * 32;
+	double dense = 32 * 96 + 48 * 32, expert = 32 * 16 + 8 * 32;
+	double rest = 2 * 100 * 32 + 5 * 32; /* embedding, head, norms */
+	const struct mq_op *op = &m->op[id_of(m, "layer1.attention")];
+
+	assert_true(mq_model_totals(m).parameters ==
+		    rest + 2 * attention + dense + 32 * 4 + 5 * expert);
+	/* Q and K are 12 wide, V 8 */
+	assert_true(op->flop == 2 * 64 * 64 * 4 * (12 + 8));
+	assert_true(op->output == 64 * 4 * 8 && op->read == 64 * 4 * (12 + 12 + 8));
+	/* compressed layers are whole on every tensor-parallel rank */
+	assert_false(m->op[id_of(m, "layer0.latent")].splits & 1u << MQ_DIM_OUT);
+}
+
 static void test_broken_huggingface(void **state)
 {
 	refuse(CORPUS "huggingface/unknown.json",
@@ -417,6 +435,7 @@ int main(void)
 		cmocka_unit_test(test_broken_pipedream),
 		cmocka_unit_test(test_pipedream_data),
 		cmocka_unit_test(test_huggingface),
+		cmocka_unit_test(test_deepseek),
 		cmocka_unit_test(test_broken_huggingface),
 		cmocka_unit_test(test_onnx),
 		cmocka_unit_test(test_onnx_attention),
