@@ -5,8 +5,8 @@
  * Table columns: system, gpus, nodes, interconnect, collective, bytes, time_us, nccl_version, note; bytes
  * as nccl-tests counts them. The benchmark is part of the time: a process that drives several GPUs
  * launches on one after another: a call costs its host G (launch + launch_channel x channels) for G GPUs,
- * and no call can take less; the GPUs wait for the last of them: SKEW of the launches beyond those that
- * the library's own latency includes.
+ * and no call can take less; the GPUs launched first wait for the others: SKEW x G x launch_channel x
+ * channels.
  *
  * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned, and
  * a single small size that took much longer than both its neighbours (a connection's first use).
@@ -21,7 +21,7 @@
 #include "cmd/score_fabrics.h"
 #include "core/collective.h"
 
-#define SKEW .65          /* of the launches beyond the second that all GPUs wait for */
+#define SKEW 1.4          /* of the channels' share of the launches, for which the first GPUs wait */
 #define SPIKE 1.5         /* times both neighbours' time */
 #define SPIKE_BYTES 1024  /* up to this size */
 #define SMALL_BYTES 65536.0
@@ -131,17 +131,22 @@ static bool is_spike(const struct coll_rows *rows, uint32_t i)
 	return above;
 }
 
-/* Of one GPU and call. */
-static double host_time(const struct mq_fabric_spec *spec, const struct mq_calib *calib,
-			uint32_t channels)
+/* The time that the benchmark prints for a call that takes the devices device_s. */
+static double printed_time(const struct mq_fabric_spec *spec, const struct mq_calib *calib,
+			   uint32_t channels, double device_s)
 {
 	const struct mq_device_calib *device = mq_calib_device(calib, spec->type);
 	const char *class = spec->inside == MQ_INSIDE_HOST ? "host" : spec->inside == MQ_INSIDE_PCIE ?
 			    "pcie" : "nvlink";
 	const struct mq_link_calib *link = mq_calib_link_for(calib, class,
 							     device->compute_capability);
+	double gpus = spec->per_process, per_channel;
 
-	return link ? link->launch_s + link->launch_channel_s * channels : 0;
+	if (!link)
+		return device_s;
+	per_channel = gpus * link->launch_channel_s * channels;
+	return fmax(gpus * link->launch_s + per_channel,
+		    device_s + (gpus > 1 ? SKEW * per_channel : 0));
 }
 
 static enum mq_status predict_send(const struct mq_cluster *cluster, const struct mq_calib *calib,
@@ -208,7 +213,7 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 			      struct coll_row *row, struct mq_err *err)
 {
 	struct mq_calib calib = *o->calib;
-	double device_s = 0, host_s, gpus;
+	double device_s = 0;
 
 	if (!system->cluster || !same_text(&row->text, &system->text)) {
 		system->cluster = NULL;
@@ -222,9 +227,7 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 		MQ_TRY(predict_send(system->cluster, &calib, row, &device_s, err));
 	else
 		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s, err));
-	host_s = host_time(&system->spec, &calib, row->channels);
-	gpus = system->spec.per_process;
-	row->predicted_s = fmax(gpus * host_s, device_s + (gpus > 2 ? SKEW * (gpus - 2) * host_s : 0));
+	row->predicted_s = printed_time(&system->spec, &calib, row->channels, device_s);
 	return MQ_OK;
 }
 

@@ -15,7 +15,7 @@
 #include "core/collective_measured.h"
 
 #define LOCAL_PEER 1.3e-6          /* each further peer in the node */
-#define A2A_SHARE .9               /* of an NVLink port, against a single send */
+#define A2A_SHARE .93              /* of an NVLink port, against a single send */
 #define OWN_COPY .4                /* time of the own part's copy, against a part sent */
 #define NET_PIECE_B 524288.0       /* one of the 8 steps of a channel's buffer */
 #define NET_STEP 14e-6             /* NCCL's Simple step over the network */
