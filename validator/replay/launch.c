@@ -208,7 +208,9 @@ static void hear_report(struct launch *l, const char *line)
 	static const char mark[] = "maquette-replay: ", death[] = "process rank ";
 	const char *ours = strstr(line, mark), *rank = strstr(line, death);
 
-	if (ours && !l->said[0])
+	/* A rank that noticed another one's end may speak before that one tells the cause. */
+	bool cause = ours && !strstr(ours, "its connection closed");
+	if (ours && (!l->said[0] || (cause && strstr(l->said, "its connection closed"))))
 		snprintf(l->said, sizeof(l->said), "%s", ours + strlen(mark));
 	if (rank && strstr(line, "exited on signal"))
 		l->dead_rank = atoi(rank + strlen(death));

@@ -1,0 +1,27 @@
+# Parameters planted in the mocks come back within 2 %: the whole way from probes to the calibration file.
+export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
+export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so TMPDIR=$PWD
+MOCK_NOISE=0.005 "$MAQUETTE" calibrate --executor cuda --devices 2 --reps 5 --launches 1 --draws 20 -o c.json >log 2>&1 || cat log
+near() { # NAME VALUE: within 2 % of the value, and the value within the stated interval or 2 % of it
+	awk -v name="$1" -v want="$2" '$1 == name { found = 1; r = $2 / want
+		gsub(/[\[\],]/, " "); if (r < .98 || r > 1.02) print name, $2, "instead of", want }
+		END { if (!found) print name, "was not fitted" }' log
+}
+product() { # eff x peak, since only their product is planted
+	awk -v want="$1" '$1 == "gemm_eff" { e = $2 } END { while ((getline line < "c.json") > 0)
+		if (line ~ /peak_bf16_flops/) { getline line < "c.json"; gsub(/[^0-9.e+]/, "", line)
+		r = e * line / want; if (r < .98 || r > 1.02) print "eff x peak off by", r } }' log
+}
+near launch_s 3e-06
+near copy_bw_Bps 25e9
+near gemm_t0_s 5e-06
+near gemm_kt 36
+near gemm_a0 14
+near gemm_q 0.4
+# bytes per second of sweeps, and calls: 12 us + bytes / 150 GB/s
+near all_reduce_t1_s 12.00005e-6
+near all_reduce_t7_s 25.981e-6
+near sendrecv_t9_s 906.785e-6
+grep -c "held out" log
+"$MAQUETTE" calibrate --from c.samples --draws 20 --executor cuda -o again.json >again.log 2>&1 || cat again.log
+cmp c.json again.json && echo "a fit of the same samples is the same, byte for byte"
