@@ -1,0 +1,195 @@
+/*
+ * test_score_collectives.c - machines read from a table's words; the score of a table of collectives.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cmd/score.h"
+#include "cmd/score_fabrics.h"
+
+static struct mq_fabric_spec read_words(const char *system, const char *interconnect, uint32_t gpus,
+					uint32_t nodes)
+{
+	const struct mq_fabric_text text = { system, interconnect, "", "2.18.3", gpus, nodes };
+	struct mq_fabric_spec spec;
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_fabric_read(&text, &spec, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(spec.nccl_version, 21803);
+	return spec;
+}
+
+static void test_words(void **state)
+{
+	struct mq_fabric_spec s;
+
+	s = read_words("Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter", 16, 2);
+	assert_string_equal(s.type, "H100-SXM-80GB");
+	assert_true(s.inside == MQ_INSIDE_SWITCH && s.nvls && s.rails == 8 &&
+		    s.fabric == MQ_FABRIC_IB && fabs(s.nic_Bps - 50e9) < 1 && s.per_process == 1);
+	s = read_words("8x V100-SXM2-16GB", "NVLink2 hybrid cube mesh (no NVSwitch)", 8, 1);
+	assert_true(s.inside == MQ_INSIDE_CUBE && !s.nvls && s.per_process == 8);
+	s = read_words("4x V100-PCIE-32GB", "PCIe Gen3; no NVLink", 4, 1);
+	assert_string_equal(s.type, "V100-PCIE-32GB");
+	assert_true(s.inside == MQ_INSIDE_PCIE);
+	s = read_words("V100-PCIE-16GB", "PCIe (no NVLink) intra; Ethernet inter", 8, 2);
+	assert_true(s.inside == MQ_INSIDE_HOST && s.fabric == MQ_FABRIC_ETHERNET && s.rails == 1 &&
+		    fabs(s.nic_Bps - 1.25e9) < 1);
+	s = read_words("4x H100 NVL", "pairwise NVLink bridges; PCIe between pairs", 4, 1);
+	assert_string_equal(s.type, "H100-NVL-94GB");
+	assert_true(s.inside == MQ_INSIDE_PAIRS);
+	s = read_words("BM.GPU4.8 8x A100", "NVSwitch intra; 16x 100Gb RoCE inter", 16, 2);
+	assert_true(s.fabric == MQ_FABRIC_ROCE && s.rails == 8 && fabs(s.nic_Bps - 25e9) < 1);
+	s = read_words("p3dn.24xlarge", "NVLink intra; EFA 100 Gb/s inter", 16, 2);
+	assert_true(s.inside == MQ_INSIDE_CUBE && s.fabric == MQ_FABRIC_EFA && s.rails == 1 &&
+		    fabs(s.nic_Bps - 12.5e9) < 1);
+	s = read_words("2x g4dn NCCL_PROTO=simple", "EFA (1 NIC) inter; 1 GPU per node", 2, 2);
+	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA &&
+		    s.proto == MQ_PROTO_SIMPLE);
+}
+
+static void test_unknown_machine(void **state)
+{
+	const struct mq_fabric_text strange = { "8x abacus", "string", "", "", 8, 1 };
+	const struct mq_fabric_text uneven = { "8x H100", "NVSwitch", "", "", 9, 2 };
+	struct mq_fabric_spec spec;
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(mq_fabric_read(&strange, &spec, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "abacus"));
+	assert_int_equal(mq_fabric_read(&uneven, &spec, &err), MQ_EINPUT);
+}
+
+struct bench {
+	struct mq_arena arena;
+	struct mq_score_options options;
+	char dir[64];
+};
+
+static void open_bench(struct bench *b)
+{
+	struct mq_err err = MQ_ERR_INIT;
+
+	memset(b, 0, sizeof(*b));
+	strcpy(b->dir, "/tmp/mq_score_XXXXXX");
+	assert_non_null(mkdtemp(b->dir));
+	b->options.out = b->dir;
+	b->options.arena = &b->arena;
+	b->options.calib = mq_calib_new(&b->arena);
+	if (mq_calib_load_dir(b->options.calib, "platforms/calib", &err) != MQ_OK)
+		fail_msg("%s (run from the project's root)", err.text);
+}
+
+static void close_bench(struct bench *b)
+{
+	static const char *const names[] = { "score.csv", "summary.csv", "table.csv" };
+	char path[128];
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", b->dir, names[i]);
+		unlink(path);
+	}
+	rmdir(b->dir);
+	mq_arena_fini(&b->arena);
+}
+
+static void load(struct bench *b, const char *name, struct mq_csv *csv)
+{
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(mq_csv_load(mq_arena_printf(&b->arena, "%s/%s", b->dir, name), &b->arena, csv,
+				     &err), MQ_OK);
+}
+
+static const char *cell(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	return mq_csv_text(csv, row, mq_csv_column(csv, column));
+}
+
+static void test_table(void **state)
+{
+	struct bench b;
+	struct mq_csv csv;
+	struct mq_err err = MQ_ERR_INIT;
+	double mean;
+	FILE *file;
+
+	open_bench(&b);
+	b.options.input = mq_arena_printf(&b.arena, "%s/table.csv", b.dir);
+	file = fopen(b.options.input, "w");
+	assert_non_null(file);
+	fputs("system,gpus,nodes,interconnect,collective,bytes,time_us,note\n"
+	      "8x H100,8,1,NVSwitch,all_reduce,64,30,\n"
+	      "8x H100,8,1,NVSwitch,all_reduce,128,300,\n" /* a spike */
+	      "8x H100,8,1,NVSwitch,all_reduce,256,30,\n"
+	      "8x H100,8,1,NVSwitch,all_reduce,4294967296,16000,\n"
+	      "8x H100 (degraded),8,1,NVSwitch,all_reduce,64,30,\n"
+	      "8x abacus,8,1,string,all_reduce,64,30,\n"
+	      "8x H100,8,1,NVSwitch,gossip,64,30,\n", file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(mq_score_collectives(&b.options, &mean, &err), MQ_OK);
+	load(&b, "score.csv", &csv);
+	assert_int_equal(csv.n_rows, 7);
+	assert_string_equal(cell(&csv, 0, "row_id"), "table:2");
+	assert_string_equal(cell(&csv, 0, "verdict"), "ok");
+	assert_string_equal(cell(&csv, 1, "verdict"), "refused");
+	assert_string_equal(cell(&csv, 3, "algo"), "nvls");
+	assert_true(fabs(strtod(cell(&csv, 3, "error"), NULL)) < .05);
+	for (uint32_t i = 4; i < 7; i++)
+		assert_string_equal(cell(&csv, i, "verdict"), "refused");
+	close_bench(&b);
+}
+
+/* On the published tables, where they are at hand: the median error by size class. */
+static void test_published(void **state)
+{
+	static const struct { const char *name; double median; } bar[] = {
+		{ "all >=4MB", .056 }, { "all 64kB-4MB", .12 }, { "all <64kB", .10 },
+	};
+	struct bench b;
+	struct mq_csv csv;
+	struct mq_err err = MQ_ERR_INIT;
+	double mean;
+	int found = 0;
+
+	if (access("../shared/data/nccl", R_OK)) {
+		print_message("skipped: no ../shared/data/nccl to score\n");
+		skip();
+	}
+	open_bench(&b);
+	b.options.input = "../shared/data/nccl";
+	assert_int_equal(mq_score_collectives(&b.options, &mean, &err), MQ_OK);
+	load(&b, "summary.csv", &csv);
+	for (uint32_t i = 0; i < csv.n_rows; i++)
+		for (int k = 0; k < 3; k++)
+			if (!strcmp(cell(&csv, i, "table"), bar[k].name)) {
+				double median = strtod(cell(&csv, i, "median"), NULL);
+
+				if (median > bar[k].median)
+					fail_msg("%s: median error %g, at most %g was reached", bar[k].name,
+						 median, bar[k].median);
+				found++;
+			}
+	assert_int_equal(found, 3);
+	close_bench(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words), cmocka_unit_test(test_unknown_machine),
+		cmocka_unit_test(test_table), cmocka_unit_test(test_published),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
