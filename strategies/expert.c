@@ -58,7 +58,9 @@ static double distance(const struct expert *s, const struct shape_point *p)
 {
 	const struct shape_set *set = &s->space.set[p->set];
 	double mbs = s->space.problem->train->batch / p->micro_batches / p->dp;
-	double d = fabs(log2(p->tp / s->tp)) + fabs(log2(p->pp / s->pp));
+	double tp = log2(p->tp / s->tp), pp = log2(p->pp / s->pp);
+	/* Less model parallelism than the rule is welcome where memory allows it (see fits). */
+	double d = fmax(tp, -0.4 * tp) + fmax(pp, -0.4 * pp);
 
 	d += 0.3 * p->recompute;
 	d += 0.4 * fabs(log2(mbs) - (p->pp > 1 ? 0 : 1));
