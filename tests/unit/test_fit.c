@@ -1,0 +1,287 @@
+/*
+ * test_fit.c - statistics, the join of schedules with samples, robust fits, logs, probes: against values
+ * worked out by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/collective_measured.h"
+#include "fit/fit.h"
+
+#define NEAR(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
+
+static void medians(void **state)
+{
+	double v[15], two[] = { 5, 1 };
+
+	for (int i = 0; i < 15; i++)
+		v[i] = 15 - i;
+	/* 15/2 -+ 1.96 sqrt(15)/2 = 3.7, 11.3: the 4th and 13th of the sorted values */
+	struct mq_median m = mq_median_of(v, 15);
+	assert_true(m.median == 8 && m.low == 4 && m.high == 13 && m.n == 15);
+	m = mq_median_of(two, 2);
+	assert_true(m.median == 3 && m.low == 1 && m.high == 5);
+	assert_true(isnan(mq_median_of(v, 0).median));
+}
+
+static void ranks(void **state)
+{
+	double a[] = { 1, 2, 3, 4 }, b[] = { 1, 2, 4, 3 }, down[] = { 4, 3, 2, 1 }, tied[] = { 1, 1, 2, 2 };
+
+	NEAR(mq_kendall(a, b, 4), 4.0 / 6, 1e-12);
+	NEAR(mq_kendall(a, down, 4), -1, 1e-12);
+	/* 4 of 6 pairs differ in b, all agree: 4 / sqrt(6 * 4) */
+	NEAR(mq_kendall(a, tied, 4), 4 / sqrt(24), 1e-12);
+	assert_true(isnan(mq_kendall(a, b, 1)));
+	NEAR(mq_regret((double[]){ 1, 2, 3 }, (double[]){ 3, 2.5, 2 }, 3), 1.5, 1e-12);
+	NEAR(mq_regret((double[]){ 3, 2, 1 }, (double[]){ 3, 2.5, 2 }, 3), 1, 1e-12);
+}
+
+static void errors(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT;
+	double predicted[] = { 1.1, 0.8, 1.0 }, measured[] = { 1, 1, 1 };
+	struct mq_error_summary s = mq_error_summary(predicted, measured, 3, &a);
+
+	NEAR(s.median, .1, 1e-12);
+	NEAR(s.mean, .1, 1e-12);
+	NEAR(s.bias, 0, 1e-12);
+	NEAR(s.p90, .18, 1e-12); /* between .1 and .2, 80 % of the way */
+	mq_arena_fini(&a);
+}
+
+/* ---- fits ------------------------------------------------------------------------------------ */
+
+struct affine {
+	double a, b;
+	uint32_t n;
+	double size[40];
+};
+
+static void predict_affine(void *context, double *predicted)
+{
+	const struct affine *c = context;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		predicted[i] = c->a + c->size[i] / c->b;
+}
+
+static void make_affine(struct affine *c, double *measured)
+{
+	struct mq_rng rng;
+
+	mq_rng_seed(&rng, 7);
+	c->n = 40;
+	for (uint32_t i = 0; i < c->n; i++) {
+		c->size[i] = pow(2, 3 + i * .6);
+		measured[i] = (12e-6 + c->size[i] / 150e9) * exp(.01 * mq_rng_normal(&rng));
+		if (i % 9 == 4)
+			measured[i] *= 3; /* a disturbed sample */
+	}
+}
+
+static void planted_parameters(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct affine c;
+	double measured[40], draws[2 * 60];
+	struct mq_rng rng;
+
+	make_affine(&c, measured);
+	c.a = 1e-6;
+	c.b = 1e9;
+	struct mq_fit_param param[2] = { { "a", &c.a, 1e-9, 1, 0, 0 }, { "b", &c.b, 1e3, 1e15, 0, 0 } };
+	struct mq_fit fit = { .n_obs = 40, .n_params = 2, .measured = measured, .param = param,
+			      .predict = predict_affine, .context = &c };
+	assert_int_equal(mq_fit_solve(&fit, &arena, &err), MQ_OK);
+	NEAR(c.a / 12e-6, 1, .02);
+	NEAR(c.b / 150e9, 1, .02);
+	mq_rng_seed(&rng, 1);
+	assert_int_equal(mq_fit_bootstrap(&fit, 60, &rng, &arena, draws, &err), MQ_OK);
+	assert_true(param[0].low <= 12e-6 * 1.005 && param[0].high >= 12e-6 * .995);
+	assert_true(param[0].low < param[0].high && param[0].high / param[0].low < 1.1);
+	NEAR(c.a / 12e-6, 1, .02); /* restored */
+	fit.n_obs = 1;
+	assert_int_equal(mq_fit_solve(&fit, &arena, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "1 measurements cannot fix 2 parameters"));
+	mq_arena_fini(&arena);
+}
+
+static void measured_calls(void **state)
+{
+	struct mq_link_calib link = { .measured_ranks = 2 };
+	double latency, busy;
+
+	assert_false(mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 64, &latency, &busy));
+	for (int k = 0; k < MQ_CALL_KNOTS; k++)
+		link.call_s[MQ_COLL_ALL_REDUCE][k] = 1e-6 * (k + 1);
+	assert_false(mq_call_measured(NULL, MQ_COLL_ALL_REDUCE, 2, 64, &latency, &busy));
+	assert_true(mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 4, &latency, &busy));
+	NEAR(latency + busy, 1e-6, 1e-18);
+	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 36, &latency, &busy); /* half way from 8 to 64 */
+	NEAR(latency + busy, 1.5e-6, 1e-18);
+	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 16777216 * 8.0, &latency, &busy);
+	NEAR(latency + busy, 9e-6, 1e-18);
+	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 16777216 * 15.0, &latency, &busy);
+	NEAR(latency + busy, 10e-6, 1e-18); /* the last slope goes on */
+	/* four ranks: three times the steps, (3/4)/(1/2) the bytes per edge */
+	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 4, 64, &latency, &busy);
+	NEAR(latency, 3e-6, 1e-18);
+	NEAR(busy, 1.5e-6, 1e-18);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* Two devices, an all-reduce each (tasks 0 and 1) and a computation on device 0 (task 2). */
+static struct mq_schedule *small_schedule(struct mq_arena *a)
+{
+	static const char *const name[] = { "d0", "d1" };
+	struct mq_schedule *s = mq_arena_array(a, 1, struct mq_schedule);
+
+	s->arena = a;
+	s->model = "small";
+	s->n_devices = 2;
+	s->device = mq_arena_array(a, 2, uint32_t);
+	s->device[1] = 1;
+	s->device_name = s->device_type = mq_arena_array(a, 2, const char *);
+	memcpy(s->device_name, name, sizeof(name));
+	s->n_comms = s->n_works = 1;
+	s->comm = mq_arena_array(a, 1, struct mq_comm);
+	s->comm[0] = (struct mq_comm){ .n = 2, .rank = s->device, .purpose = "dp" };
+	s->work = mq_arena_array(a, 1, struct mq_work);
+	s->work[0].n_kernels = 1;
+	s->work[0].kernel = mq_arena_array(a, 1, struct mq_kernel);
+	s->n_tasks = 3;
+	s->task = mq_arena_array(a, 3, struct mq_task);
+	for (uint32_t i = 0; i < 3; i++)
+		s->task[i] = (struct mq_task){ .device = i == 1, .kind = i == 2 ? MQ_TASK_COMPUTE :
+			MQ_TASK_COLLECTIVE, .stream = i == 2 ? MQ_STREAM_COMPUTE : MQ_STREAM_COMM,
+			.op = MQ_NONE, .peer = MQ_NONE, .bytes = 8, .work = i == 2 ? 0 : MQ_NONE,
+			.comm = i == 2 ? MQ_NONE : 0 };
+	return s;
+}
+
+static void join(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	char path[] = "/tmp/mq-fit-XXXXXX";
+	struct mq_measured m = { .schedule = small_schedule(&a) };
+	struct mq_observed *o;
+	uint32_t n, dropped;
+	bool weak;
+	int fd = mkstemp(path);
+	FILE *f = fdopen(fd, "w");
+
+	fputs("task,start_s,finish_s,sample,switches\n", f);
+	for (int s = 0; s < 5; s++)
+		/* device 1 arrives at .2 and the call ends at .5 + s/100: .3 + s/100 from the last arrival */
+		fprintf(f, "0,0.1,%g,%d,0\n1,0.2,0.45,%d,0\n2,0.5,%d,%d,%d\n", .5 + s / 100., s, s,
+			s == 4 ? 100 : 1, s, s == 4);
+	fclose(f);
+	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
+	assert_int_equal(m.n_samples, 5);
+	assert_int_equal(m.n_disturbed, 1);
+	assert_int_equal(mq_measured_calls(&m, &a, &o, &n, &err), MQ_OK);
+	assert_int_equal(n, 2);
+	NEAR(o[0].time.median, .32, 1e-9);
+	assert_int_equal(o[0].n_dropped, 0);
+	NEAR(o[1].time.median, .5, 1e-9);
+	assert_int_equal(o[1].n_dropped, 1); /* the preempted one, of 99.5 s */
+	NEAR(mq_measured_step(&m, &a, &dropped, &weak).median, 1, 1e-9);
+	assert_int_equal(dropped, 1);
+	assert_false(weak);
+	/* A second launch adds to the same schedule; a timeline of another one does not fit. */
+	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
+	assert_int_equal(m.n_samples, 10);
+	f = fopen(path, "w");
+	fputs("task,start_s,finish_s,sample\n7,0,1,0\n1,0,1,0\n2,0,1,0\n", f);
+	fclose(f);
+	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "task 7 is not in the schedule"));
+	unlink(path);
+	mq_arena_fini(&a);
+}
+
+static void nccl_log(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	char path[] = "/tmp/all_reduce_XXXXXX";
+	struct mq_nccl_row *row;
+	uint32_t n;
+	FILE *f = fdopen(mkstemp(path), "w");
+
+	fputs("# nThread 1 nGpus 2\n#  Rank  0 Group  0 Pid 1 on host device  0\n"
+	      "#  Rank  1 Group  0 Pid 1 on host device  1\n#\n"
+	      "#       size  count  type  redop  root     time   algbw   busbw #wrong\n"
+	      "        1024    256  float    sum    -1    25.30    0.04    0.04      0    24.9  0.04 0.04 0\n"
+	      "     1048576 262144  float    sum    -1    40.10   26.15   26.15      0    39.9 26.28 26.28 0\n"
+	      "# Avg bus bandwidth : 13\n", f);
+	fclose(f);
+	assert_int_equal(mq_nccl_log_load(path, &a, &row, &n, &err), MQ_OK);
+	assert_int_equal(n, 2);
+	assert_true(row[0].kind == MQ_COLL_ALL_REDUCE && row[0].ranks == 2 && row[0].bytes == 1024);
+	NEAR(row[0].seconds, 25.3e-6, 1e-12);
+	NEAR(row[1].seconds, 40.1e-6, 1e-12);
+	unlink(path);
+	f = fopen("/tmp/mq-nothing.log", "w");
+	fputs("1024 256 float sum -1 25.3 0.04 0.04 0\n", f);
+	fclose(f);
+	assert_int_equal(mq_nccl_log_load("/tmp/mq-nothing.log", &a, &row, &n, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "which collective"));
+	unlink("/tmp/mq-nothing.log");
+	mq_arena_fini(&a);
+}
+
+/* ---- probes and plans ------------------------------------------------------------------------ */
+
+static void probes(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	static const char *const name[] = { "d0", "d1", "d2", "d3" }, *const type[] = { "t", "t", "t", "t" };
+	struct mq_probe_request r = { .n_devices = 4, .device_name = name, .device_type = type,
+		.n_dtypes = 2, .dtype = { MQ_FP32, MQ_FP64 }, .speed_flops = 1e11, .largest_B = 1 << 24,
+		.seed = 3 };
+
+	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
+		struct mq_schedule *s = mq_probe_build(&r, p, &a);
+
+		assert_non_null(s);
+		assert_int_equal(mq_schedule_check(s, NULL, &err), MQ_OK);
+		assert_true(s->n_tasks > 10);
+	}
+	r.n_devices = 1;
+	assert_null(mq_probe_build(&r, 3, &a)); /* nobody to talk to */
+	assert_non_null(mq_probe_build(&r, 0, &a));
+	mq_arena_fini(&a);
+}
+
+static void probability(void **state)
+{
+	double fa[] = { 1, 1, 1.2, .9 }, fb[] = { 1, 1, 1, 1 };
+
+	/* 1.0, 1.0, 1.2, 0.9 against 1.1: less in three of four */
+	NEAR(mq_probability_less(1, fa, 1.1, fb, 4), .75, 1e-12);
+	NEAR(mq_probability_less(1, fb, 1, fb, 4), .5, 1e-12);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(medians), cmocka_unit_test(ranks),
+		cmocka_unit_test(errors), cmocka_unit_test(planted_parameters),
+		cmocka_unit_test(measured_calls), cmocka_unit_test(join), cmocka_unit_test(nccl_log),
+		cmocka_unit_test(probes), cmocka_unit_test(probability) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
