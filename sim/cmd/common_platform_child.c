@@ -10,10 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <simgrid/actor.h>
-#include <simgrid/engine.h>
-
 #include "cmd/common_platform.h"
+#include "executors/conductor.h"
 #include "executors/platform.h"
 
 enum { ALL_PAIRS = 128 };
@@ -125,9 +123,9 @@ struct exploring {
 	struct mq_err *err;
 };
 
-static void explore(int argc, char **argv)
+static void explore(void *data)
 {
-	struct exploring *e = sg_actor_get_data(sg_actor_self());
+	struct exploring *e = data;
 	const struct mq_platform_sample *s = e->sample;
 	uint32_t n = e->cluster->n_devices;
 	const struct mq_route *route;
@@ -153,9 +151,6 @@ enum mq_status mq_platform_explore(const char *path, struct mq_arena *arena,
 	MQ_TRY(mq_platform_load(path, arena, cluster, err));
 	mq_platform_sample(*cluster, arena, &sample);
 	e.cluster = *cluster;
-	sg_actor_t actor = sg_actor_init("explore", mq_platform_host(*cluster, 0));
-	sg_actor_set_data(actor, &e);
-	sg_actor_start_(actor, explore, 0, NULL);
-	simgrid_run();
+	mq_conduct(*cluster, explore, &e);
 	return e.status;
 }

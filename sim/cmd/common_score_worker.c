@@ -13,10 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <simgrid/actor.h>
-#include <simgrid/engine.h>
-#include <simgrid/host.h>
-
+#include "executors/conductor.h"
 #include "executors/executor.h"
 #include "executors/platform.h"
 
@@ -191,9 +188,9 @@ static void judge_line(struct worker *w, uint32_t line)
 	mq_arena_fini(&arena);
 }
 
-static void serve(int argc, char **argv)
+static void serve(void *data)
 {
-	struct worker *w = sg_actor_get_data(sg_actor_self());
+	struct worker *w = data;
 	char text[32];
 
 	while (fgets(text, sizeof(text), stdin))
@@ -209,9 +206,6 @@ enum mq_status mq_score_work(const struct mq_score_options *options, const char 
 	MQ_TRY(mq_platform_load(platform, options->arena, &w.cluster, err));
 	MQ_TRY(mq_score_tables_load(options, &w.tables, err));
 	MQ_TRY(mq_runs_load(options->input, options->arena, &w.run, &w.n, err));
-	sg_actor_t actor = sg_actor_init("score", mq_platform_host(w.cluster, 0));
-	sg_actor_set_data(actor, &w);
-	sg_actor_start_(actor, serve, 0, NULL);
-	simgrid_run();
+	mq_conduct(w.cluster, serve, &w);
 	return MQ_OK;
 }
