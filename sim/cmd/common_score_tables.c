@@ -146,6 +146,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(read_flag(csv, row, "overlap_grads", &s->overlap_grads, err));
 	MQ_TRY(read_flag(csv, row, "scatter_gather", &s->scatter_gather, err));
 	MQ_TRY(read_flag(csv, row, "broadcast_params", &s->broadcast_params, err));
+	MQ_TRY(read_flag(csv, row, "early_stop", &s->early_stop, err));
 	MQ_TRY(mq_table_f64(csv, row, "bucket_MB", 0, &bucket_MB, err));
 	s->bucket_B = bucket_MB * 1e6;
 	s->grad_as_dtype = !strcmp(mq_table_text(csv, row, "grad_dtype"), "dtype");

@@ -106,6 +106,7 @@ static enum mq_status make_plan(const struct mq_case *c, const struct mq_model *
 	plan->overlap_grads = c->stack.overlap_grads;
 	plan->bucket_B = c->stack.bucket_B;
 	plan->broadcast_params = c->stack.broadcast_params;
+	plan->early_stop = c->stack.early_stop;
 	plan->scatter_gather = c->stack.scatter_gather && c->shape.tp > 1;
 	if (!strcmp(c->run->recompute, "selective layer"))
 		recompute_part(model, plan, arena, second_layer);

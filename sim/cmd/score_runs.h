@@ -35,7 +35,7 @@ struct mq_system {
 struct mq_stack {
 	const char *name;
 	bool fused_attention, sequence_parallel, vocab_parallel, overlap_grads, scatter_gather;
-	bool broadcast_params;     /* see mq_plan */
+	bool broadcast_params, early_stop; /* see mq_plan */
 	double bucket_B;           /* gradients reduced together; 0 = a stage's */
 	bool grad_as_dtype;        /* gradients are reduced in the training dtype */
 	enum mq_dtype grad_dtype;  /* otherwise */

@@ -177,9 +177,9 @@ static uint32_t canonical_order(const struct mq_plan *plan, uint32_t *canonical,
 }
 
 struct head { /* the scalars of a plan, in a fixed layout without padding */
-	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group;
+	uint32_t n_ops, n_configs, micro_batches, virtual, zero_group, spare;
 	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer;
-	uint32_t broadcast_params;
+	uint32_t broadcast_params, early_stop;
 	double bucket_B;
 };
 
@@ -198,6 +198,7 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 		.scatter_gather = plan->scatter_gather,
 		.offload_optimizer = plan->offload_optimizer,
 		.broadcast_params = plan->broadcast_params,
+		.early_stop = plan->early_stop,
 		.bucket_B = plan->bucket_B,
 	};
 }
@@ -326,6 +327,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	plan->scatter_gather = head.scatter_gather != 0;
 	plan->offload_optimizer = head.offload_optimizer != 0;
 	plan->broadcast_params = head.broadcast_params != 0;
+	plan->early_stop = head.early_stop != 0;
 	plan->bucket_B = head.bucket_B;
 	plan->engine_objective = objective;
 	for (uint32_t k = 0; k < head.n_configs; k++)

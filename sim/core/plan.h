@@ -55,6 +55,9 @@ struct mq_plan {
 	bool offload_optimizer;      /* optimizer state and step on the host CPU */
 	bool broadcast_params;       /* zero1, zero2: each owner broadcasts its shard of new parameters
 					(as InternEvo does) instead of one all-gather */
+	bool early_stop;             /* full recomputation ends with the last tensor that the backward
+					pass needs (as PyTorch's does): a layer's last product is not
+					computed again */
 	double bucket_B;             /* gradient bucket; 0 = one per stage and phase */
 	uint32_t zero_group;         /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
 	double engine_objective;     /* the engine's own value of it, NaN = none; not hashed */

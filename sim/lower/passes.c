@@ -313,6 +313,16 @@ void mq_pass_forward(struct mq_low *low, uint32_t stage)
 	mq_template_end(low);
 }
 
+/* The last matrix product among first .. i: nothing that the backward pass needs comes from it or after
+ * it, but for what is cheap. i + 1 where there is none. */
+static uint32_t last_product(const struct mq_low *low, uint32_t stage, uint32_t first, uint32_t i)
+{
+	for (uint32_t k = i + 1; k-- > first;)
+		if (low->model->op[op_at(low, stage, k)].kind == MQ_OP_GEMM)
+			return k;
+	return i + 1;
+}
+
 /* Ops i .. of the same unit in this stage are run forward again before the unit's backward. */
 static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 {
@@ -321,7 +331,8 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 	mq_sync_gather(low, stage, unit, MQ_BACKWARD);
 	while (first > 0 && low->unit_of[op_at(low, stage, first - 1)] == unit)
 		first--;
-	for (uint32_t k = first; k <= i; k++) {
+	uint32_t end = low->plan->early_stop ? last_product(low, stage, first, i) : i + 1;
+	for (uint32_t k = first; k < end; k++) {
 		uint32_t op = op_at(low, stage, k);
 
 		if (mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL &&
