@@ -103,28 +103,42 @@ static double reduce_time(const struct mq_problem *problem, const struct mq_op *
 		return 0;
 	if (!problem->costs->collective(problem->costs->context, &request, &seconds))
 		return INFINITY;
-	return problem->train->infer ? seconds : 2 * seconds;
+	return seconds;
 }
 
-double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
-		     const uint32_t *group, uint32_t tp, double samples)
+void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
+		    const uint32_t *group, uint32_t tp, double samples, double seconds[2])
 {
 	const struct mq_costs *costs = problem->costs;
-	double sum = 0;
 
+	seconds[0] = seconds[1] = 0;
 	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
 		uint32_t op = b->op[i], split[MQ_N_DIMS];
 		const struct mq_op *o = &problem->model->op[op];
 		bool explicit = o->phase == MQ_BACKWARD;
 
 		tensor_split(problem, op, tp, split);
-		sum += costs->op_time(costs->context, op, explicit ? MQ_BACKWARD : MQ_FORWARD, group[0],
-				      split, samples);
-		if (!problem->train->infer && !explicit && o->mate == MQ_NONE)
-			sum += costs->op_time(costs->context, op, MQ_BACKWARD, group[0], split, samples);
-		sum += reduce_time(problem, o, split, group, tp, samples);
+		double reduce_s = reduce_time(problem, o, split, group, tp, samples);
+		double s = costs->op_time(costs->context, op, explicit ? MQ_BACKWARD : MQ_FORWARD,
+					  group[0], split, samples);
+
+		seconds[explicit] += s + reduce_s;
+		if (problem->train->infer || explicit)
+			continue;
+		if (o->mate == MQ_NONE)
+			seconds[1] += costs->op_time(costs->context, op, MQ_BACKWARD, group[0], split,
+						     samples);
+		seconds[1] += reduce_s;
 	}
-	return sum;
+}
+
+double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,
+		     const uint32_t *group, uint32_t tp, double samples)
+{
+	double seconds[2];
+
+	mq_block_times(problem, b, block, group, tp, samples, seconds);
+	return seconds[0] + seconds[1];
 }
 
 void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *b, uint32_t block,

@@ -26,6 +26,9 @@ void mq_blocks_make(const struct mq_model *model, struct mq_arena *arena, struct
  * `group`'s first ranks: the op times and the all-reduces of partial sums. +inf: it cannot run so. */
 double mq_block_time(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,
 		     const uint32_t *group, uint32_t tp, double samples);
+/* The same, forward and backward apart: seconds[2]. */
+void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,
+		    const uint32_t *group, uint32_t tp, double samples, double seconds[2]);
 
 /* Bytes of a block on one device: what it holds always, and per micro-batch in flight. */
 void mq_block_memory(const struct mq_problem *problem, const struct mq_blocks *blocks, uint32_t block,

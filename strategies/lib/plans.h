@@ -29,6 +29,7 @@ struct mq_spot {
 	const uint32_t *device;   /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
 	uint32_t stage, tp;       /* tp divides n_devices; the rest splits the batch */
 	uint8_t sync, recompute;
+	bool sequence_parallel;   /* what tensor parallelism leaves whole is split along the sequence */
 };
 
 /* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split as

@@ -1,0 +1,484 @@
+/*
+ * hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers on
+ * groups of devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches,
+ * schedule, recomputation and ZeRO stage, with memory counted.
+ *
+ * Two families of candidates are walked through in full: the usual shapes on the whole cluster and parts of
+ * it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each lie on one
+ * device type, with degrees of their own per type and the types in any order. A closed estimate
+ * (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (all layers spread
+ * without loss, nothing else counted) is dropped without it. The best of the list are screened with
+ * the analytic executor, and proposed in the order that it gives; the simulator decides.
+ *
+ * Option proof: prints the best lower bounds that the search has shown and the gap to its best plan.
+ * For one bound no plan of any kind is faster; for the other no pipeline of these two families, by the
+ * cost model of single ops.
+ *
+ * Heuristic: the estimate has no contention. Models without repeated layers are refused.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/hybrid_cost.h"
+#include "lib/plans.h"
+#include "lib/shapes.h"
+
+enum { MAX_TYPES = 4, MAX_PARTS = 64 };
+
+struct part {
+	uint32_t type, tp, dp, pp;
+};
+
+struct item {
+	bool typed;
+	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
+	uint32_t n_parts;
+	struct part part[MAX_TYPES];
+	double step_s;              /* estimated, then screened */
+	uint32_t order;
+};
+
+struct hybrid {
+	uint32_t keep, screens;     /* options */
+	bool proof;
+	struct shape_space space;
+	struct mq_hybrid_cost cost;
+	struct mq_hybrid_candidate now;
+	struct item *list;          /* [keep] sorted by step_s */
+	uint32_t n, next, n_ticks;
+	uint64_t seen, pruned, estimated;
+	double bound_s;             /* of everything seen */
+	double best_s, any_plan_s;
+	bool stopped, selective;    /* selective: it would save something */
+};
+
+static const struct mq_opt opts[] = {
+	MQ_U32(struct hybrid, keep, 256, 1, 100000, "candidates kept by estimate"),
+	MQ_U32(struct hybrid, screens, 0, 0, 100000,
+	       "of them screened with the analytic executor; 0 = 48, fewer beyond 64 devices"),
+	MQ_BOOL(struct hybrid, proof, 0, "print the lower bounds shown and the gap"),
+	MQ_END
+};
+
+/* ---- the list --------------------------------------------------------------------------------- */
+
+static double worst_kept(const struct hybrid *s)
+{
+	return s->n < s->keep ? (double)INFINITY : s->list[s->n - 1].step_s;
+}
+
+static void keep_item(struct hybrid *s, const struct item *item)
+{
+	uint32_t at = s->n < s->keep ? s->n++ : s->n - 1;
+
+	while (at > 0 && item->step_s < s->list[at - 1].step_s) {
+		s->list[at] = s->list[at - 1];
+		at--;
+	}
+	s->list[at] = *item;
+	s->list[at].order = (uint32_t)s->seen;
+}
+
+/* Estimates s->now; keeps the item where it is among the best and fits. */
+static bool consider(struct hybrid *s, struct item *item)
+{
+	const struct mq_problem *problem = s->cost.problem;
+
+	s->seen++;
+	if (++s->n_ticks % 4096 == 0 && problem->tick &&
+	    !problem->tick(problem->tick_context, (double)NAN, "estimates"))
+		s->stopped = true;
+	double bound = mq_hybrid_bound(&s->cost, &s->now);
+
+	if (!isfinite(bound))
+		return !s->stopped;
+	s->bound_s = fmin(s->bound_s, bound);
+	if (bound >= worst_kept(s)) {
+		s->pruned++;
+		return !s->stopped;
+	}
+	s->estimated++;
+	if (mq_hybrid_estimate(&s->cost, &s->now) && s->now.excess_B <= 0 &&
+	    s->now.step_s < worst_kept(s)) {
+		item->step_s = s->now.step_s;
+		keep_item(s, item);
+	}
+	return !s->stopped;
+}
+
+/* ---- the usual shapes ------------------------------------------------------------------------- */
+
+static uint32_t type_of(const struct hybrid *s, uint32_t rank)
+{
+	uint32_t t = 0;
+
+	while (t + 1 < s->cost.n_types &&
+	       strcmp(s->cost.type[t].name, s->cost.problem->cluster->device[rank].type))
+		t++;
+	return t;
+}
+
+static uint32_t replica_at(const struct shape_point *p, uint32_t stage, uint32_t replica)
+{
+	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp * p->tp;
+}
+
+static bool add_share(struct mq_hybrid_stage *stage, uint32_t type)
+{
+	for (uint32_t i = 0; i < stage->n_shares; i++) {
+		if (stage->share[i].type == type) {
+			stage->share[i].replicas++;
+			return true;
+		}
+	}
+	if (stage->n_shares == sizeof(stage->share) / sizeof(*stage->share))
+		return false;
+	stage->share[stage->n_shares].type = type;
+	stage->share[stage->n_shares++].replicas = 1;
+	return true;
+}
+
+static void set_globals(struct hybrid *s, const struct shape_point *p)
+{
+	s->now.micro_batches = p->micro_batches;
+	s->now.pipeline = p->pipeline;
+	s->now.sync = p->sync;
+	s->now.recompute = p->recompute;
+}
+
+static bool visit_shape(void *context, const struct shape_point *p)
+{
+	struct hybrid *s = context;
+	const struct shape_set *set = &s->space.set[p->set];
+	struct item item = { .point = *p };
+
+	if (p->tp > 1 && p->sequence_parallel == false && s->cost.problem->model->seq % p->tp == 0)
+		return true; /* never better than with it */
+	if (p->pp > MQ_HYBRID_MAX_STAGES || (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
+		return true;
+	set_globals(s, p);
+	s->now.n_stages = p->pp;
+	s->now.even = !p->balanced;
+	for (uint32_t stage = 0; stage < p->pp; stage++) {
+		struct mq_hybrid_stage *to = &s->now.stage[stage];
+
+		to->d = p->dp * p->cp;
+		to->t = p->tp;
+		to->n_shares = 0;
+		/* Long runs of one type would be walked device by device: sets are sorted by type. */
+		for (uint32_t r = 0; r < p->dp; r++)
+			if (!add_share(to, type_of(s, set->device[replica_at(p, stage, r)])))
+				return true;
+		for (uint32_t i = 0; i < to->n_shares; i++)
+			to->share[i].replicas *= p->cp;
+		to->first_rank = set->device[replica_at(p, stage, 0)];
+		to->last_rank = set->device[replica_at(p, stage, p->dp - 1) + p->cp * p->tp - 1];
+	}
+	return consider(s, &item);
+}
+
+/* ---- pipelines over device types ---------------------------------------------------------------- */
+
+struct menu {
+	uint32_t n;
+	struct part part[256];      /* ways to use all devices of one type */
+};
+
+static void fill_menu(const struct hybrid *s, uint32_t type, struct menu *menu)
+{
+	const struct mq_hybrid_type *t = &s->cost.type[type];
+	const struct mq_model *model = s->cost.problem->model;
+	const struct mq_limits *limits = s->cost.problem->limits;
+
+	menu->n = 0;
+	for (uint32_t tp = 1; tp <= t->per_node; tp *= 2) {
+		if (t->per_node % tp || (tp > 1 && (!model->heads || model->heads % tp)))
+			continue;
+		if ((limits->fix_tp && limits->fix_tp != tp) || (limits->max_tp && tp > limits->max_tp))
+			continue;
+		for (uint32_t pp = 1; pp <= MAX_PARTS && pp < s->cost.n_layers; pp++) {
+			if (t->n % (tp * pp))
+				continue;
+			if (menu->n < sizeof(menu->part) / sizeof(*menu->part))
+				menu->part[menu->n++] = (struct part){ type, tp, t->n / (tp * pp), pp };
+		}
+	}
+}
+
+static bool lay_stages(struct hybrid *s, const struct item *item)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < item->n_parts; i++) {
+		const struct part *p = &item->part[i];
+		const struct mq_hybrid_type *type = &s->cost.type[p->type];
+
+		if (n + p->pp > MQ_HYBRID_MAX_STAGES || n + p->pp > s->cost.n_layers)
+			return false;
+		for (uint32_t k = 0; k < p->pp; k++, n++) {
+			struct mq_hybrid_stage *to = &s->now.stage[n];
+			uint32_t width = p->dp * p->tp;
+
+			*to = (struct mq_hybrid_stage){ .d = p->dp, .t = p->tp, .n_shares = 1 };
+			to->share[0].type = p->type;
+			to->share[0].replicas = p->dp;
+			to->first_rank = type->rank[k * width];
+			to->last_rank = type->rank[(k + 1) * width - 1];
+		}
+	}
+	s->now.n_stages = n;
+	s->now.even = false;
+	return true;
+}
+
+/* Micro-batches, schedule, recomputation and ZeRO of typed pipelines. */
+static bool each_global(struct hybrid *s, struct item *item)
+{
+	static const uint8_t pipes[] = { MQ_PIPE_1F1B, MQ_PIPE_ZB_H1 };
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1 };
+	const struct mq_limits *limits = s->cost.problem->limits;
+	bool infer = s->cost.problem->train->infer;
+	double batch = s->cost.problem->train->batch;
+	uint32_t most = 1;
+
+	for (uint32_t i = 0; i < item->n_parts; i++)
+		most = item->part[i].dp > most ? item->part[i].dp : most;
+	for (double m = 1; batch / m >= most && m <= 4096; m *= 2) {
+		if (fmod(batch, m) != 0)
+			continue;
+		for (uint32_t i = 0; i < 2 * 2 * MQ_N_RECOMPUTES; i++) {
+			struct shape_point p = { .micro_batches = (uint32_t)m, .pipeline = pipes[i % 2],
+						 .sync = syncs[i / 2 % 2], .recompute = (uint8_t)(i / 4) };
+
+			if ((infer && i) || (p.recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective) ||
+			    (limits->fix_pipeline >= 0 && limits->fix_pipeline != p.pipeline) ||
+			    (limits->fix_recompute >= 0 && limits->fix_recompute != p.recompute) ||
+			    (limits->fix_sync >= 0 && limits->fix_sync != p.sync))
+				continue;
+			item->point = p;
+			set_globals(s, &p);
+			if (!consider(s, item))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Every order of every subset of at least two types, every way to use each. */
+static bool each_order(struct hybrid *s, struct item *item, const struct menu *menu, uint32_t used)
+{
+	for (uint32_t t = 0; t < s->cost.n_types; t++) {
+		if (used & 1u << t)
+			continue;
+		for (uint32_t i = 0; i < menu[t].n; i++) {
+			item->part[item->n_parts++] = menu[t].part[i];
+			bool go_on = true;
+
+			if (item->n_parts > 1 && lay_stages(s, item))
+				go_on = each_global(s, item);
+			if (go_on)
+				go_on = each_order(s, item, menu, used | 1u << t);
+			item->n_parts--;
+			if (!go_on)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* ---- plans ------------------------------------------------------------------------------------ */
+
+static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_arena *arena,
+		       struct mq_plan *plan)
+{
+	const struct mq_problem *problem = s->cost.problem;
+	const struct mq_model *model = problem->model;
+	uint32_t *stage_of = mq_arena_array(arena, s->cost.n_layers, uint32_t), layer = 0, stage = 0;
+	struct mq_spot *spot;
+
+	set_globals(s, &item->point);
+	if (!lay_stages(s, item) || !mq_hybrid_estimate(&s->cost, &s->now))
+		return false;
+	spot = mq_arena_array(arena, s->now.n_stages, struct mq_spot);
+	for (uint32_t i = 0; i < item->n_parts; i++) {
+		const struct part *p = &item->part[i];
+
+		for (uint32_t k = 0; k < p->pp; k++, stage++) {
+			spot[stage] = (struct mq_spot){
+				.n_devices = p->dp * p->tp, .stage = stage, .tp = p->tp,
+				.device = s->cost.type[p->type].rank + k * p->dp * p->tp,
+				.sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
+				.recompute = item->point.recompute,
+				.sequence_parallel = p->tp > 1 && model->seq % p->tp == 0 };
+			for (uint32_t l = 0; l < s->now.stage[stage].layers && layer < s->cost.n_layers; l++)
+				stage_of[layer++] = stage;
+		}
+	}
+	mq_plan_init(plan, arena, model->n_ops);
+	plan->micro_batches = item->point.micro_batches;
+	plan->pipeline = item->point.pipeline;
+	plan->overlap_grads = true;
+	/* What belongs to no layer goes with the first stage until a layer was seen, then the last. */
+	uint32_t outside = 0;
+
+	for (uint32_t op = 0; op < model->n_ops; op++) {
+		bool inside = model->op[op].layer != MQ_NONE;
+
+		if (inside)
+			outside = s->now.n_stages - 1;
+		mq_plan_put(plan, problem, op, &spot[inside ? stage_of[model->op[op].layer] : outside],
+			    arena);
+	}
+	return true;
+}
+
+static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena *arena,
+		      struct mq_plan *plan)
+{
+	struct mq_err ignored = MQ_ERR_INIT;
+
+	if (item->typed)
+		return typed_plan(s, item, arena, plan);
+	if (shapes_plan(&s->space, &item->point, arena, plan, &ignored) != MQ_OK)
+		return false; /* this model cannot be cut so */
+	plan->overlap_grads = true;
+	return true;
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------ */
+
+static int faster(const void *left, const void *right)
+{
+	const struct item *a = left, *b = right;
+
+	if (a->step_s != b->step_s)
+		return a->step_s < b->step_s ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* The analytic executor orders the best; what it finds too large is dropped. */
+static void screen_list(struct hybrid *s, const struct mq_problem *problem)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	uint32_t kept = 0, n = s->screens, devices = s->space.set[0].n;
+
+	if (!n) /* a screen takes time in proportion to the devices */
+		n = devices <= 64 ? 48 : 48 * 64 / devices + 4;
+	n = s->n < n ? s->n : n;
+
+	if (!problem->costs->screen)
+		return;
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct item item = s->list[i];
+		struct mq_arena_mark mark = mq_arena_mark(&arena);
+		struct mq_plan plan;
+		struct mq_result result;
+
+		/* Unscreened ones stay behind all screened ones, in their order. */
+		if (kept < n && make_plan(s, &item, &arena, &plan)) {
+			if (!problem->costs->screen(problem->costs->context, &plan, &result) ||
+			    result.verdict != MQ_VERDICT_OK)
+				item.step_s = INFINITY;
+			else
+				item.step_s = result.step_time_s;
+		}
+		mq_arena_rewind(&arena, mark);
+		if (kept < n && isinf(item.step_s))
+			continue;
+		s->list[kept++] = item;
+		if (kept == n) {
+			memmove(&s->list[kept], &s->list[i + 1], (s->n - i - 1) * sizeof(item));
+			s->n -= i + 1 - kept;
+			break;
+		}
+	}
+	if (kept < n)
+		s->n = kept;
+	qsort(s->list, kept, sizeof(*s->list), faster);
+	mq_arena_fini(&arena);
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct hybrid *s = state;
+	struct menu *menu;
+	struct item item = { .typed = true };
+
+	if (mq_hybrid_cost_init(&s->cost, problem, err) != MQ_OK)
+		return mq_wrap(err, "engine 'hybrid'");
+	MQ_TRY(shapes_init(&s->space, problem, err));
+	s->space.zero = s->space.all_schedules = true;
+	s->list = mq_arena_array(problem->arena, s->keep, struct item);
+	s->bound_s = s->best_s = INFINITY;
+	for (uint32_t op = 0; op < problem->model->n_ops; op++)
+		s->selective = s->selective || problem->model->op[op].saved_selective > 0;
+	shapes_each(&s->space, visit_shape, s);
+	if (s->cost.n_types > 1 && s->cost.n_types <= MAX_TYPES && !s->stopped) {
+		menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);
+		for (uint32_t t = 0; t < s->cost.n_types; t++)
+			fill_menu(s, t, &menu[t]);
+		each_order(s, &item, menu, 0);
+	}
+	screen_list(s, problem);
+	if (!s->n)
+		return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': none of %llu candidates fits the memory "
+			       "of '%s'", (unsigned long long)s->seen, problem->cluster->name);
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct hybrid *s = state;
+
+	while (s->next < s->n) {
+		const struct item *item = &s->list[s->next++];
+
+		if (!make_plan(s, item, arena, plan))
+			continue;
+		plan->engine_objective = item->step_s;
+		plan->engine_unit = "s per step, estimated";
+		return MQ_OK;
+	}
+	return MQ_DONE;
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		    const struct mq_result *result)
+{
+	struct hybrid *s = state;
+
+	if (result->verdict != MQ_VERDICT_OK)
+		return;
+	s->best_s = fmin(s->best_s, result->step_time_s);
+	s->any_plan_s = fmax(s->any_plan_s, result->lower_bound_s);
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	struct hybrid *s = state;
+
+	if (s->proof && isfinite(s->best_s)) {
+		mq_say(problem, "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
+		       (unsigned long long)s->seen, (unsigned long long)s->pruned,
+		       (unsigned long long)s->estimated);
+		mq_say(problem, "hybrid: best %.9g s; no plan at all is below %.9g s: gap %.3g %%",
+		       s->best_s, s->any_plan_s, 100 * (1 - s->any_plan_s / s->best_s));
+		mq_say(problem, "hybrid: no candidate is below %.9g s by the times of its layers: gap %.3g %%",
+		       s->bound_s, 100 * fmax(0, 1 - s->bound_s / s->best_s));
+	}
+	mq_hybrid_cost_fini(&s->cost);
+}
+
+MQ_ENGINE(hybrid) = {
+	MQ_ENGINE_HEAD("hybrid"),
+	.summary = "our planner: stages on mixed devices, all usual choices, estimate then simulate",
+	.opts = opts,
+	.state_size = sizeof(struct hybrid),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
+};

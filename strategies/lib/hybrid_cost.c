@@ -1,0 +1,457 @@
+/* hybrid_cost.c - see hybrid_cost.h. */
+#include "lib/hybrid_cost.h"
+
+#include <math.h>
+
+#include "lib/plans.h"
+
+/* ---- cache: what was asked once --------------------------------------------------------------- */
+
+enum { SLOTS = 1 << 14 };
+
+struct entry {
+	uint64_t key[2];
+	double value[10];
+};
+
+struct mq_hybrid_cache {
+	uint32_t used;
+	struct entry entry[SLOTS];
+};
+
+/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets. */
+static struct entry *look_up(struct mq_hybrid_cache *cache, uint64_t a, uint64_t b, bool *known)
+{
+	uint64_t key[2] = { a + 1, b };
+	uint64_t at = mq_hash(MQ_HASH_INIT, key, sizeof(key)) % SLOTS;
+
+	if (cache->used > SLOTS / 2) {
+		memset(cache->entry, 0, sizeof(cache->entry));
+		cache->used = 0;
+	}
+	while (cache->entry[at].key[0] &&
+	       (cache->entry[at].key[0] != key[0] || cache->entry[at].key[1] != key[1]))
+		at = (at + 1) % SLOTS;
+	*known = cache->entry[at].key[0] != 0;
+	if (!*known) {
+		cache->used++;
+		cache->entry[at].key[0] = key[0];
+		cache->entry[at].key[1] = key[1];
+	}
+	return &cache->entry[at];
+}
+
+static uint64_t pack(uint32_t kind, uint32_t a, uint32_t b, uint32_t c)
+{
+	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | c;
+}
+
+/* ---- questions -------------------------------------------------------------------------------- */
+
+/* -1: before the first layer, 0: a layer, 1: after the last. */
+static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
+{
+	uint32_t op = c->blocks.op[c->blocks.first[block]];
+
+	if (c->problem->model->op[op].layer != MQ_NONE) {
+		*inside = true;
+		return 0;
+	}
+	return *inside ? 1 : -1;
+}
+
+static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp)
+{
+	double sum = 0;
+
+	for (uint32_t i = c->blocks.first[block]; i < c->blocks.first[block + 1]; i++) {
+		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split[d] = 1;
+		if (c->problem->train->infer || c->problem->model->op[op].param <= 0)
+			continue;
+		if (tp > 1 && !mq_tensor_split(c->problem->model, op, tp, true, true, split))
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = 1;
+		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank, split,
+						  1);
+	}
+	return sum;
+}
+
+static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
+{
+	bool known, inside = false;
+	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
+	const uint32_t *rank = c->type[type].rank;
+
+	if (known)
+		return e->value;
+	memset(e->value, 0, sizeof(e->value));
+	for (uint32_t b = 0; b < c->blocks.n; b++) {
+		int part = part_of(c, b, &inside);
+		double s[2], update = update_time(c, b, rank[0], tp);
+
+		mq_block_times(c->problem, &c->blocks, b, rank, tp, samples, s);
+		if (part == 0) {
+			e->value[0] += s[0] / c->n_layers;
+			e->value[1] += s[1] / c->n_layers;
+			e->value[4] += update / c->n_layers;
+		} else {
+			e->value[part < 0 ? 2 : 3] += s[0] + s[1];
+			e->value[part < 0 ? 5 : 6] += update;
+		}
+	}
+	return e->value;
+}
+
+/* value: layer, head, tail held; layer, head, tail saved; parameters of layer, head, tail (elements). */
+static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
+				enum mq_recompute recompute, const struct mq_hybrid_stage *stage,
+				uint32_t samples)
+{
+	bool known, inside = false;
+	struct entry *e = look_up(c->cache, pack(2, stage->t, sync, recompute),
+				  (uint64_t)stage->d << 32 | samples, &known);
+
+	if (known)
+		return e->value;
+	memset(e->value, 0, sizeof(e->value));
+	for (uint32_t b = 0; b < c->blocks.n; b++) {
+		int part = part_of(c, b, &inside), at = part == 0 ? 0 : part < 0 ? 1 : 2;
+		double weight = part == 0 ? 1.0 / c->n_layers : 1;
+
+		for (uint32_t i = c->blocks.first[b]; i < c->blocks.first[b + 1]; i++) {
+			uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+			double held, saved, share[MQ_N_DIMS];
+
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = 1;
+			if (stage->t > 1 &&
+			    !mq_tensor_split(c->problem->model, op, stage->t, true, true, split))
+				for (int d = 0; d < MQ_N_DIMS; d++)
+					split[d] = 1;
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				share[d] = split[d];
+			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples,
+						     sync, stage->d, recompute, &held, &saved);
+			e->value[at] += held * weight;
+			e->value[3 + at] += saved * weight;
+			e->value[6 + at] +=
+				mq_op_param_shard(&c->problem->model->op[op], share) * weight;
+		}
+	}
+	return e->value;
+}
+
+/* Latency and seconds per byte of the gradient all-reduce of a stage's replicas. */
+static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage,
+			      uint32_t n_devices, const uint32_t *rank)
+{
+	bool known;
+	struct entry *e = look_up(c->cache, pack(3, rank[0], stage->t, stage->d), n_devices, &known);
+	const double small = 1e5, large = 1e8;
+	double small_s, large_s;
+
+	if (known)
+		return e->value;
+	struct mq_arena_mark mark = mq_arena_mark(&c->scratch);
+	uint32_t *member = mq_arena_array(&c->scratch, stage->d, uint32_t);
+
+	for (uint32_t i = 0; i < stage->d; i++)
+		member[i] = rank[(i * stage->t) % n_devices];
+	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE, .n = stage->d, .rank = member,
+				      .bytes = small, .dtype = c->problem->train->dtype };
+	bool fine = c->problem->costs->collective(c->problem->costs->context, &rq, &small_s);
+
+	rq.bytes = large;
+	fine = fine && c->problem->costs->collective(c->problem->costs->context, &rq, &large_s);
+	mq_arena_rewind(&c->scratch, mark);
+	e->value[1] = fine ? fmax(0, (large_s - small_s) / (large - small)) : (double)INFINITY;
+	e->value[0] = fine ? fmax(0, small_s - small * e->value[1]) : (double)INFINITY;
+	return e->value;
+}
+
+static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst, double bytes)
+{
+	bool known;
+	struct entry *e = look_up(c->cache, pack(4, src, dst, 0), (uint64_t)bytes, &known);
+	double seconds;
+
+	if (!known)
+		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst, bytes,
+							  &seconds)
+				      ? seconds : (double)INFINITY;
+	return e->value[0];
+}
+
+/* ---- stages ----------------------------------------------------------------------------------- */
+
+struct stage_times {
+	double layer;          /* s per micro-batch and layer */
+	double fixed;          /* head or tail, transfers */
+	double most_samples;   /* of the replica with most */
+};
+
+static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
+{
+	double again = k->recompute == MQ_RECOMPUTE_FULL ? 1
+		     : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1 : 0;
+
+	return work[0] * (1 + again) + work[1];
+}
+
+/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */
+static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+		       double samples, struct stage_times *out)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0;
+
+	if (samples < stage->d)
+		return false;
+	for (uint32_t i = 0; i < stage->n_shares; i++) {
+		const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
+		double layer = layer_time(k, work);
+
+		slowest = fmax(slowest, layer);
+		speed += stage->share[i].replicas * mean / layer;
+		fastest = fmax(fastest, mean / layer);
+		head = fmax(head, work[2]);
+		tail = fmax(tail, work[3]);
+	}
+	out->layer = slowest;
+	out->most_samples = mean;
+	if (stage->n_shares > 1 && !k->even) { /* shares are whole samples */
+		out->layer = 0;
+		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
+		for (uint32_t i = 0; i < stage->n_shares; i++) {
+			double one = layer_time(k, ask_work(c, stage->share[i].type, stage->t,
+							    (uint32_t)mean)) / mean;
+
+			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
+		}
+	}
+	out->fixed = (s == 0 ? head : 0) + (s + 1 == k->n_stages ? tail : 0);
+	return isfinite(out->layer) && out->layer > 0;
+}
+
+/* Most layers first where they are fast: the least B with sum floor((B - fixed) / layer) >= L. */
+static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k,
+			const struct stage_times *time)
+{
+	uint32_t left = c->n_layers;
+	double low = 0, high = 0;
+
+	if (k->n_stages > c->n_layers)
+		return false;
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		k->stage[s].layers = k->even ? c->n_layers / k->n_stages +
+					       (s < c->n_layers % k->n_stages) : 1;
+		high = fmax(high, time[s].fixed + c->n_layers * time[s].layer);
+	}
+	if (k->even)
+		return true;
+	for (int round = 0; round < 50; round++) {
+		double middle = (low + high) / 2, room = 0;
+
+		for (uint32_t s = 0; s < k->n_stages; s++)
+			room += fmax(1, floor((middle - time[s].fixed) / time[s].layer));
+		if (room >= c->n_layers)
+			high = middle;
+		else
+			low = middle;
+	}
+	for (uint32_t s = 0; s < k->n_stages; s++)
+		k->stage[s].layers = (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
+	for (uint32_t s = 0; s < k->n_stages; s++)
+		left -= k->stage[s].layers < left ? k->stage[s].layers : left;
+	while (left) { /* the last few to where they hurt least */
+		uint32_t best = 0;
+		double least = INFINITY;
+
+		for (uint32_t s = 0; s < k->n_stages; s++) {
+			double after = time[s].fixed + (k->stage[s].layers + 1) * time[s].layer;
+
+			if (after < least)
+				least = after, best = s;
+		}
+		k->stage[best].layers++;
+		left--;
+	}
+	return true;
+}
+
+static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			   const struct stage_times *time)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	const double *m = ask_memory(c, k->sync, k->recompute, stage,
+				     (uint32_t)time->most_samples);
+	double flight = fmin(k->micro_batches, k->n_stages - s), memory, least = INFINITY;
+
+	if (k->pipeline == MQ_PIPE_GPIPE)
+		flight = k->micro_batches;
+	memory = stage->layers * (m[0] + flight * m[3]);
+	if (s == 0)
+		memory += m[1] + flight * m[4];
+	if (s + 1 == k->n_stages)
+		memory += m[2] + flight * m[5];
+	if (k->recompute == MQ_RECOMPUTE_FULL) /* one layer at a time is there in full */
+		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage,
+				     (uint32_t)time->most_samples)[3];
+	for (uint32_t i = 0; i < stage->n_shares; i++)
+		least = fmin(least, c->type[stage->share[i].type].memory_B);
+	return memory - least;
+}
+
+/* Gradient all-reduce and optimizer step of a stage. */
+static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+			 const struct stage_times *time)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
+	const double *work = ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
+	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) +
+			(s + 1 == k->n_stages ? work[6] : 0);
+
+	if (c->problem->train->infer)
+		return 0;
+	if (k->sync >= MQ_SYNC_ZERO1)
+		update /= stage->d;
+	if (stage->d == 1)
+		return update;
+	const double *m = ask_memory(c, k->sync, k->recompute, stage,
+				     (uint32_t)time->most_samples);
+	double params = stage->layers * m[6] + (s == 0 ? m[7] : 0) +
+			(s + 1 == k->n_stages ? m[8] : 0);
+	const double *line = ask_sync(c, stage, type->n, type->rank);
+	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->train->grad_dtype);
+
+	return update + (k->sync == MQ_SYNC_ZERO3 ? 1.5 * k->micro_batches : 1) * once;
+}
+
+static double bubble(const struct mq_hybrid_candidate *k)
+{
+	return k->pipeline == MQ_PIPE_ZB_H1 ? 1.0 / 3 : k->pipeline == MQ_PIPE_INTERLEAVED ? 0.5 : 1;
+}
+
+bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
+{
+	struct stage_times time[MQ_HYBRID_MAX_STAGES];
+	double samples = c->problem->train->batch / k->micro_batches, most = 0, sum = 0, sync = 0;
+	double width = mq_dtype_size(c->problem->train->dtype), moves = c->problem->train->infer ? 1 : 2;
+
+	if (k->n_stages > MQ_HYBRID_MAX_STAGES)
+		return false;
+	for (uint32_t s = 0; s < k->n_stages; s++)
+		if (!time_stage(c, k, s, samples, &time[s]))
+			return false;
+	if (!deal_layers(c, k, time))
+		return false;
+	k->excess_B = -INFINITY;
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		double f = time[s].fixed + k->stage[s].layers * time[s].layer, move = 0;
+
+		if (s + 1 < k->n_stages) {
+			double bytes = c->boundary_elems * ceil(samples / k->stage[s].d) * width;
+
+			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].first_rank,
+						    bytes);
+		}
+		most = fmax(most, fmax(f, move));
+		sum += f + move;
+		sync = fmax(sync, stage_sync(c, k, s, &time[s]));
+		k->excess_B = fmax(k->excess_B, stage_excess(c, k, s, &time[s]));
+	}
+	k->step_s = k->micro_batches * most + bubble(k) * (sum - most) + sync;
+	return isfinite(k->step_s);
+}
+
+double mq_hybrid_bound(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k)
+{
+	double samples = c->problem->train->batch / k->micro_batches, speed = 0;
+
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		struct stage_times time;
+
+		if (!time_stage(c, k, s, samples, &time))
+			return INFINITY;
+		speed += 1 / time.layer;
+	}
+	return k->micro_batches * c->n_layers / speed;
+}
+
+/* ---- start ------------------------------------------------------------------------------------ */
+
+static double usable_memory(const struct mq_problem *problem, uint32_t rank)
+{
+	const struct mq_device *d = &problem->cluster->device[rank];
+	double memory = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
+
+	if (problem->calib && d->calib < problem->calib->n_devices)
+		memory = (memory - problem->calib->device[d->calib].reserve_B) /
+			 fmax(1, problem->calib->device[d->calib].fragmentation);
+	return memory;
+}
+
+static void collect_types(struct mq_hybrid_cost *c)
+{
+	struct mq_devices devices = mq_devices_usable(c->problem, c->arena);
+	const struct mq_device *device = c->problem->cluster->device;
+
+	c->type = mq_arena_array(c->arena, devices.n, struct mq_hybrid_type);
+	for (uint32_t i = 0; i < devices.n; i++) {
+		uint32_t rank = devices.rank[i], t = 0;
+
+		while (t < c->n_types && strcmp(c->type[t].name, device[rank].type))
+			t++;
+		if (t == c->n_types) {
+			c->type[t].name = device[rank].type;
+			c->type[t].rank = mq_arena_array(c->arena, devices.n, uint32_t);
+			c->type[t].memory_B = usable_memory(c->problem, rank);
+			c->n_types++;
+		}
+		c->type[t].rank[c->type[t].n++] = rank;
+	}
+	for (uint32_t t = 0; t < c->n_types; t++) {
+		uint32_t run = 1;
+
+		c->type[t].per_node = c->type[t].n;
+		for (uint32_t i = 1; i <= c->type[t].n; i++, run++) {
+			if (i < c->type[t].n && device[c->type[t].rank[i]].node ==
+						       device[c->type[t].rank[i - 1]].node)
+				continue;
+			c->type[t].per_node = run < c->type[t].per_node ? run : c->type[t].per_node;
+			run = 0;
+		}
+	}
+}
+
+enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem,
+				   struct mq_err *err)
+{
+	*c = (struct mq_hybrid_cost){ .problem = problem, .arena = problem->arena,
+				      .n_layers = problem->model->n_layers };
+	if (!c->n_layers)
+		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out",
+			       problem->model->name);
+	c->cache = mq_arena_array(c->arena, 1, struct mq_hybrid_cache);
+	mq_blocks_make(problem->model, c->arena, &c->blocks);
+	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
+		const struct mq_block_edge *edge = &c->blocks.edge[e];
+		uint32_t a = c->blocks.op[c->blocks.first[edge->src]];
+		uint32_t b = c->blocks.op[c->blocks.first[edge->dst]];
+
+		if (problem->model->op[a].layer != MQ_NONE && problem->model->op[b].layer != MQ_NONE)
+			c->boundary_elems = fmax(c->boundary_elems, edge->elems);
+	}
+	collect_types(c);
+	return MQ_OK;
+}
+
+void mq_hybrid_cost_fini(struct mq_hybrid_cost *c)
+{
+	mq_arena_fini(&c->scratch);
+}
