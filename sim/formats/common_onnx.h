@@ -62,7 +62,8 @@ mq_onnx_infer mq_onnx_same, mq_onnx_broadcast, mq_onnx_conv, mq_onnx_pool, mq_on
 	mq_onnx_gemm, mq_onnx_matmul, mq_onnx_concat, mq_onnx_reshape, mq_onnx_flatten,
 	mq_onnx_transpose, mq_onnx_squeeze, mq_onnx_unsqueeze, mq_onnx_reduce, mq_onnx_gather,
 	mq_onnx_split, mq_onnx_slice, mq_onnx_pad, mq_onnx_shape, mq_onnx_constant, mq_onnx_fill,
-	mq_onnx_expand, mq_onnx_resize, mq_onnx_recurrent;
+	mq_onnx_expand, mq_onnx_resize, mq_onnx_recurrent, mq_onnx_conv_transpose, mq_onnx_range,
+	mq_onnx_tile, mq_onnx_blocks;
 
 double mq_onnx_elems(const struct mq_onnx_tensor *t);
 /* Gives one tensor, or every output of a node, a shape; MQ_EINPUT where that is absurd. */

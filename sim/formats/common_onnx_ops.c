@@ -15,6 +15,7 @@
 
 enum class {
 	CONV,
+	CONV_TRANSPOSE,
 	GEMM,
 	NORM,        /* flop per element given */
 	LRN,         /* flop per element: window + 3 */
@@ -46,6 +47,7 @@ struct operator {
 
 static const struct operator operators[] = {
 	{ "Conv", mq_onnx_conv, CONV, 0, IN },
+	{ "ConvTranspose", mq_onnx_conv_transpose, CONV_TRANSPOSE, 0, IN },
 	{ "Gemm", mq_onnx_gemm, GEMM, 0, IN },
 	{ "MatMul", mq_onnx_matmul, GEMM, 0, IN },
 	{ "BatchNormalization", mq_onnx_same, NORM, 4, IN },
@@ -123,6 +125,10 @@ static const struct operator operators[] = {
 	{ "Slice", mq_onnx_slice, COPY, 0, 0 },
 	{ "Pad", mq_onnx_pad, COPY, 0, 0 },
 	{ "Expand", mq_onnx_expand, COPY, 0, 0 },
+	{ "Tile", mq_onnx_tile, COPY, 0, 0 },
+	{ "Trilu", mq_onnx_same, COPY, 0, 0 },
+	{ "DepthToSpace", mq_onnx_blocks, COPY, 0, 0 },
+	{ "SpaceToDepth", mq_onnx_blocks, COPY, 0, 0 },
 	{ "Cast", mq_onnx_same, COPY, 0, 0 },
 	{ "Resize", mq_onnx_resize, COPY, 0, 0 },
 	{ "Upsample", mq_onnx_resize, COPY, 0, 0 },
@@ -135,6 +141,7 @@ static const struct operator operators[] = {
 	{ "LSTM", mq_onnx_recurrent, RECURRENT, 4, IN | OUT },
 	{ "GRU", mq_onnx_recurrent, RECURRENT, 3, IN | OUT },
 	{ "RNN", mq_onnx_recurrent, RECURRENT, 1, IN | OUT },
+	{ "Range", mq_onnx_range, CONSTANT, 0, 0 },
 	{ "Shape", mq_onnx_shape, CONSTANT, 0, 0 },
 	{ "Constant", mq_onnx_constant, CONSTANT, 0, 0 },
 	{ "ConstantOfShape", mq_onnx_fill, CONSTANT, 0, 0 },
@@ -275,6 +282,25 @@ static void allow_splits(struct mq_op *op, enum class class, const struct mq_onn
 	op->extent[MQ_DIM_OUT] = out->dim[1];
 }
 
+/* The backward pass of a convolution: every input pixel is spread over a window of the output. */
+static void transposed(struct mq_op *op, const struct mq_onnx_node *node)
+{
+	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
+	double groups = mq_onnx_number(node, "group", 1), out = mq_onnx_elems(node->out[0]);
+	bool bias = node->n_in > 2 && node->in[2];
+
+	op->count = groups;
+	op->k = x->dim[1] / groups;
+	op->n = mq_onnx_elems(w) / x->dim[1];
+	op->m = mq_onnx_elems(x) / x->dim[1];
+	op->flop = 2 * op->m * op->n * op->k * groups + (bias ? out : 0);
+	op->flop_bwd = (x->grad ? 2 : 1) * op->flop;
+	op->read = mq_onnx_elems(x);
+	op->write = op->output = out;
+	op->moved_bwd = 2 * (op->read + op->write);
+	op->kernels = 1;
+}
+
 static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 		      const struct mq_onnx_node *node)
 {
@@ -300,6 +326,9 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 		w.bias = node->n_in > 2 && node->in[2];
 		mq_amounts_conv(op, &w);
 		scale(op, images);
+		break;
+	case CONV_TRANSPOSE:
+		transposed(op, node);
 		break;
 	case POOL_MAX:
 	case POOL_MEAN:
@@ -352,6 +381,7 @@ static enum mq_op_kind kind_of(enum class class, const struct mq_onnx_node *node
 {
 	switch (class) {
 	case CONV:
+	case CONV_TRANSPOSE:
 		return MQ_OP_CONV;
 	case GEMM:
 		return MQ_OP_GEMM;

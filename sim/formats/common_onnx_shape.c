@@ -621,3 +621,56 @@ enum mq_status mq_onnx_fill(struct mq_onnx *g, const struct mq_onnx_node *node, 
 			v[i] = a->tensor->value[0];
 	return MQ_OK;
 }
+
+enum mq_status mq_onnx_range(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+{
+	double *v;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		MQ_TRY(mq_onnx_input(g, node, i, 0, err));
+		if (!node->in[i]->valued || mq_onnx_elems(node->in[i]) != 1)
+			return mq_onnx_fail(g, node, err, "input %u is not a constant number", i);
+	}
+	double start = node->in[0]->value[0], limit = node->in[1]->value[0];
+	double step = node->in[2]->value[0];
+	if (step == 0)
+		return mq_onnx_fail(g, node, err, "the step is zero; give another");
+	const struct mq_onnx_tensor shape = { .rank = 1,
+					      .dim = { fmax(ceil((limit - start) / step), 0) } };
+	MQ_TRY(mq_onnx_set_all(g, node, &shape, err));
+	if ((v = make_value(g, node->out[0])))
+		for (size_t i = 0; i < (size_t)shape.dim[0]; i++)
+			v[i] = start + (double)i * step;
+	return MQ_OK;
+}
+
+enum mq_status mq_onnx_tile(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
+{
+	MQ_TRY(mq_onnx_input(g, node, 0, 1, err));
+	const struct mq_onnx_list repeats = mq_onnx_list(node, "repeats", 1);
+	struct mq_onnx_tensor shape = *node->in[0];
+
+	if (repeats.n != shape.rank)
+		return mq_onnx_fail(g, node, err, "repeats has %u sizes; give %u constants",
+				    repeats.n, shape.rank);
+	for (uint32_t d = 0; d < shape.rank; d++)
+		shape.dim[d] *= repeats.v[d];
+	return mq_onnx_set_all(g, node, &shape, err);
+}
+
+/* DepthToSpace and SpaceToDepth: squares of pixels become channels, or the other way. */
+enum mq_status mq_onnx_blocks(struct mq_onnx *g, const struct mq_onnx_node *node,
+			      struct mq_err *err)
+{
+	MQ_TRY(mq_onnx_input(g, node, 0, 4, err));
+	double size = mq_onnx_number(node, "blocksize", 0);
+	double by = *node->type == 'D' ? size : 1 / size;
+	struct mq_onnx_tensor shape = *node->in[0];
+
+	if (!(size >= 1))
+		return mq_onnx_fail(g, node, err, "blocksize is %g; give at least 1", size);
+	shape.dim[1] /= by * by;
+	shape.dim[2] *= by;
+	shape.dim[3] *= by;
+	return mq_onnx_set_all(g, node, &shape, err);
+}

@@ -76,6 +76,35 @@ enum mq_status mq_onnx_conv(struct mq_onnx *g, const struct mq_onnx_node *node, 
 	return mq_onnx_set_all(g, node, &shape, err);
 }
 
+enum mq_status mq_onnx_conv_transpose(struct mq_onnx *g, const struct mq_onnx_node *node,
+				      struct mq_err *err)
+{
+	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));
+	MQ_TRY(mq_onnx_input(g, node, 1, 3, err));
+	MQ_TRY(check_windows(g, node, err));
+	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
+	const struct mq_onnx_list strides = mq_onnx_list(node, "strides", UINT32_MAX);
+	const struct mq_onnx_list dilations = mq_onnx_list(node, "dilations", UINT32_MAX);
+	const struct mq_onnx_list pads = mq_onnx_list(node, "pads", UINT32_MAX);
+	const struct mq_onnx_list extra = mq_onnx_list(node, "output_padding", UINT32_MAX);
+	double groups = mq_onnx_number(node, "group", 1);
+	struct mq_onnx_tensor shape = { .rank = x->rank, .dim = { x->dim[0], w->dim[1] * groups } };
+
+	if (w->rank != x->rank || !(groups >= 1) || x->dim[1] != w->dim[0] ||
+	    fmod(x->dim[1], groups) != 0)
+		return mq_onnx_fail(g, node, err, "%g input channels do not fit a weight for %g",
+				    x->dim[1], w->dim[0]);
+	for (uint32_t d = 2; d < x->rank; d++) {
+		uint32_t axis = d - 2;
+
+		shape.dim[d] = (x->dim[d] - 1) * mq_onnx_entry(&strides, axis, 1) +
+			       mq_onnx_entry(&dilations, axis, 1) * (w->dim[d] - 1) + 1 +
+			       mq_onnx_entry(&extra, axis, 0) - mq_onnx_entry(&pads, axis, 0) -
+			       mq_onnx_entry(&pads, axis + x->rank - 2, 0);
+	}
+	return mq_onnx_set_all(g, node, &shape, err);
+}
+
 enum mq_status mq_onnx_pool(struct mq_onnx *g, const struct mq_onnx_node *node, struct mq_err *err)
 {
 	MQ_TRY(mq_onnx_input(g, node, 0, 3, err));

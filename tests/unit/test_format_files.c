@@ -327,6 +327,18 @@ static void test_onnx_attention(void **state)
 	assert_true(m->tokens_per_sample == 10);
 }
 
+/* 6x4x5 by a transposed convolution of stride 2 and 1, in two groups: 4x8x5. */
+static void test_onnx_upsampling(void **state)
+{
+	const struct mq_model *m = load(CORPUS "onnx/upsample.onnx");
+
+	assert_int_equal(m->n_ops, 5);
+	assert_true(m->op[0].flop == 2 * (4 * 5) * (2 * 2 * 3) * 3 * 2 + 160);
+	assert_true(m->op[0].param == 6 * 2 * 2 * 3 + 4 && m->op[0].output == 4 * 8 * 5);
+	assert_true(m->op[1].output == 160 && m->op[2].output == 160);
+	assert_true(m->op[3].output == 320 && m->op[4].output == 320); /* tiled; all 4 channels */
+}
+
 static void test_broken_onnx(void **state)
 {
 	refuse(CORPUS "onnx/attention.onnx", "axis 1 of input 'ids' has no size");
@@ -439,6 +451,7 @@ int main(void)
 		cmocka_unit_test(test_broken_huggingface),
 		cmocka_unit_test(test_onnx),
 		cmocka_unit_test(test_onnx_attention),
+		cmocka_unit_test(test_onnx_upsampling),
 		cmocka_unit_test(test_broken_onnx),
 		cmocka_unit_test(test_cut_files),
 		cmocka_unit_test(test_onnx_data),
