@@ -49,32 +49,69 @@ static void list_streams(struct account *c, struct mq_arena *a)
 	}
 }
 
-/* Calls for the tasks of a device in order of start, across its streams: the next one or MQ_NONE. */
-static uint32_t next_task(const struct account *c, uint32_t device, uint32_t at[MQ_N_STREAMS])
-{
-	uint32_t best = MQ_NONE, stream = 0;
+/* The tasks of a device in order of start, across its streams: all compute, or all others. */
+struct cursor {
+	const struct account *c;
+	uint32_t n;                     /* streams that have any left */
+	uint32_t at[MQ_N_STREAMS], end[MQ_N_STREAMS], task[MQ_N_STREAMS];
+	double start_s[MQ_N_STREAMS];   /* of the next task of each */
+	bool compute;
+};
 
-	for (uint32_t q = 0; q < MQ_N_STREAMS; q++) {
-		uint32_t k = c->first[device * MQ_N_STREAMS + q] + at[q];
-		if (k < c->first[device * MQ_N_STREAMS + q + 1] &&
-		    (best == MQ_NONE || starts_before(c->t, c->task[k], best))) {
-			best = c->task[k];
-			stream = q;
+/* The next task of stream k of the cursor; a stream without any is dropped. */
+static void advance(struct cursor *u, uint32_t k)
+{
+	const struct account *c = u->c;
+
+	while (u->at[k] < u->end[k]) {
+		uint32_t i = c->task[u->at[k]++];
+		if ((c->s->task[i].kind == MQ_TASK_COMPUTE) == u->compute) {
+			u->task[k] = i;
+			u->start_s[k] = c->t->start_s[i];
+			return;
 		}
 	}
-	if (best != MQ_NONE)
-		at[stream]++;
-	return best;
+	u->n--;
+	u->at[k] = u->at[u->n];
+	u->end[k] = u->end[u->n];
+	u->task[k] = u->task[u->n];
+	u->start_s[k] = u->start_s[u->n];
+}
+
+static struct cursor begin(const struct account *c, uint32_t device, bool compute)
+{
+	struct cursor u = { .c = c, .compute = compute };
+
+	for (uint32_t q = 0; q < MQ_N_STREAMS; q++) {
+		u.at[u.n] = c->first[device * MQ_N_STREAMS + q];
+		u.end[u.n++] = c->first[device * MQ_N_STREAMS + q + 1];
+		advance(&u, u.n - 1);
+	}
+	return u;
+}
+
+static uint32_t next_task(struct cursor *u)
+{
+	uint32_t best = 0;
+
+	if (!u->n)
+		return MQ_NONE;
+	for (uint32_t k = 1; k < u->n; k++)
+		if (u->start_s[k] < u->start_s[best] ||
+		    (u->start_s[k] == u->start_s[best] && u->task[k] < u->task[best]))
+			best = k;
+	uint32_t task = u->task[best];
+	advance(u, best);
+	return task;
 }
 
 /* Disjoint intervals in which the device computes; returns how many. */
 static uint32_t merge_busy(struct account *c, uint32_t device)
 {
-	uint32_t at[MQ_N_STREAMS] = { 0 }, n = 0, i;
+	struct cursor u = begin(c, device, true);
+	uint32_t n = 0, i;
 
-	while ((i = next_task(c, device, at)) != MQ_NONE) {
-		if (c->s->task[i].kind != MQ_TASK_COMPUTE)
-			continue;
+	while ((i = next_task(&u)) != MQ_NONE) {
 		if (n && c->t->start_s[i] <= c->busy[n - 1].finish_s)
 			c->busy[n - 1].finish_s = fmax(c->busy[n - 1].finish_s, c->t->finish_s[i]);
 		else
@@ -85,12 +122,13 @@ static uint32_t merge_busy(struct account *c, uint32_t device)
 
 static void expose(struct account *c, uint32_t device, uint32_t n_busy)
 {
-	uint32_t at[MQ_N_STREAMS] = { 0 }, b = 0, i;
+	struct cursor u = begin(c, device, false);
 	double covered = -INFINITY;
+	uint32_t b = 0, i;
 
-	while ((i = next_task(c, device, at)) != MQ_NONE) {
+	while ((i = next_task(&u)) != MQ_NONE) {
 		double from = fmax(c->t->start_s[i], covered), to = c->t->finish_s[i];
-		if (c->s->task[i].kind == MQ_TASK_COMPUTE || to <= from)
+		if (to <= from)
 			continue;
 		double free_s = to - from;
 		while (b < n_busy && c->busy[b].finish_s <= from)
