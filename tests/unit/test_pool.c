@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "executors/pool.h"
@@ -161,6 +163,74 @@ static void late_plans_are_given_up(void **state)
 	mq_pool_close(pool);
 }
 
+/* Children of a process, as the kernel lists them; false where it does not. */
+static bool children_of(pid_t pid, pid_t child[16], uint32_t *n)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	FILE *f = fopen(path, "r");
+	*n = 0;
+	if (!f)
+		return false;
+	while (*n < 16 && fscanf(f, "%d", &child[*n]) == 1)
+		++*n;
+	fclose(f);
+	return true;
+}
+
+/* A process of its own that kills all workers of its parent's pool, once there are any. */
+static void kill_workers_soon(void)
+{
+	pid_t parent = getpid(), server[16], worker[16];
+	uint32_t n_servers, n_workers, killed = 0;
+
+	if (fork())
+		return;
+	for (int tries = 0; tries < 1000 && !killed; tries++) {
+		usleep(5000);
+		if (!children_of(parent, server, &n_servers))
+			_exit(0);
+		for (uint32_t i = 0; i < n_servers; i++)
+			if (server[i] != getpid() && children_of(server[i], worker, &n_workers))
+				for (uint32_t k = 0; k < n_workers; k++)
+					killed += !kill(worker[k], SIGKILL);
+	}
+	_exit(0);
+}
+
+static void killed_workers_cost_one_plan(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_result result[N_PLANS];
+	pid_t child[16];
+	uint32_t n, crashed = 0;
+
+	if (!children_of(getpid(), child, &n)) {
+		print_message("skipped: this kernel does not list children\n");
+		skip();
+	}
+	f->job.fold = false; /* slow plans, so that they are hit at work */
+	f->job.model = "gpt:layers=24,hidden=256,heads=4";
+	struct mq_model_request ask = { f->job.model, &f->job.train, f->job.seq };
+	assert_int_equal(mq_model_load(&ask, &f->arena, &f->model, &f->err), MQ_OK);
+	struct mq_pool *pool = open_pool(f, 2);
+	make_plans(f, mq_pool_cluster(pool));
+	kill_workers_soon();
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		crashed += result[i].verdict == MQ_VERDICT_CRASH;
+		if (result[i].verdict == MQ_VERDICT_CRASH)
+			assert_non_null(strstr(result[i].message, "signal 9"));
+		else
+			assert_int_equal(result[i].verdict, MQ_VERDICT_OK);
+	}
+	assert_true(crashed >= 1 && crashed <= 2);
+	mq_pool_close(pool);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+}
+
 /* A plan of another model is broken input for this one: a verdict, and the worker lives on. */
 static void broken_plans_cost_one_verdict(void **state)
 {
@@ -247,6 +317,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_workers_cost_one_plan, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_plans_cost_one_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_platforms_are_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(details_are_written, setup, teardown),
