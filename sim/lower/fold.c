@@ -18,6 +18,7 @@
 #include "lower/fold.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/collective.h"
@@ -25,9 +26,15 @@
 #include "core/rng.h"
 #include "lower/program.h"
 
+static bool refuse(struct mq_low *low, const char *why)
+{
+	snprintf(low->out->unfolded, sizeof(low->out->unfolded), "%s", why);
+	return false;
+}
+
 /* ---- before the templates: who is simulated ---------------------------------------------------------- */
 
-static bool even_configs(const struct mq_low *low)
+static bool even_configs(struct mq_low *low)
 {
 	double samples = low->train->batch / low->plan->micro_batches;
 	uint32_t n = mq_low_config(low, 0)->n_devices;
@@ -36,14 +43,15 @@ static bool even_configs(const struct mq_low *low)
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t first = low->stage_op[low->stage_first[low->stage_of[op]]];
 
-		if (c->n_devices != n || c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0 ||
-		    low->devset_of[low->plan->config_of[op]] !=
-			    low->devset_of[low->plan->config_of[first]])
-			return false;
+		if (c->n_devices != n || low->devset_of[low->plan->config_of[op]] !=
+						 low->devset_of[low->plan->config_of[first]])
+			return refuse(low, "ops of a stage, or stages, differ in their devices");
+		if (c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0)
+			return refuse(low, "batch shares are uneven");
 		for (uint32_t d = 1; d < n; d++)
 			if (low->rq->cluster->device[c->device[d]].calib !=
 			    low->rq->cluster->device[c->device[0]].calib)
-				return false;
+				return refuse(low, "a stage has devices of different speed");
 	}
 	return n > 1;
 }
@@ -57,7 +65,7 @@ bool mq_fold_decide(struct mq_low *low)
 		return false;
 	for (uint32_t t = 0; t < low->n_transfers; t++)
 		if (low->transfer[t].way == MQ_WAY_BOXES)
-			return false;
+			return refuse(low, "tensors change their layout between devices");
 	low->active = mq_arena_array(&low->scratch, cluster->n_devices, bool);
 	low->position = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
 	low->config_of_rank = mq_arena_array(&low->scratch, low->n_ranks, uint32_t);
@@ -183,12 +191,14 @@ static enum mq_status check_images(struct verify *v, const struct mq_task *t, bo
 			continue;
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t p = low->position[rank[i]] + base;
+			/* Members on another stage (tied embeddings) are at the same places there. */
+			bool here = low->rank_of_device[rank[i]] == pipeline_rank;
 
-			if (p >= c->n_devices || covered[p]) {
-				*same = false;
+			if (p >= c->n_devices || (here && covered[p])) {
+				*same = refuse(low, "groups are not translations of each other");
 				return MQ_OK;
 			}
-			covered[p] = true;
+			covered[p] |= here;
 			const struct mq_config *own =
 				&low->plan->config[low->config_of_rank[low->rank_of_device[rank[i]]]];
 			image[i] = own->device[p];
@@ -200,7 +210,7 @@ static enum mq_status check_images(struct verify *v, const struct mq_task *t, bo
 		if (base == 0)
 			alone = flows.alone_s;
 		if (fabs(flows.alone_s - alone) > 1e-12 * alone) {
-			*same = false;
+			*same = refuse(low, "equal collectives take different times in different places");
 			return MQ_OK;
 		}
 		MQ_TRY(add_flows(v, &flows, image, mark_only));
@@ -228,7 +238,7 @@ static enum mq_status check_pairs(struct verify *v, const struct mq_task *t, boo
 		if (p == 0)
 			first = alone;
 		if (fabs(alone - first) > 1e-12 * first) {
-			*same = false;
+			*same = refuse(low, "equal messages take different times in different places");
 			return MQ_OK;
 		}
 		MQ_TRY(add_flow(v, a->device[p], b->device[p], rate, mark_only));
@@ -309,7 +319,8 @@ static bool trunks_suffice(struct verify *v)
 	drive(v, false, by_dst);
 	for (uint32_t l = 0; l < cluster->n_links; l++)
 		if (fmin(by_src[l], by_dst[l]) > mq_link_usable_Bps(&cluster->link[l]) * (1 + 1e-9))
-			return false;
+			return refuse(v->low, "flows of different ranks share a link that cannot carry "
+					      "them all");
 	return true;
 }
 

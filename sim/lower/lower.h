@@ -32,6 +32,7 @@ struct mq_lowered {
 	struct mq_memory *memory;     /* [n_devices] */
 	uint32_t worst;               /* index of the device nearest its limit */
 	bool folded;
+	char unfolded[128];           /* why folding was refused, if it was asked for */
 	double model_flop;            /* of one step, without recomputation, all devices */
 };
 
