@@ -305,15 +305,22 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	MQ_TRY(mq_sharing_find(&sim->costing, &sim->ev, &sim->sharing, err));
-	if (sim->s->fold && sim->sharing.n_flows) {
-		timeline->fold_inexact = true; /* the flows that are left out would meet these */
-		return MQ_OK;
+	bool *may_meet = sim->sharing.flows;
+	if (sim->s->fold && sim->sharing.n_flows) { /* as if alone; whether they met is seen later */
+		sim->sharing.flows = mq_arena_array(arena, sim->ev.n, bool);
+		sim->sharing.n_flows = 0;
 	}
 	mq_walk_init(&sim->walk, &sim->ev, arena);
 	prepare(sim);
 	simulate(sim, verdict);
 	if (*verdict != MQ_VERDICT_OK)
 		return MQ_OK;
+	sim->sharing.flows = may_meet;
+	if (sim->s->fold) {
+		MQ_TRY(mq_sim_fold_met(sim, &timeline->fold_inexact, err));
+		if (timeline->fold_inexact)
+			return MQ_OK;
+	}
 	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s,
 				   timeline, err));
 	if (timeline->step_time_s > request->timeout_s)

@@ -81,6 +81,8 @@ struct sim {
 
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);
+/* After a folded run: were two meetings under way on one link at the same time? (simgrid_fold.c) */
+enum mq_status mq_sim_fold_met(struct sim *sim, bool *met, struct mq_err *err) MQ_MUST_CHECK;
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

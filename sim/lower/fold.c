@@ -98,7 +98,8 @@ struct verify {
 	struct mq_low *low;
 	struct mq_arena *arena;
 	bool *mine;              /* [links] that a representative's communicators and pairs use */
-	uint32_t *users;         /* [links] simulated communicators and pairs that use it */
+	uint32_t *users[2];      /* [links] simulated communicators and pairs that use it in passes of
+				    micro-batches but the last; in those and the last */
 	uint32_t n_loads, load_room;
 	struct load *load;
 	double *alone_s;         /* [distinct requests], for fusing */
@@ -326,55 +327,74 @@ static bool trunks_suffice(struct verify *v)
 
 /* ---- fusing ------------------------------------------------------------------------------------------------ */
 
-/* How many simulated communicators and pairs use each link. */
-static enum mq_status count_users(struct verify *v)
+static bool is_last(uint32_t pass)
+{
+	return pass == MQ_PASS_B_LAST || pass == MQ_PASS_W_LAST;
+}
+
+static enum mq_status count_task(struct verify *v, const struct mq_task *t, uint32_t *users,
+				 uint32_t *stamp, uint32_t user)
+{
+	struct mq_low *low = v->low;
+	struct mq_coll_flows flows = { 0 };
+	uint32_t two[2] = { low->schedule->device[t->device], 0 };
+	struct mq_flow one = { 0, 1, t->bytes, INFINITY };
+	const uint32_t *rank = two;
+
+	if (t->kind == MQ_TASK_SEND) {
+		two[1] = low->schedule->device[t->peer];
+		flows.n_flows = 1;
+		flows.flow = &one;
+	} else {
+		rank = low->fold->comm_rank[t->comm];
+		MQ_TRY(expand(v, t, rank, low->fold->comm_n[t->comm], &flows));
+	}
+	for (uint32_t f = 0; f < flows.n_flows; f++) {
+		const struct mq_route *route;
+
+		MQ_TRY(mq_cluster_route(low->rq->cluster, rank[flows.flow[f].src],
+					rank[flows.flow[f].dst], &route, low->err));
+		for (uint32_t l = 0; l < route->n_links; l++)
+			if (stamp[route->link[l]] != user) {
+				stamp[route->link[l]] = user;
+				users[route->link[l]]++;
+			}
+	}
+	return MQ_OK;
+}
+
+/* How many simulated communicators and pairs use each link. What runs after the last micro-batch (POST)
+ * meets none of what is fused. */
+static enum mq_status count_users(struct verify *v, bool with_last)
 {
 	struct mq_low *low = v->low;
 	struct mq_index *seen = mq_index_new(v->arena);
 	uint32_t *stamp = mq_arena_array(v->arena, low->rq->cluster->n_links, uint32_t), user = 0;
 
-	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
+	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++) {
+		uint32_t pass = i % MQ_N_PASSES;
+
+		if (pass == MQ_PASS_POST || (is_last(pass) && !with_last))
+			continue;
 		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
 			const struct mq_task *t = &low->pass[i].task[k].task;
 			bool pair = t->kind == MQ_TASK_SEND, found;
 			uint32_t key[] = { t->kind, pair ? t->device : t->comm, t->peer,
 					   pair ? 0 : t->stream };
-			struct mq_coll_flows flows = { 0 };
 
 			if (!pair && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
 			mq_index_put(seen, key, sizeof(key), 0, &found);
-			if (found)
-				continue;
-			user++;
-			uint32_t two[2] = { low->schedule->device[t->device], 0 };
-			struct mq_flow one = { 0, 1, t->bytes, INFINITY };
-			const uint32_t *rank = two;
-			if (pair) {
-				two[1] = low->schedule->device[t->peer];
-				flows.n_flows = 1;
-				flows.flow = &one;
-			} else {
-				rank = low->fold->comm_rank[t->comm];
-				MQ_TRY(expand(v, t, rank, low->fold->comm_n[t->comm], &flows));
-			}
-			for (uint32_t f = 0; f < flows.n_flows; f++) {
-				const struct mq_route *route;
-
-				MQ_TRY(mq_cluster_route(low->rq->cluster, rank[flows.flow[f].src],
-							rank[flows.flow[f].dst], &route, low->err));
-				for (uint32_t l = 0; l < route->n_links; l++)
-					if (stamp[route->link[l]] != user) {
-						stamp[route->link[l]] = user;
-						v->users[route->link[l]]++;
-					}
-			}
+			if (!found)
+				MQ_TRY(count_task(v, t, v->users[with_last], stamp, ++user));
 		}
+	}
 	return MQ_OK;
 }
 
 /* Fixed duration of a collective that nobody disturbs, or NaN. */
-static enum mq_status fixed_time(struct verify *v, const struct mq_task *t, double *seconds)
+static enum mq_status fixed_time(struct verify *v, const struct mq_task *t, const uint32_t *users,
+				 double *seconds)
 {
 	struct mq_low *low = v->low;
 	const uint32_t *rank = low->fold->comm_rank[t->comm];
@@ -390,7 +410,7 @@ static enum mq_status fixed_time(struct verify *v, const struct mq_task *t, doub
 		MQ_TRY(mq_cluster_route(low->rq->cluster, rank[flows.flow[f].src],
 					rank[flows.flow[f].dst], &route, low->err));
 		for (uint32_t l = 0; l < route->n_links; l++)
-			if (v->users[route->link[l]] > 1 &&
+			if (users[route->link[l]] > 1 &&
 			    !low->rq->cluster->link[route->link[l]].fatpipe)
 				return MQ_OK;
 	}
@@ -437,9 +457,9 @@ static uint32_t fused_work(struct mq_low *low, const struct mq_template *t, cons
 struct fusing {
 	struct verify *v;
 	struct mq_template *t;
+	const uint32_t *users;   /* [links] that may be at work at the same time */
 	uint32_t *dependents;    /* [tasks] */
 	uint32_t *replaced;      /* [tasks] head of the chain that swallowed it, MQ_NONE = kept */
-	double *fixed_s, *comm_s;/* [works + tasks] by new work id, kept in low */
 };
 
 static bool only_dep(const struct mq_template *t, uint32_t task, uint32_t dep)
@@ -478,7 +498,7 @@ static enum mq_status follow(struct fusing *f, uint32_t head, uint32_t *part, st
 		next = next_on(t, at, device, MQ_TASK_COMPUTE);
 		if (next == MQ_NONE || next < coll || !only_dep(t, next, coll))
 			return MQ_OK;
-		MQ_TRY(fixed_time(f->v, &t->task[coll].task, &seconds));
+		MQ_TRY(fixed_time(f->v, &t->task[coll].task, f->users, &seconds));
 		if (isnan(seconds))
 			return MQ_OK;
 		part[chain->n_parts++] = coll;
@@ -540,10 +560,12 @@ static void compact(struct mq_low *low, struct fusing *f)
 	}
 }
 
-static enum mq_status fuse_template(struct verify *v, struct mq_template *t)
+static enum mq_status fuse_template(struct verify *v, struct mq_template *t, uint32_t pass)
 {
 	struct mq_low *low = v->low;
-	struct fusing f = { .v = v, .t = t };
+	/* With several chunks per device the last micro-batch of one meets the others'. */
+	bool last = is_last(pass) || low->n_stages > low->n_ranks;
+	struct fusing f = { .v = v, .t = t, .users = v->users[last] };
 	uint32_t *part = mq_arena_array(v->arena, t->n_tasks, uint32_t);
 
 	f.dependents = mq_arena_array(v->arena, t->n_tasks, uint32_t);
@@ -579,16 +601,20 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 
 	*exact = true;
 	v.mine = mq_arena_array(&arena, low->rq->cluster->n_links, bool);
-	v.users = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
+	v.users[0] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
+	v.users[1] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
 	status = each_request(&v, true, exact);
 	if (status == MQ_OK && *exact)
 		status = each_request(&v, false, exact);
 	if (status == MQ_OK && *exact)
 		*exact = trunks_suffice(&v);
 	if (status == MQ_OK && *exact)
-		status = count_users(&v);
+		status = count_users(&v, false);
+	if (status == MQ_OK && *exact)
+		status = count_users(&v, true);
 	for (uint32_t i = 0; status == MQ_OK && *exact && i < low->n_stages * MQ_N_PASSES; i++)
-		status = fuse_template(&v, &low->pass[i]);
+		if (i % MQ_N_PASSES != MQ_PASS_POST)
+			status = fuse_template(&v, &low->pass[i], i % MQ_N_PASSES);
 	if (status == MQ_OK && *exact && low->n_fixed) {
 		struct chain none = { .fixed_s = NAN };
 

@@ -205,11 +205,11 @@ static void copy_deps(struct instancer *in, const struct mq_template *t, const s
 	}
 }
 
-static void instantiate(struct instancer *in, uint32_t stage, enum mq_pass pass, uint32_t micro_batch)
+static void instantiate(struct instancer *in, uint32_t index, uint32_t micro_batch)
 {
 	struct mq_low *low = in->low;
 	struct mq_schedule *s = low->schedule;
-	const struct mq_template *t = &low->pass[stage * MQ_N_PASSES + pass];
+	const struct mq_template *t = &low->pass[index];
 	uint32_t base = s->n_tasks;
 
 	for (uint32_t i = 0; i < t->n_tasks; i++) {
@@ -219,7 +219,7 @@ static void instantiate(struct instancer *in, uint32_t stage, enum mq_pass pass,
 		copy_deps(in, t, &task, base);
 		task.dep_first = first;
 		task.n_deps = s->n_deps - first;
-		task.stage = (uint16_t)stage;
+		task.stage = (uint16_t)(index / MQ_N_PASSES);
 		task.micro_batch = micro_batch;
 		MQ_PUSH(low->arena, s->task, s->n_tasks, s->task_room, task);
 	}
@@ -231,37 +231,60 @@ static void instantiate(struct instancer *in, uint32_t stage, enum mq_pass pass,
 	}
 }
 
+/* The template of a slot. */
+static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot, uint32_t rank)
+{
+	bool last = slot->micro_batch + 1 == low->plan->micro_batches;
+	uint32_t pass = slot->pass;
+
+	if (pass != MQ_PASS_F && last)
+		pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
+	return (slot->chunk * low->n_ranks + rank) * MQ_N_PASSES + pass;
+}
+
+static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *slot, uint32_t n)
+{
+	struct mq_low *low = in->low;
+
+	for (uint32_t i = 0; i < n; i++)
+		instantiate(in, template_of(low, &slot[i], rank), slot[i].micro_batch);
+	for (uint32_t s = rank; s < low->n_stages && !low->train->infer; s += low->n_ranks)
+		instantiate(in, s * MQ_N_PASSES + MQ_PASS_POST, MQ_NONE);
+}
+
+/* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when
+ * simulated. */
+enum { MAX_TASKS = 16 * 1000 * 1000 };
+
 static bool string_together(struct mq_low *low)
 {
 	struct instancer in = { low, NULL };
 	uint32_t n = low->schedule->n_devices * MQ_N_STREAMS;
-	uint32_t chunks = low->n_stages / low->n_ranks;
+	uint32_t *count = mq_arena_array(&low->scratch, low->n_ranks, uint32_t);
+	struct mq_slot **slot = mq_arena_array(&low->scratch, low->n_ranks, struct mq_slot *);
+	double tasks = 0;
 
 	in.newest = mq_arena_array(&low->scratch, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		in.newest[i] = MQ_NONE;
 	for (uint32_t r = 0; r < low->n_ranks; r++) {
-		uint32_t count;
-		struct mq_slot *slot = mq_pipeline_order(low->plan, low->n_ranks, r,
-							 low->train->infer, &low->scratch, &count,
-							 low->out->message);
-
-		if (!slot) {
+		slot[r] = mq_pipeline_order(low->plan, low->n_ranks, r, low->train->infer,
+					    &low->scratch, &count[r], low->out->message);
+		if (!slot[r]) {
 			low->out->verdict = MQ_VERDICT_REFUSED;
 			return false;
 		}
-		for (uint32_t i = 0; i < count; i++) {
-			bool last = slot[i].micro_batch + 1 == low->plan->micro_batches;
-			uint32_t pass = slot[i].pass;
-
-			if (pass != MQ_PASS_F && last)
-				pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
-			instantiate(&in, slot[i].chunk * low->n_ranks + r, pass,
-				    slot[i].micro_batch);
-		}
-		for (uint32_t k = 0; k < chunks && !low->train->infer; k++)
-			instantiate(&in, k * low->n_ranks + r, MQ_PASS_POST, MQ_NONE);
+		for (uint32_t i = 0; i < count[r]; i++)
+			tasks += low->pass[template_of(low, &slot[r][i], r)].n_tasks;
 	}
+	if (tasks > MAX_TASKS) {
+		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s",
+			tasks, *low->out->unfolded ? ", and identical ranks cannot be folded: " : "",
+			low->out->unfolded);
+		return false;
+	}
+	for (uint32_t r = 0; r < low->n_ranks; r++)
+		run_rank(&in, r, slot[r], count[r]);
 	return true;
 }
 

@@ -136,6 +136,7 @@ struct bucket_call {
 	enum mq_phase phase;
 	uint32_t root;
 	bool seal;               /* wait for what this template has computed so far */
+	bool after_sends;        /* and for the last message to another stage: it was waited for */
 	bool awaited;            /* the next compute task waits for it */
 	const uint32_t *wait_of; /* [schedule devices] another task to wait for, or NULL */
 	uint32_t wait;           /* another dependency of all, or MQ_NONE */
@@ -163,6 +164,8 @@ static void call_members(struct mq_low *low, const struct mq_bucket *b, const st
 		if (bc->wait_of)
 			mq_ids_add(low, &after[i], bc->wait_of[device]);
 		mq_ids_add(low, &after[i], bc->wait);
+		if (bc->after_sends)
+			mq_ids_add(low, &after[i], MQ_DEP_STREAM(MQ_STREAM_SEND));
 	}
 	if (!any)
 		return;
@@ -202,7 +205,13 @@ static void call_bucket(struct mq_low *low, const struct mq_bucket *b, const str
 	}
 }
 
-/* The reduction of one bucket, whatever its kind of sync. */
+static bool every_micro_batch(const struct mq_bucket *b)
+{
+	return b->sync == MQ_SYNC_ZERO2 || b->sync == MQ_SYNC_ZERO3;
+}
+
+/* The reduction of one bucket, whatever its kind of sync. Without overlap it starts when the pipeline has
+ * drained: frameworks wait for their last message first. */
 static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 {
 	const struct mq_bucket *b = &low->bucket[index];
@@ -213,6 +222,7 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 				  .dtype = low->train->grad_dtype,
 				  .phase = MQ_BACKWARD,
 				  .seal = seal,
+				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(b),
 				  .wait = wait };
 
 	if (b->sync == MQ_SYNC_PS) {
@@ -232,11 +242,6 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 		bc.wait = MQ_NONE; /* the stream's order is enough */
 		call_bucket(low, b, &bc);
 	}
-}
-
-static bool every_micro_batch(const struct mq_bucket *b)
-{
-	return b->sync == MQ_SYNC_ZERO2 || b->sync == MQ_SYNC_ZERO3;
 }
 
 void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last)
