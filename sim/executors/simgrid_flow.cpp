@@ -2,6 +2,7 @@
 #include "executors/simgrid_flow.h"
 
 #include <cmath>
+#include <vector>
 
 #include <simgrid/s4u/Actor.hpp>
 #include <simgrid/s4u/Comm.hpp>
@@ -21,13 +22,23 @@ void mq_flow_start(sg_mailbox_t mailbox, double bytes, double rate_Bps)
 	comm->detach();
 }
 
-void mq_flow_receive(sg_mailbox_t mailbox)
+void mq_flow_receive(const sg_mailbox_t *mailbox, uint32_t n)
 {
 	void *received = nullptr;
 	size_t size = sizeof(received);
 
+	if (n > 1) { /* a flow runs only while both ends have called: all at once */
+		std::vector<sg4::CommPtr> comm(n);
+		std::vector<void *> to(n);
+
+		for (uint32_t i = 0; i < n; i++)
+			comm[i] = mailbox[i]->get_async<void>(reinterpret_cast<void **>(&to[i]));
+		for (uint32_t i = 0; i < n; i++)
+			comm[i]->wait();
+		return;
+	}
 	/* One call into the kernel, where Mailbox::get needs two. */
-	sg4::Comm::recv(sg4::Actor::self()->get_impl(), mailbox, &received, &size, nullptr, nullptr,
+	sg4::Comm::recv(sg4::Actor::self()->get_impl(), *mailbox, &received, &size, nullptr, nullptr,
 			nullptr, -1.0, -1.0);
 }
 

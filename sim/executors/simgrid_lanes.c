@@ -221,6 +221,22 @@ static double rate_of(const struct sim *sim, const struct mq_meeting *m, const s
 	return rate * slowness;
 }
 
+/* All flows that come in at this position, at the same time. */
+static void receive(struct lane *lane, const struct mq_meeting *m, const uint32_t *in, uint32_t n,
+		    const uint32_t *lane_at)
+{
+	struct sim *sim = lane->sim;
+	sg_mailbox_t few[8], *box = few;
+
+	if (!n)
+		return;
+	if (n > sizeof(few) / sizeof(*few))
+		box = mq_arena_array(sim->arena, n, sg_mailbox_t);
+	for (uint32_t k = 0; k < n; k++)
+		box[k] = mailbox(sim, lane_at[m->flow[in[k]].src], lane->id);
+	mq_flow_receive(box, n);
+}
+
 static void run_flows(struct lane *lane, const struct item *item)
 {
 	struct sim *sim = lane->sim;
@@ -239,8 +255,7 @@ static void run_flows(struct lane *lane, const struct item *item)
 		mq_flow_start(mailbox(sim, lane->id, lane_at[flow->dst]), flow->bytes,
 			      rate_of(sim, m, flow, sim->slowness[e]));
 	}
-	for (uint32_t k = r->in_first[p]; k < r->in_first[p + 1]; k++)
-		mq_flow_receive(mailbox(sim, lane_at[m->flow[r->in[k]].src], lane->id));
+	receive(lane, m, r->in + r->in_first[p], n_in, lane_at);
 	if (n_in && !(sim->flows_left[e] -= n_in)) {
 		if (sim->sharing.slowed[e])
 			comm_changes(sim->lane[sim->leader[e]], e, false);

@@ -102,12 +102,36 @@ struct verify {
 				    micro-batches but the last; in those and the last */
 	uint32_t n_loads, load_room;
 	struct load *load;
-	double *alone_s;         /* [distinct requests], for fusing */
+	bool loose;              /* templates may begin with a busy COMM stream */
+	struct mq_index *expanded; /* calls by kind and by where their members sit -> flows */
+	uint32_t n_flows, flows_room;
+	struct mq_coll_flows *flows;
 };
 
+/* Where the members sit, without the names of the machines. Groups that look alike cost the same. */
+static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
+{
+	uint64_t h = MQ_HASH_INIT;
+	uint32_t node = MQ_NONE, count = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_device *d = &cluster->device[rank[i]];
+
+		if (d->node != node)
+			count++;
+		node = d->node;
+		uint32_t fields[] = { d->local, count, d->calib };
+		h = mq_hash(h, fields, sizeof(fields));
+	}
+	return h;
+}
+
+/* Groups that look alike get the same flows, by position: each kind of call is expanded once. */
 static enum mq_status expand(struct verify *v, const struct mq_task *t, const uint32_t *rank, uint32_t n,
 			     struct mq_coll_flows *flows)
 {
+	uint64_t key[] = { look(v->low->rq->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto,
+			   t->root, 0 };
 	struct mq_coll_request rq = { .kind = t->coll,
 				      .n = n,
 				      .rank = rank,
@@ -116,9 +140,17 @@ static enum mq_status expand(struct verify *v, const struct mq_task *t, const ui
 				      .algo = t->algo,
 				      .proto = t->proto,
 				      .root = t->root };
+	bool found;
 
-	return mq_collective_expand(v->low->rq->cluster, v->low->rq->calib, &rq, v->arena, flows,
-				    v->low->err);
+	memcpy(&key[7], &t->bytes, sizeof(key[7]));
+	uint32_t at = mq_index_put(v->expanded, key, sizeof(key), v->n_flows, &found);
+	if (!found) {
+		MQ_TRY(mq_collective_expand(v->low->rq->cluster, v->low->rq->calib, &rq, v->arena,
+					    flows, v->low->err));
+		MQ_PUSH(v->arena, v->flows, v->n_flows, v->flows_room, *flows);
+	}
+	*flows = v->flows[at];
+	return MQ_OK;
 }
 
 static enum mq_status add_flow(struct verify *v, uint32_t src, uint32_t dst, double rate_Bps,
@@ -154,29 +186,10 @@ static enum mq_status add_flows(struct verify *v, const struct mq_coll_flows *fl
 	return MQ_OK;
 }
 
-/* Where the members sit, without the names of the machines. Groups that look alike cost the same. */
-static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
-{
-	uint64_t h = MQ_HASH_INIT;
-	uint32_t node = MQ_NONE, count = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct mq_device *d = &cluster->device[rank[i]];
-
-		if (d->node != node)
-			count++;
-		node = d->node;
-		uint32_t fields[] = { d->local, count, d->calib };
-		h = mq_hash(h, fields, sizeof(fields));
-	}
-	return h;
-}
-
 /* The images of a communicator under translation: each must cost the same, and loads its links. */
 static enum mq_status check_images(struct verify *v, const struct mq_task *t, bool mark_only, bool *same)
 {
 	struct mq_low *low = v->low;
-	const struct mq_cluster *cluster = low->rq->cluster;
 	uint32_t n = low->fold->comm_n[t->comm];
 	const uint32_t *rank = low->fold->comm_rank[t->comm];
 	uint32_t pipeline_rank = low->rank_of_device[rank[0]];
@@ -184,7 +197,6 @@ static enum mq_status check_images(struct verify *v, const struct mq_task *t, bo
 	uint32_t *image = mq_arena_array(v->arena, n, uint32_t);
 	bool *covered = mq_arena_array(v->arena, c->n_devices, bool);
 	struct mq_coll_flows flows = { 0 };
-	uint64_t last = 0;
 	double alone = NAN;
 
 	for (uint32_t base = 0; base < c->n_devices; base++) {
@@ -204,10 +216,7 @@ static enum mq_status check_images(struct verify *v, const struct mq_task *t, bo
 				&low->plan->config[low->config_of_rank[low->rank_of_device[rank[i]]]];
 			image[i] = own->device[p];
 		}
-		uint64_t h = look(cluster, image, n);
-		if (base == 0 || h != last)
-			MQ_TRY(expand(v, t, image, n, &flows));
-		last = h;
+		MQ_TRY(expand(v, t, image, n, &flows));
 		if (base == 0)
 			alone = flows.alone_s;
 		if (fabs(flows.alone_s - alone) > 1e-12 * alone) {
@@ -478,16 +487,18 @@ static uint32_t next_on(const struct mq_template *t, uint32_t after, uint32_t de
 	return MQ_NONE;
 }
 
-/* Follows the chain that starts at compute task `head`; parts are written to part[]. */
+/* Follows the chain that starts at compute task `head`; parts are written to part[]. The last collective of a
+ * chain stays a task of its own, so that those after it queue behind it as they would have. */
 static enum mq_status follow(struct fusing *f, uint32_t head, uint32_t *part, struct chain *chain)
 {
 	const struct mq_template *t = f->t;
-	uint32_t device = t->task[head].task.device;
+	uint32_t device = t->task[head].task.device, at = head, held_coll = MQ_NONE, held = MQ_NONE;
+	double held_s = 0;
 
 	*chain = (struct chain){ head, head, compute_time(f->v->low, &t->task[head].task), 0, 1 };
 	part[0] = head;
 	for (;;) {
-		uint32_t at = chain->tail, coll, next;
+		uint32_t coll, next;
 		double seconds;
 
 		if (f->dependents[at] != 1)
@@ -501,12 +512,16 @@ static enum mq_status follow(struct fusing *f, uint32_t head, uint32_t *part, st
 		MQ_TRY(fixed_time(f->v, &t->task[coll].task, f->users, &seconds));
 		if (isnan(seconds))
 			return MQ_OK;
-		part[chain->n_parts++] = coll;
-		part[chain->n_parts++] = next;
-		chain->fixed_s += seconds;
-		chain->fixed_s += compute_time(f->v->low, &t->task[next].task);
-		chain->comm_s += seconds;
-		chain->tail = next;
+		if (held != MQ_NONE) { /* another follows: the one held back is not the last */
+			part[chain->n_parts++] = held_coll;
+			part[chain->n_parts++] = held;
+			chain->fixed_s += held_s + compute_time(f->v->low, &t->task[held].task);
+			chain->comm_s += held_s;
+			chain->tail = held;
+		}
+		held_coll = coll;
+		held_s = seconds;
+		at = held = next;
 	}
 }
 
@@ -560,6 +575,42 @@ static void compact(struct mq_low *low, struct fusing *f)
 	}
 }
 
+/* After the first n tasks: is a collective of the device's COMM stream under way that no compute task of the
+ * device has waited for? A later one would have to queue behind it. `loose`: so it may be from the start. */
+static bool queue_is_busy(const struct mq_template *t, uint32_t device, uint32_t n, bool loose)
+{
+	uint32_t last = MQ_NONE;
+	bool busy = loose;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_task *k = &t->task[i].task;
+
+		if (k->device != device)
+			continue;
+		if (k->kind == MQ_TASK_COLLECTIVE && k->stream == MQ_STREAM_COMM) {
+			last = i;
+			busy = true;
+		}
+		for (uint32_t d = 0; k->kind == MQ_TASK_COMPUTE && d < k->n_deps; d++)
+			busy = busy && t->dep[k->dep_first + d] != last;
+	}
+	return busy;
+}
+
+/* Does any template leave such a collective behind for the next instance on its device? */
+static bool loose_ends(const struct mq_low *low)
+{
+	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++) {
+		const struct mq_template *t = &low->pass[i];
+
+		for (uint32_t k = 0; k < t->n_tasks; k++)
+			if (t->task[k].task.kind == MQ_TASK_COLLECTIVE &&
+			    queue_is_busy(t, t->task[k].task.device, t->n_tasks, false))
+				return true;
+	}
+	return false;
+}
+
 static enum mq_status fuse_template(struct verify *v, struct mq_template *t, uint32_t pass)
 {
 	struct mq_low *low = v->low;
@@ -578,7 +629,8 @@ static enum mq_status fuse_template(struct verify *v, struct mq_template *t, uin
 	for (uint32_t i = 0; i < t->n_tasks; i++) {
 		struct chain chain;
 
-		if (t->task[i].task.kind != MQ_TASK_COMPUTE || f.replaced[i] != MQ_NONE)
+		if (t->task[i].task.kind != MQ_TASK_COMPUTE || f.replaced[i] != MQ_NONE ||
+		    queue_is_busy(t, t->task[i].task.device, i + 1, v->loose))
 			continue;
 		MQ_TRY(follow(&f, i, part, &chain));
 		if (chain.n_parts == 1)
@@ -600,6 +652,7 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 	enum mq_status status;
 
 	*exact = true;
+	v.expanded = mq_index_new(&arena);
 	v.mine = mq_arena_array(&arena, low->rq->cluster->n_links, bool);
 	v.users[0] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
 	v.users[1] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
@@ -612,6 +665,7 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 		status = count_users(&v, false);
 	if (status == MQ_OK && *exact)
 		status = count_users(&v, true);
+	v.loose = *exact && loose_ends(low);
 	for (uint32_t i = 0; status == MQ_OK && *exact && i < low->n_stages * MQ_N_PASSES; i++)
 		if (i % MQ_N_PASSES != MQ_PASS_POST)
 			status = fuse_template(&v, &low->pass[i], i % MQ_N_PASSES);

@@ -276,6 +276,8 @@ static bool string_together(struct mq_low *low)
 		}
 		for (uint32_t i = 0; i < count[r]; i++)
 			tasks += low->pass[template_of(low, &slot[r][i], r)].n_tasks;
+		for (uint32_t s = r; s < low->n_stages; s += low->n_ranks)
+			tasks += low->pass[s * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
 	}
 	if (tasks > MAX_TASKS) {
 		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s",
@@ -283,6 +285,8 @@ static bool string_together(struct mq_low *low)
 			low->out->unfolded);
 		return false;
 	}
+	low->schedule->task_room = (uint32_t)tasks;
+	low->schedule->task = mq_arena_array(low->arena, low->schedule->task_room, struct mq_task);
 	for (uint32_t r = 0; r < low->n_ranks; r++)
 		run_rank(&in, r, slot[r], count[r]);
 	return true;
