@@ -83,6 +83,9 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 	if (done == MQ_OK) {
 		read_message(messages, WIFSIGNALED(status), err);
 		done = WIFSIGNALED(status) ? MQ_EINPUT : (enum mq_status)WEXITSTATUS(status);
+		const char *base = strrchr(file, '/');
+		if (WIFSIGNALED(status) && err->text[0] && !strstr(err->text, base ? base + 1 : file))
+			mq_wrap(err, "%s", file);
 		if (done != MQ_OK && !err->text[0])
 			mq_fail(err, done, "%s: is broken: the library that reads it crashed", file);
 		err->status = done;

@@ -199,6 +199,7 @@ static enum mq_status run_look(int argc, char **argv, bool show, bool inside, st
 struct importing {
 	struct mq_import_options options;
 	const char *file, *output;
+	bool here;
 };
 
 static error_t parse_import(int key, char *arg, struct argp_state *state)
@@ -215,6 +216,9 @@ static error_t parse_import(int key, char *arg, struct argp_state *state)
 	case 'n':
 		i->options.name = arg;
 		return 0;
+	case 'H':
+		i->here = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (i->file)
 			return ARGP_ERR_UNKNOWN;
@@ -228,6 +232,7 @@ static const struct argp_option import_rows[] = {
 	{ "output", 'o', "FILE", 0, "platform file to write", 0 },
 	{ "gpu", 'g', "TYPE", 0, "device type (hwloc's files mostly say it themselves)", 0 },
 	{ "name", 'n', "NAME", 0, "of the platform (default: the file's)", 0 },
+	{ "here", 'H', NULL, 0, "instead of a file: this machine, as hwloc finds it", 0 },
 	{ 0 },
 };
 static const struct argp import_argp = {
@@ -243,10 +248,12 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	struct mq_import_report r;
 
 	MQ_TRY(mq_args_parse(&import_argp, argc, argv, &i, err));
-	if (!i.file || !i.output)
-		return mq_fail(err, MQ_EINPUT, "import: give the file to read and -o FILE to write");
+	if (!i.file == !i.here || !i.output)
+		return mq_fail(err, MQ_EINPUT,
+			       "import: give the file to read (or --here) and -o FILE to write");
 	if (!inside)
-		return mq_platform_child("import-inside", i.file, argc - 1, argv + 1, err);
+		return mq_platform_child("import-inside", i.here ? "this machine" : i.file, argc - 1,
+					 argv + 1, err);
 	MQ_TRY(mq_platform_import(i.file, &i.options, i.output, &r, err));
 	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
 	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
@@ -264,7 +271,7 @@ static void usage(FILE *file)
 		      "  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
 		      "  check FILE                         load it, check values and routes\n"
 		      "  show FILE [-o FILE]                tables; with -o a drawing (SVG, PNG)\n"
-		      "  import FILE [--gpu TYPE] -o FILE   one's own machine: nvidia-smi topo -m, NCCL, hwloc\n\n"
+		      "  import FILE|--here -o FILE         one's own machine: nvidia-smi topo -m, NCCL, hwloc\n\n"
 		      "Options of generate, each also as KEY=VALUE and as the key platform.KEY of a study:\n");
 	for (const struct mq_opt *o = mq_platform_opts; o->type != MQ_OPT_END; o++) {
 		fprintf(file, "  --%-14s %s", o->name, o->help);

@@ -90,14 +90,19 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 
 	if (options->gpu)
 		status = mq_device_type_get(options->gpu, &type, err);
-	if (status == MQ_OK)
+	if (status == MQ_OK && !path) {
+		status = mq_machine_read_hwloc(NULL, type, m, err);
+	} else if (status == MQ_OK) {
 		status = slurp(path, &arena, &text, err);
-	if (status == MQ_OK)
-		status = read_machine(path, text, type, m, err);
+		if (status == MQ_OK)
+			status = read_machine(path, text, type, m, err);
+	}
 	if (status == MQ_OK) {
+		const char *source = plain_name(path ? path : "here", &arena);
+
 		mq_machine_number(m);
-		status = write_platform(m, plain_name(options->name ? options->name : path, &arena),
-					plain_name(path, &arena), output, err);
+		status = write_platform(m, options->name ? plain_name(options->name, &arena) : source,
+					source, output, err);
 	}
 	if (status == MQ_OK)
 		*report = (struct mq_import_report){

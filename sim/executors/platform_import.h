@@ -13,7 +13,7 @@
 
 struct mq_import_options {
 	const char *gpu;   /* device type; NULL = as the file says (hwloc) */
-	const char *name;  /* of the platform; NULL = from the file's name */
+	const char *name;  /* of the platform; NULL = from the file's name ("here") */
 };
 
 /* What was found, for the user. */
@@ -25,7 +25,7 @@ struct mq_import_report {
 	double nic_GBps;    /* 0 = not said */
 };
 
-/* MQ_EINPUT: neither of the formats, broken, no device, device type needed or unknown, cannot write. */
+/* `path` NULL: this machine, as hwloc finds it. MQ_EINPUT: neither of the formats, broken, no device, device type needed or unknown, cannot write. */
 enum mq_status mq_platform_import(const char *path, const struct mq_import_options *options,
 				  const char *output, struct mq_import_report *report,
 				  struct mq_err *err) MQ_MUST_CHECK;

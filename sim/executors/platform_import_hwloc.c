@@ -212,12 +212,13 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ty
 	enum mq_status status;
 
 	if (hwloc_topology_init(&topology))
-		return mq_fail(err, MQ_EINPUT, "%s: hwloc cannot start", path);
+		return mq_fail(err, MQ_EINPUT, "hwloc cannot start");
 	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (hwloc_topology_set_xml(topology, path) || hwloc_topology_load(topology))
-		status = mq_fail(err, MQ_EINPUT, "%s: hwloc cannot read this XML; is it cut?", path);
+	if ((path && hwloc_topology_set_xml(topology, path)) || hwloc_topology_load(topology))
+		status = mq_fail(err, MQ_EINPUT, "%s: hwloc cannot read it; is it cut?",
+				 path ? path : "this machine");
 	else
-		status = read_topology(topology, path, type, machine, err);
+		status = read_topology(topology, path ? path : "this machine", type, machine, err);
 	hwloc_topology_destroy(topology);
 	return status;
 }

@@ -26,7 +26,8 @@ struct mq_machine {
 	double memory_B;       /* of a CPU core; 0 = not said */
 };
 
-/* `text` is the whole file (changed while it is read). MQ_DONE: not this format. */
+/* `text` is the whole file (changed while it is read). MQ_DONE: not this format. hwloc reads files
+ * itself, and without `path` the machine it runs on. */
 enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_type *type,
 				   struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_type *type,

@@ -1,7 +1,7 @@
 . "$ROOT/tests/cli/lib.sh.inc"
 try 0 'Usage: maquette platform' platform --help
 for w in generate check show import; do try 0 "Usage: maquette platform $w" platform $w --help; done
-for p in "$ROOT"/platforms/*.xml; do try 0 'ok: [0-9]+ devices' platform check "$p"; done
+try 0 "ok: 16 devices on 4 machines" platform check cloud_v100_t4
 # what is generated loads, and says what it is
 try 0 'h100.xml' platform generate --nodes 4 --gpu H100-80GB --fabric rail --leaf 2 -o h100.xml
 try 0 'ok: 32 devices on 4 machines' platform check h100.xml
@@ -44,7 +44,7 @@ broken cut 'Parse error' '<?xml version="1.0"?><platform version="4.1"><zone'
 broken text 'Parse error' 'hello'
 broken unit 'unknown unit' "$head<host id='a' speed='1Gx'/>$tail"
 broken route "no route from 'a' to 'b'" "$head$(gpu a)$(gpu b)$tail"
-broken floyd "No route from 'a' to 'b'" "${head/Full/Floyd}$(gpu a)$(gpu b)$tail"
+broken floyd "broken.xml: No route from 'a' to 'b'" "${head/Full/Floyd}$(gpu a)$(gpu b)$tail"
 broken none 'has no device' "$head<host id='a' speed='1Tf'/>$tail"
 broken rank 'both have mq_rank=1' "$head$(gpu a '<prop id="mq_rank" value="1"/>')$(gpu b '<prop id="mq_rank" value="1"/>')$tail"
 broken number "mq_memory_B='much' is not a number" "$head$(gpu a '<prop id="mq_memory_B" value="much"/>')$tail"
@@ -56,7 +56,9 @@ printf '\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t0-7\n' 
 try 0 'mine.xml: 2 A100-SXM4-80GB, 1 sockets' platform import topo.txt --gpu A100 -o mine.xml
 try 0 'machine +100 ' platform show mine.xml
 try 2 'give --gpu TYPE' platform import topo.txt -o x.xml
-try 2 'give the file to read and -o' platform import topo.txt
+try 0 'here.xml: [0-9]+ ' platform import --here -o here.xml
+try 0 'ok: ' platform check here.xml
+try 2 'give the file to read .*and -o' platform import topo.txt
 try 2 'neither hwloc XML' platform import mine.xml -o x.xml
 try 2 'cannot open' platform import nothing.txt -o x.xml
 printf '<?xml version="1.0"?><topology version="2.0"><object type="Machine" cpuset="0x3"><object' >hwloc.xml
