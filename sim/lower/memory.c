@@ -139,6 +139,8 @@ static struct holding hold(const struct mq_low *low, uint32_t stage, uint32_t ra
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share.split[d] = c->split[d];
 		add_parameters(low, op, share.split, &h, &gathered);
+		if (low->model->profile.memory_B) /* measured models: all that the op holds */
+			h.parameter_B += low->model->profile.memory_B[op];
 		h.activation_B += kept(low, op, &share, &again);
 		entry = fmax(entry, layer_input(low, op, &share));
 		h.working_B = fmax(h.working_B, again + 2 * gathered);
