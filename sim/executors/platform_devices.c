@@ -16,7 +16,7 @@ static const struct mq_device_type types[] = {
 	/* name, aliases, tflops, nvlink, pcie, nic, GPUs per nic, nvswitch, nvls, p2p, cpu */
 	{ "V100-SXM2-16GB", "V100-16GB", 125, 150, 15.75, 12.5, 2, false, false, true, false },
 	{ "V100-SXM2-32GB", "V100-32GB V100", 125, 150, 15.75, 12.5, 2, false, false, true, false },
-	{ "V100-SXM3-32GB", "", 125, 150, 15.75, 12.5, 1, true, false, true, false },
+	{ "V100-SXM3-32GB", "", 125, 150, 15.75, 12.5, 2, true, false, true, false },
 	{ "V100-PCIE-16GB", "", 112, 0, 15.75, 12.5, 0, false, false, true, false },
 	{ "V100-PCIE-32GB", "", 112, 0, 15.75, 12.5, 0, false, false, true, false },
 	{ "T4", "T4-16GB", 65, 0, 15.75, 6.25, 0, false, false, true, false },
