@@ -1,0 +1,268 @@
+/*
+ * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia, Aiken,
+ * "Beyond Data and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
+ *
+ * Starts from data parallelism (or --start). Each step gives one random op a random configuration:
+ * degrees along its dimensions on an aligned run of devices, all of them or a part; with a small chance
+ * the same for the op's twins in all layers (the released code's propagation). The simulator's step
+ * time T decides: accept if shorter, else with probability exp(-alpha dT), dT in ms; every
+ * clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do not fit count as
+ * longer than any. Graphs with backward ops of their own move whole colours between devices.
+ *
+ * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; alpha may be made
+ * relative (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound.
+ */
+#include <math.h>
+
+#include "core/engine.h"
+#include "lib/placements.h"
+#include "lib/plans.h"
+
+struct mcmc {
+	double alpha, alpha_relative, propagate;
+	uint32_t micro_batches;
+	struct mq_devices devices;
+	struct placements placements;
+	bool place;              /* moves devices, not splits */
+	struct mq_plan now, next, best;
+	double now_s, best_s;
+	uint64_t step, restart;
+	bool started;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_F64(struct mcmc, alpha, 1, 0, 1e9, "accepts dT more ms with probability exp(-alpha dT)"),
+	MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9,
+	       "if > 0: dT as a share of the present time, in its place"),
+	MQ_F64(struct mcmc, propagate, 0.25, 0, 1, "chance that an op's twins in all layers follow"),
+	MQ_U32(struct mcmc, micro_batches, 1, 1, 1e6, "micro-batches per step"),
+	MQ_END
+};
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct mcmc *s = state;
+
+	s->place = placements_natural(problem);
+	s->devices = mq_devices_usable(problem, problem->arena);
+	s->now_s = s->best_s = INFINITY;
+	s->restart = problem->evals == UINT64_MAX ? 1000 : problem->evals / 100;
+	s->restart = s->restart < 1 ? 1 : s->restart > 1000 ? 1000 : s->restart;
+	if (s->place) {
+		placements_init(&s->placements, problem);
+		if (!s->placements.n_devices)
+			return mq_fail(err, MQ_EINPUT, "engine 'mcmc': no device of '%s' can run '%s'",
+				       problem->cluster->name, problem->model->name);
+	}
+	if (s->micro_batches > problem->train->batch)
+		return mq_fail(err, MQ_EINPUT, "engine 'mcmc': %u micro-batches of a batch of %g: use at "
+			       "most one per sample", s->micro_batches, problem->train->batch);
+	return MQ_OK;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------ */
+
+static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
+		       struct mq_plan *plan)
+{
+	if (problem->start) {
+		mq_plan_copy(plan, problem->start, arena);
+	} else if (s->place) {
+		uint32_t *choice = mq_arena_array(arena, s->placements.n_groups, uint32_t);
+
+		placements_plan(&s->placements, choice, problem, arena, plan);
+	} else {
+		double samples = problem->train->batch / s->micro_batches;
+		uint32_t degree = mq_data_parallel_degree(problem, &s->devices);
+
+		degree = degree > samples ? (uint32_t)samples : degree;
+		mq_plan_data_parallel(problem, &s->devices, degree, arena, plan);
+		plan->micro_batches = s->micro_batches;
+	}
+}
+
+/* A random factorisation of `parts` over the dimensions that the op may be split along. */
+static bool random_split(const struct mq_problem *problem, const struct mq_op *op, uint32_t parts,
+			 double samples, uint32_t split[MQ_N_DIMS])
+{
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	for (uint32_t prime = 2; parts > 1;) {
+		int may[MQ_N_DIMS];
+		uint32_t n = 0;
+
+		if (parts % prime) {
+			prime++;
+			continue;
+		}
+		for (int d = 0; d < MQ_N_DIMS; d++) {
+			double extent = d == MQ_DIM_BATCH ? samples : op->extent[d];
+
+			if (op->splits & 1u << d && (double)split[d] * prime <= extent)
+				may[n++] = d;
+		}
+		if (!n)
+			return false;
+		split[may[mq_rng_below(problem->rng, n)]] *= prime;
+		parts /= prime;
+	}
+	return true;
+}
+
+/* A divisor of the number of devices: large ones as likely as small ones. */
+static uint32_t random_parts(const struct mq_problem *problem, uint32_t n_devices)
+{
+	uint32_t divisor[64], n = 0;
+
+	for (uint32_t d = 1; d <= n_devices && n < 64; d++)
+		if (n_devices % d == 0)
+			divisor[n++] = d;
+	return divisor[mq_rng_below(problem->rng, n)];
+}
+
+static const char *position(const char *name)
+{
+	const char *dot = strchr(name, '.');
+
+	return dot ? dot : name;
+}
+
+/* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in the
+ * hash; unused ones are dropped by it). */
+static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op, uint32_t config,
+		       bool twins)
+{
+	plan->config_of[op] = config;
+	for (uint32_t v = 0; twins && v < model->n_ops; v++)
+		if (model->op[v].layer != MQ_NONE && model->op[op].layer != MQ_NONE &&
+		    model->op[v].kind == model->op[op].kind &&
+		    !strcmp(position(model->op[v].name), position(model->op[op].name)))
+			plan->config_of[v] = config;
+}
+
+static void drop_unused(struct mq_plan *plan, struct mq_arena *arena)
+{
+	uint32_t *name = mq_arena_array(arena, plan->n_configs, uint32_t), n = 0;
+
+	for (uint32_t c = 0; c < plan->n_configs; c++)
+		name[c] = MQ_NONE;
+	struct mq_config *used = mq_arena_array(arena, plan->n_configs + 1, struct mq_config);
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		uint32_t *to = &name[plan->config_of[op]];
+
+		if (*to == MQ_NONE) {
+			used[n] = plan->config[plan->config_of[op]];
+			*to = n++;
+		}
+		plan->config_of[op] = *to;
+	}
+	memcpy(plan->config, used, n * sizeof(*used));
+	plan->n_configs = n;
+}
+
+static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
+			 struct mq_plan *plan)
+{
+	const struct mq_model *model = problem->model;
+	uint32_t op = mq_rng_below(problem->rng, model->n_ops > 1 ? model->n_ops - 1 : 1);
+	uint32_t stage = plan->config[plan->config_of[op]].stage, split[MQ_N_DIMS], parts;
+	double samples = problem->train->batch / plan->micro_batches;
+	bool twins = mq_rng_unit(problem->rng) < s->propagate;
+
+	do
+		parts = random_parts(problem, s->devices.n);
+	while (!random_split(problem, &model->op[op], parts, samples, split));
+	/* The split's own devices, or all with the rest as replicas. */
+	bool all = mq_rng_below(problem->rng, 2);
+	uint32_t n = all ? s->devices.n : parts;
+	uint32_t first = mq_rng_below(problem->rng, s->devices.n / n) * n;
+	uint32_t c = mq_plan_add_config(plan, arena, n);
+
+	memcpy(plan->config[c].device, s->devices.rank + first, n * sizeof(*s->devices.rank));
+	memcpy(plan->config[c].split, split, sizeof(split));
+	plan->config[c].stage = stage;
+	set_config(plan, model, op, c, twins);
+}
+
+static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
+			 struct mq_plan *plan)
+{
+	const struct placements *space = &s->placements;
+	uint32_t group = mq_rng_below(problem->rng, space->n_groups);
+	uint32_t rank = space->device[mq_rng_below(problem->rng, space->n_devices)];
+	uint32_t *device_of = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+
+	for (uint32_t op = 0; op < problem->model->n_ops; op++)
+		device_of[op] = space->group_of[op] == group
+					? rank : plan->config[plan->config_of[op]].device[0];
+	mq_plan_from_placement(device_of, problem->model, arena, plan);
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------ */
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct mcmc *s = state;
+
+	if (!s->started) {
+		first_plan(s, problem, arena, plan);
+		return MQ_OK;
+	}
+	mq_plan_copy(plan, &s->now, arena);
+	if (s->place)
+		mutate_place(s, problem, arena, plan);
+	else
+		mutate_split(s, problem, arena, plan);
+	drop_unused(plan, arena);
+	plan->engine_objective = NAN;
+	return MQ_OK;
+}
+
+/* Plans of the chain live in the run's arena, so they are copied only when they change. */
+static void keep(struct mq_plan *to, const struct mq_plan *from, const struct mq_problem *problem)
+{
+	mq_plan_copy(to, from, problem->arena);
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		    const struct mq_result *result)
+{
+	struct mcmc *s = state;
+	double time = result->verdict == MQ_VERDICT_OK ? result->step_time_s : (double)INFINITY;
+	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s
+					     : s->alpha * 1e3 * (time - s->now_s);
+	bool accept = !s->started || time <= s->now_s;
+
+	/* One number per step, whatever happens, so that the chain repeats. */
+	double chance = mq_rng_unit(problem->rng);
+
+	if (!accept && isfinite(time))
+		accept = chance < exp(-worse);
+	if (accept) {
+		keep(&s->now, plan, problem);
+		s->now_s = time;
+	}
+	if (!s->started || time < s->best_s) {
+		keep(&s->best, plan, problem);
+		s->best_s = time;
+	}
+	s->started = true;
+	if (++s->step % s->restart == 0 && s->now_s > s->best_s) {
+		keep(&s->now, &s->best, problem);
+		s->now_s = s->best_s;
+	}
+}
+
+MQ_ENGINE(mcmc) = {
+	MQ_ENGINE_HEAD("mcmc"),
+	.summary = "Markov chain over the configurations of single ops (FlexFlow)",
+	.paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
+	.opts = opts,
+	.state_size = sizeof(struct mcmc),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+};
