@@ -72,7 +72,11 @@ void mq_plan_copy(struct mq_plan *to, const struct mq_plan *from, struct mq_aren
 	to->config_of = mq_arena_array(arena, from->n_ops, uint32_t);
 	if (from->n_ops)
 		memcpy(to->config_of, from->config_of, from->n_ops * sizeof(*to->config_of));
-	to->config = mq_arena_array(arena, from->n_configs, struct mq_config);
+	/* Room as mq_plan_add_config expects it: the next power of two. */
+	uint32_t room = 1;
+	while (room < from->n_configs)
+		room *= 2;
+	to->config = mq_arena_array(arena, room, struct mq_config);
 	for (uint32_t i = 0; i < from->n_configs; i++)
 		to->config[i] = copy_config(&from->config[i], arena);
 }
