@@ -161,6 +161,33 @@ static void timeouts_do_no_harm(struct simulated *t)
 	}
 }
 
+/* Schedules that wait for themselves, or that a device cannot run, are verdicts of both. */
+static void verdicts(struct simulated *t)
+{
+	static mq_execute_fn *const both[] = { mq_execute_analytic, mq_execute_simgrid };
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster), *never = hand_new(&t->arena, t->cluster);
+	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib,
+					   .timeout_s = INFINITY };
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t w = hand_work(s, 1);
+
+	for (uint32_t d = 0; d < 2; d++) {
+		uint32_t r = hand_recv(s, d, 1 - d, 5);
+		hand_send(s, d, 1 - d, 5);
+		hand_dep(s, r);
+	}
+	hand_compute(s, 2, w);
+	hand_compute(never, 0, hand_work(never, INFINITY));
+	for (int i = 0; i < 6; i++) {
+		struct mq_timeline timeline;
+		enum mq_verdict verdict = MQ_VERDICT_OK;
+		request.schedule = i < 4 ? s : never;
+		EXPECT(t, both[i % 2](&request, &t->arena, &timeline, &verdict, &err) == MQ_OK);
+		EXPECT(t, verdict == (i < 4 ? MQ_VERDICT_DEADLOCK : MQ_VERDICT_INVALID));
+	}
+	EXPECT(t, strstr(err.text, "cannot run") != NULL);
+}
+
 /* ---- properties on random schedules ------------------------------------------------------------- */
 
 struct random {
@@ -169,8 +196,9 @@ struct random {
 	uint32_t last[8]; /* newest task of each device, MQ_NONE = none */
 	uint32_t comms[3];
 	const uint32_t *name; /* permutation of the devices */
-	bool plain;           /* no collectives */
 };
+
+enum { COLLECTIVES = 1, GROUPS = 2 }; /* what to leave out */
 
 static void follow(struct random *r, uint32_t device, uint32_t task)
 {
@@ -179,11 +207,36 @@ static void follow(struct random *r, uint32_t device, uint32_t task)
 	r->last[device] = task;
 }
 
+static bool seed_bit(struct random *r)
+{
+	return r->s->n_tasks & 1; /* the same for every naming of the devices */
+}
+
+/* Everyone of some devices sends to the next and receives from the one before, as one launch each. */
+static void exchange(struct random *r, uint32_t group, double size)
+{
+	uint32_t n = 2 + mq_rng_below(&r->rng, 3), shift = mq_rng_below(&r->rng, 8);
+
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t at = r->name[(shift + k) % 8], next = r->name[(shift + (k + 1) % n) % 8];
+		uint32_t before = r->name[(shift + (k + n - 1) % n) % 8], wait = r->last[at];
+		uint32_t send = hand_send(r->s, at, next, size);
+		if (wait != MQ_NONE)
+			hand_dep(r->s, wait);
+		uint32_t recv = hand_recv(r->s, at, before, size);
+		if (seed_bit(r))
+			r->s->task[recv].stream = MQ_STREAM_SEND;
+		r->s->task[send].group = r->s->task[recv].group = group;
+		r->s->task[send].channel = r->s->task[recv].channel = 1;
+		r->last[at] = recv;
+	}
+}
+
 /* Tasks are added whole meetings at a time, so every order of ids is one that works. */
 static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, const uint32_t *name,
-					bool plain)
+					uint32_t without)
 {
-	struct random r = { .s = hand_new(&t->arena, t->cluster), .name = name, .plain = plain };
+	struct random r = { .s = hand_new(&t->arena, t->cluster), .name = name };
 	static const enum mq_stream streams[] = { MQ_STREAM_SEND, MQ_STREAM_GRAD, MQ_STREAM_COMM };
 
 	mq_rng_seed(&r.rng, seed);
@@ -195,12 +248,14 @@ static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, cons
 			r.s->comm[c].rank[i] = name[(i + shift) % 8];
 	}
 	for (uint32_t i = 0; i < 60; i++) {
-		uint32_t what = mq_rng_below(&r.rng, 4), a = name[mq_rng_below(&r.rng, 8)];
+		uint32_t what = mq_rng_below(&r.rng, 5), a = name[mq_rng_below(&r.rng, 8)];
 		double size = 1e5 + 1e7 * mq_rng_unit(&r.rng);
 		if (what < 2) {
 			uint32_t w = hand_work(r.s, 1e-3 * mq_rng_unit(&r.rng));
 			follow(&r, a, hand_compute(r.s, a, w));
-		} else if (what == 2 || r.plain) {
+		} else if (what == 4 && !(without & GROUPS)) {
+			exchange(&r, i + 1, size);
+		} else if (what == 2 || without & COLLECTIVES) {
 			uint32_t b = name[mq_rng_below(&r.rng, 8)];
 			if (a == b)
 				continue;
@@ -222,14 +277,14 @@ static struct mq_schedule *random_tasks(struct simulated *t, uint64_t seed, cons
 
 static struct mq_schedule *random_schedule(struct simulated *t, uint64_t seed, const uint32_t *name)
 {
-	return random_tasks(t, seed, name, false);
+	return random_tasks(t, seed, name, 0);
 }
 
 static const uint32_t in_order[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
 static void analytic_is_below(struct simulated *t)
 {
-	uint32_t shared = 0;
+	uint32_t shared = 0, slowed = 0;
 
 	for (uint64_t seed = 1; seed <= 150; seed++) {
 		struct mq_schedule *s = random_schedule(t, seed, in_order);
@@ -239,15 +294,26 @@ static void analytic_is_below(struct simulated *t)
 		EXPECT(t, low <= high * (1 + 1e-9));
 		EXPECT_NEAR(t, again, high, 1e-11);
 		shared += high > low * (1 + 1e-6);
+		/* Interference: never below the bound, and as repeatable. */
+		struct mq_device_calib *calib = &t->calib->device[0];
+		calib->overlap_compute = 0.4;
+		calib->overlap_comm = 0.1;
+		calib->serial_comm = seed % 3 == 0;
+		double slow = simulated_step(t, s, mq_execute_simgrid, true);
+		EXPECT(t, low <= slow * (1 + 1e-9));
+		EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), slow, 1e-10);
+		slowed += slow > high * (1 + 1e-6);
+		calib->overlap_compute = calib->overlap_comm = 0;
+		calib->serial_comm = false;
 	}
-	EXPECT(t, shared > 20); /* or this proves nothing */
+	EXPECT(t, shared > 20 && slowed > 20); /* or this proves nothing */
 }
 
 /* Where each meeting has the machine to itself, the two agree: make every task wait for all before. */
 static void equal_where_alone(struct simulated *t)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
-		struct mq_schedule *s = random_schedule(t, seed, in_order);
+		struct mq_schedule *s = random_tasks(t, seed, in_order, GROUPS);
 		for (uint32_t i = 0; i < s->n_tasks; i++)
 			s->task[i].stream = MQ_STREAM_COMPUTE;
 		double low = simulated_step(t, s, mq_execute_analytic, false);
@@ -283,7 +349,7 @@ static void sum_up(struct simulated *t)
 	double c = t->cluster->link[0].bw_Bps < 1e9 ? 8 : 1, sum = 0;
 
 	for (uint64_t seed = 1; seed <= 40; seed++) {
-		struct mq_schedule *s = random_tasks(t, seed, in_order, true);
+		struct mq_schedule *s = random_tasks(t, seed, in_order, COLLECTIVES);
 		for (uint32_t w = 0; w < s->n_works; w++)
 			s->work[w].kernel->time_s *= c;
 		sum += simulated_step(t, s, mq_execute_simgrid, true);
@@ -311,6 +377,7 @@ static void case_transfers(void **state)
 	assert_true(simulated_run(&p, one_transfer));
 	assert_true(simulated_run(&p, two_into_one));
 	assert_true(simulated_run(&p, timeouts_do_no_harm));
+	assert_true(simulated_run(&p, verdicts));
 	p.lat_s = 0;
 	p.bw_Bps = 1e12;
 	p.backbone_Bps = 1e9;

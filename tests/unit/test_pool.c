@@ -163,6 +163,27 @@ static void late_plans_are_given_up(void **state)
 	mq_pool_close(pool);
 }
 
+static void folding_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_result result[2][N_PLANS];
+
+	for (int fold = 0; fold < 2; fold++) {
+		f->job.fold = fold;
+		struct mq_pool *pool = open_pool(f, 1);
+		make_plans(f, mq_pool_cluster(pool));
+		assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result[fold], &f->err), MQ_OK);
+		mq_pool_close(pool);
+	}
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		const struct mq_result *a = &result[0][i], *b = &result[1][i];
+		assert_true(fabs(a->step_time_s - b->step_time_s) <= 2e-9 * a->step_time_s);
+		assert_true(fabs(a->compute_s - b->compute_s) <= 1e-7 * a->step_time_s);
+		assert_true(fabs(a->bubble_s - b->bubble_s) <= 1e-7 * a->step_time_s);
+		assert_true(a->peak_memory_B == b->peak_memory_B && a->mfu == b->mfu);
+	}
+}
+
 /* Children of a process, as the kernel lists them; false where it does not. */
 static bool children_of(pid_t pid, pid_t child[16], uint32_t *n)
 {
@@ -317,6 +338,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(folding_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_workers_cost_one_plan, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_plans_cost_one_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_platforms_are_one_line, setup, teardown),
