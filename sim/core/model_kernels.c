@@ -20,6 +20,8 @@
  * two batched products for each of the two. Fused attention counts 2x forward FLOPs backwards: the
  * recomputation of the scores inside the kernel is part of its efficiency, not of the model.
  *
+ * RECURRENT: m steps of a product [samples x k][k x n]; see recurrent_kernels.
+ *
  * Not modelled: unbalanced experts, padding of uneven shares (they are fractions).
  */
 #include "core/model.h"
@@ -245,22 +247,49 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	k->launches = op->kernels;
 }
 
-/* Serial steps: m of them, each a product [count x k][k x n] with the samples as rows. The weights
- * are read in every step unless they stay on chip; the minimum, once per pass, is counted. */
+static void add_steps(struct work *w, const double mnk[3], double flop, double elems)
+{
+	struct mq_kernel *k = add(w, MQ_KERNEL_RECURRENT);
+
+	k->m = mnk[0];
+	k->n = mnk[1];
+	k->k = mnk[2];
+	k->count = 1;
+	k->flop = flop;
+	k->bytes = elems * w->size_B;
+	k->launches = w->op->kernels;
+}
+
+/* Libraries (cuDNN) multiply the inputs of all steps by their weights at once; only the product
+ * with the state of the step before is serial: m steps of [samples x hidden][hidden x n]. Backwards
+ * the gradients of inputs and of all weights are single products too. Weights count once per pass,
+ * as if they stayed on chip between the steps. */
 static void recurrent_kernels(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
-	struct mq_kernel *k = add(w, MQ_KERNEL_RECURRENT);
-	double elems = backward ? op->moved_bwd * w->scale.write :
-				  op->read * w->scale.read + op->write * w->scale.write;
+	double hidden = op->m > 0 ? fmin(op->write / op->m, op->k) : op->k;
+	double inputs = op->k - hidden, part = op->k > 0 ? inputs / op->k : 0;
+	double m = op->m * w->scale.rows, n = op->n * w->scale.cols;
+	double flop = op->flop * w->scale.flop, in = op->read * w->scale.read;
+	double gates = m * n, out = op->write * w->scale.write, weights = w->weights;
 
-	k->m = op->m;
-	k->n = op->n * w->scale.cols;
-	k->k = op->k;
-	k->count = w->scale.rows * (op->count > 0 ? op->count : 1);
-	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
-	k->bytes = (elems + (backward ? 2 : 1) * w->weights) * w->size_B;
-	k->launches = op->kernels;
+	if (backward) {
+		flop = op->flop_bwd * w->scale.flop / 2;
+		if (inputs > 0)
+			add_gemm(w, (double[]){ m, inputs, n }, flop * part,
+				 gates + in + weights * part);
+		add_gemm(w, (double[]){ op->k, n, m }, flop, gates + in + out + weights);
+		add_steps(w, (double[]){ op->m, hidden, n }, flop * (1 - part),
+			  2 * out + 2 * gates + weights * (1 - part));
+	} else {
+		if (inputs > 0)
+			add_gemm(w, (double[]){ m, n, inputs }, flop * part,
+				 in + gates + weights * part);
+		add_steps(w, (double[]){ op->m, n, hidden }, flop * (1 - part),
+			  2 * gates + out + weights * (1 - part));
+	}
+	for (uint32_t i = 0; i < w->n; i++) /* the samples are rows, not matrices */
+		w->kernel[i].count = 1;
 }
 
 static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t id,

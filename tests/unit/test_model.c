@@ -426,6 +426,36 @@ static void test_embedding(void **state)
 	assert_true(mq_op_param_shard(op, vocab.split) == 4000);
 }
 
+/* 10 steps, inputs of 6, state of 4, 4 gates: the inputs at once, the state step by step. */
+static void test_recurrent(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 3 };
+	struct mq_op *op = add(f, MQ_OP_RECURRENT, "lstm");
+
+	op->m = 10;
+	op->n = 16;
+	op->k = 6 + 4;
+	op->count = 1;
+	op->param = 16 * 10 + 2 * 16;
+	op->flop = 2 * 10 * 16 * 10;
+	op->flop_bwd = 2 * op->flop;
+	op->read = 10 * 6;
+	op->write = op->output = 10 * 4;
+	op->kernels = 1;
+	assert_int_equal(kernels(f, MQ_FORWARD, &share, k), 2);
+	assert_true(k[0].kind == MQ_KERNEL_GEMM && k[1].kind == MQ_KERNEL_RECURRENT);
+	assert_true(k[0].m == 30 && k[0].n == 16 && k[0].k == 6 && k[0].flop == 2 * 30 * 16 * 6);
+	assert_true(k[1].m == 10 && k[1].n == 16 && k[1].k == 4 && k[1].flop == 2 * 30 * 16 * 4);
+	assert_true(fabs(k[0].bytes + k[1].bytes - 2 * (180 + 3 * 480 + 120 + 192)) < 1e-9);
+	assert_int_equal(kernels(f, MQ_BACKWARD, &share, k), 3);
+	assert_true(k[0].m == 30 && k[0].n == 6 && k[0].k == 16);  /* inputs */
+	assert_true(k[1].m == 10 && k[1].n == 16 && k[1].k == 30); /* weights */
+	assert_true(k[2].m == 10 && k[2].n == 4 && k[2].k == 16);  /* states */
+	assert_true(k[0].flop + k[1].flop + k[2].flop == 3 * op->flop_bwd);
+}
+
 static void test_profiled(void **state)
 {
 	struct fixture *f = *state;
@@ -534,6 +564,7 @@ int main(void)
 		TEST(test_fused_attention),
 		TEST(test_unfused_attention),
 		TEST(test_embedding),
+		TEST(test_recurrent),
 		TEST(test_profiled),
 		TEST(test_explicit_backward_op),
 		TEST(test_update),
