@@ -12,7 +12,7 @@ set logscale y
 set format y "%g"
 set yrange [0.93 * low_ms : 1.1 * high_ms]
 set ytics () # the best time and round multiples of it
-do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf("%.5g", low_ms * m) low_ms * m) }
+do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf(low_ms < 100 ? "%.3g" : "%.0f", low_ms * m) low_ms * m) }
 plot for [i=1:words(engines)] file \
 	using (strcol("engine") eq word(engines, i) ? column("index") + 1 : NaN):(1e3 * column("best_step_time_s")) \
 	with steps lw 2 lc rgb color(i - 1) title word(engines, i), \

@@ -11,7 +11,7 @@ set key outside right top vertical Left reverse
 set format y "%g"
 set offsets graph 0.03, graph 0.03, 0, 0
 set ytics () # the best time and round multiples of it
-do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf("%.5g", low_ms * m) low_ms * m) }
+do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf(low_ms < 100 ? "%.3g" : "%.0f", low_ms * m) low_ms * m) }
 plot pareto using (column("peak_memory_B") / 1e9):(1e3 * column("step_time_s")) \
 	with fsteps lw 1.5 lc rgb grey title "best trade-off", \
 	for [i=1:words(engines)] file \
