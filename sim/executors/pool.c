@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -170,6 +171,16 @@ static char **single_threaded(struct mq_arena *a)
 	return env;
 }
 
+/* This program by its path where it has one still: under valgrind /proc/self/exe itself is valgrind. A
+ * replaced program's path ends in " (deleted)". */
+static const char *own_path(struct mq_arena *arena)
+{
+	char *path = mq_arena_alloc(arena, PATH_MAX);
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	return n > 0 && !access(path, X_OK) ? path : "/proc/self/exe";
+}
+
 static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 {
 	int pair[2], pipes[2], argc, failed;
@@ -194,7 +205,7 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, pipes[1], 2);
 	posix_spawn_file_actions_adddup2(&actions, pair[1], MQ_WIRE_FD);
-	failed = posix_spawn(&p->server, "/proc/self/exe", &actions, NULL, argv,
+	failed = posix_spawn(&p->server, own_path(&p->scratch), &actions, NULL, argv,
 			     single_threaded(&p->scratch));
 	posix_spawn_file_actions_destroy(&actions);
 	close(pair[1]);
