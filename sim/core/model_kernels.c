@@ -296,7 +296,7 @@ static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t
 			    enum mq_phase phase, const char *type)
 {
 	const double *table = p->forward_s;
-	double time_s = INFINITY; /* a type that was never measured cannot run it */
+	double time_s = (double)INFINITY; /* a type that was never measured cannot run it */
 
 	if (w->op->phase == MQ_BACKWARD) {
 		if (phase != MQ_BACKWARD)

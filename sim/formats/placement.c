@@ -98,7 +98,7 @@ static enum mq_status read_node(struct reader *r, uint32_t i, const json_t *json
 			      &(struct mq_json_range){ -1, UINT32_MAX - 1.0, true, false }, &color,
 			      err));
 	if (supported == 0)
-		p->forward_s[i * N_TYPES + ACCELERATOR] = INFINITY;
+		p->forward_s[i * N_TYPES + ACCELERATOR] = (double)INFINITY;
 	if (!name || !*name)
 		name = mq_arena_printf(r->arena, "node%.0f", r->node[i].id);
 	r->node[i].op = mq_model_add(&r->b, MQ_OP_PROFILED, name);
