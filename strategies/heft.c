@@ -1,0 +1,151 @@
+/*
+ * heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for placement.
+ *
+ * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in falling
+ * rank; each goes where it finishes first, in a gap between earlier tasks where one is wide enough, on
+ * devices with memory left. Tasks are ops, or ops that must share a device. O(tasks x (degree + gaps) x
+ * devices). One plan is proposed; its makespan is the engine's objective.
+ *
+ * Not modelled: contention on links, memory that is freed during the step.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/tasks.h"
+
+struct slot {
+	double begin, end;
+};
+
+struct heft {
+	struct mq_tasks tasks;
+	bool done;
+};
+
+struct lanes {
+	uint32_t *n, *room;
+	struct slot **slot;     /* [devices], by time */
+};
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct heft *s = state;
+
+	return mq_tasks_make(problem, "heft", &s->tasks, err);
+}
+
+struct ranked {
+	double rank;
+	uint32_t place, task;   /* place: in topological order, for ties */
+};
+
+static int by_rank(const void *left, const void *right)
+{
+	const struct ranked *a = left, *b = right;
+
+	if (a->rank != b->rank)
+		return a->rank > b->rank ? -1 : 1;
+	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *arena)
+{
+	struct ranked *list = mq_arena_array(arena, t->n, struct ranked);
+	double *rank = mq_arena_array(arena, t->n, double);
+
+	for (uint32_t i = t->n; i-- > 0;) {
+		uint32_t v = t->order[i];
+
+		for (uint32_t k = t->out_first[v]; k < t->out_first[v + 1]; k++) {
+			const struct mq_task_edge *e = &t->edge[t->out[k]];
+
+			rank[v] = fmax(rank[v], mq_tasks_mean_move(t, e->bytes) + rank[e->dst]);
+		}
+		rank[v] += mq_tasks_mean_time(t, v);
+		list[i] = (struct ranked){ rank[v], i, v };
+	}
+	qsort(list, t->n, sizeof(*list), by_rank);
+	return list;
+}
+
+/* Earliest begin of `length` seconds on a device, not before `ready`. */
+static double earliest(const struct lanes *l, uint32_t device, double ready, double length)
+{
+	double begin = ready;
+
+	for (uint32_t i = 0; i < l->n[device]; i++) {
+		const struct slot *s = &l->slot[device][i];
+
+		if (begin + length <= s->begin)
+			return begin;
+		begin = fmax(begin, s->end);
+	}
+	return begin;
+}
+
+static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, double begin, double end)
+{
+	struct slot slot = { begin, end };
+
+	MQ_PUSH(arena, l->slot[device], l->n[device], l->room[device], slot);
+	for (uint32_t i = l->n[device] - 1; i > 0 && l->slot[device][i - 1].begin > begin; i--) {
+		l->slot[device][i] = l->slot[device][i - 1];
+		l->slot[device][i - 1] = slot;
+	}
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct heft *s = state;
+	const struct mq_tasks *t = &s->tasks;
+	struct mq_schedule_state now;
+	struct lanes lanes = { mq_arena_array(arena, t->n_devices, uint32_t),
+			       mq_arena_array(arena, t->n_devices, uint32_t),
+			       mq_arena_array(arena, t->n_devices, struct slot *) };
+
+	if (s->done)
+		return MQ_DONE;
+	s->done = true;
+	mq_schedule_begin(t, arena, &now);
+	struct ranked *list = rank_tasks(t, arena);
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t v = list[i].task, best = MQ_NONE;
+		double least = INFINITY, begin = 0;
+
+		for (uint32_t d = 0; d < t->n_devices; d++) {
+			double length = t->time[(size_t)v * t->n_devices + d];
+
+			if (!isfinite(length) || now.used[d] + t->memory[v] > t->limit[d])
+				continue;
+			double from = earliest(&lanes, d, mq_schedule_ready(t, &now, v, d, false), length);
+
+			if (from + length < least)
+				least = from + length, best = d, begin = from;
+		}
+		if (best == MQ_NONE)
+			return mq_fail(err, MQ_ENOPLAN, "engine 'heft': op group %u of %u (%.3g B) fits no "
+				       "device: %u groups are placed", v, t->n, t->memory[v], i);
+		occupy(&lanes, arena, best, begin, least);
+		now.device_of[v] = best;
+		now.finish[v] = least;
+		now.used[best] += t->memory[v];
+		now.makespan = fmax(now.makespan, least);
+	}
+	placements_plan(&t->space, now.device_of, problem, arena, plan);
+	plan->engine_objective = now.makespan;
+	plan->engine_unit = "s";
+	return MQ_OK;
+}
+
+MQ_ENGINE(heft) = {
+	MQ_ENGINE_HEAD("heft"),
+	.summary = "list scheduling by upward rank, earliest finish with insertion",
+	.paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
+	.state_size = sizeof(struct heft),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};

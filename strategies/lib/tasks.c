@@ -1,0 +1,269 @@
+/* tasks.c - see tasks.h. */
+#include "lib/tasks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+
+static bool trains(const struct mq_problem *problem)
+{
+	for (uint32_t op = 0; op < problem->model->n_ops; op++)
+		if (problem->model->op[op].phase == MQ_BACKWARD)
+			return false; /* the backward pass is in the graph already */
+	return !problem->train->infer;
+}
+
+static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, bool both)
+{
+	const struct mq_costs *costs = problem->costs;
+
+	for (uint32_t op = 0; op < problem->model->n_ops; op++) {
+		uint32_t task = t->space.group_of[op];
+		double held, saved;
+
+		for (uint32_t d = 0; d < t->n_devices; d++) {
+			double *time = &t->time[(size_t)task * t->n_devices + d];
+
+			*time += costs->op_time(costs->context, op, problem->model->op[op].phase,
+						t->space.device[d], whole, problem->train->batch);
+			if (both)
+				*time += costs->op_time(costs->context, op, MQ_BACKWARD,
+							t->space.device[d], whole, problem->train->batch);
+		}
+		if (problem->model->profile.memory_B && !isnan(problem->model->profile.memory_B[op])) {
+			t->memory[task] += problem->model->profile.memory_B[op];
+			continue;
+		}
+		costs->op_memory(costs->context, op, whole, problem->train->batch, MQ_SYNC_ALLREDUCE, 1,
+				 MQ_RECOMPUTE_NONE, &held, &saved);
+		t->memory[task] += held + saved;
+	}
+	for (uint32_t d = 0; d < t->n_devices; d++) {
+		const struct mq_device *device = &problem->cluster->device[t->space.device[d]];
+
+		t->limit[d] = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
+		if (problem->calib && device->calib < problem->calib->n_devices)
+			t->limit[d] = 0.95 * (t->limit[d] - problem->calib->device[device->calib].reserve_B) /
+				      fmax(1, problem->calib->device[device->calib].fragmentation);
+	}
+}
+
+static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
+{
+	const double large = 1e7;
+
+	for (uint32_t a = 0; a < t->n_devices; a++) {
+		for (uint32_t b = 0; b < t->n_devices; b++) {
+			size_t at = (size_t)a * t->n_devices + b;
+			double none_s, large_s;
+
+			if (a == b)
+				continue;
+			if (!problem->costs->transfer(problem->costs->context, t->space.device[a],
+						      t->space.device[b], 0, &none_s) ||
+			    !problem->costs->transfer(problem->costs->context, t->space.device[a],
+						      t->space.device[b], large, &large_s))
+				return false;
+			t->latency[at] = none_s;
+			t->slope[at] = fmax(0, large_s - none_s) / large;
+		}
+	}
+	return true;
+}
+
+/* One tensor per producing op and receiving task. */
+static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, bool both)
+{
+	const struct mq_model *m = problem->model;
+	double width = mq_dtype_size(problem->train->dtype) * problem->train->batch;
+
+	for (uint32_t e = 0; e < m->n_edges; e++) {
+		uint32_t src = t->space.group_of[m->edge[e].src], dst = t->space.group_of[m->edge[e].dst];
+		bool again = false;
+
+		for (uint32_t f = m->out_first[m->edge[e].src]; f < e; f++)
+			again = again || t->space.group_of[m->edge[f].dst] == dst;
+		if (src == dst || again)
+			continue;
+		t->edge[t->n_edges++] = (struct mq_task_edge){
+			src, dst, m->edge[e].elems * width * (both && !m->edge[e].no_grad ? 2 : 1) };
+	}
+}
+
+static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source, uint32_t **first,
+		     uint32_t **list)
+{
+	uint32_t *at = mq_arena_array(arena, t->n + 1, uint32_t);
+
+	*first = mq_arena_array(arena, t->n + 1, uint32_t);
+	*list = mq_arena_array(arena, t->n_edges, uint32_t);
+	for (uint32_t e = 0; e < t->n_edges; e++)
+		(*first)[(by_source ? t->edge[e].src : t->edge[e].dst) + 1]++;
+	for (uint32_t v = 0; v < t->n; v++)
+		(*first)[v + 1] += (*first)[v];
+	memcpy(at, *first, t->n * sizeof(*at));
+	for (uint32_t e = 0; e < t->n_edges; e++)
+		(*list)[at[by_source ? t->edge[e].src : t->edge[e].dst]++] = e;
+}
+
+/* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so that
+ * every task has a place; they then wait for each other's estimate, not for each other. */
+static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
+{
+	uint32_t *waits = mq_arena_array(arena, t->n, uint32_t), n = 0;
+	bool *done = mq_arena_array(arena, t->n, bool);
+
+	for (uint32_t e = 0; e < t->n_edges; e++)
+		waits[t->edge[e].dst]++;
+	while (n < t->n) {
+		uint32_t v = 0;
+
+		while (v < t->n && (done[v] || waits[v]))
+			v++;
+		if (v == t->n)
+			for (v = 0; done[v]; v++)
+				continue;
+		done[v] = true;
+		t->order[n++] = v;
+		for (uint32_t i = t->out_first[v]; i < t->out_first[v + 1]; i++)
+			if (waits[t->edge[t->out[i]].dst])
+				waits[t->edge[t->out[i]].dst]--;
+	}
+}
+
+enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine, struct mq_tasks *t,
+			     struct mq_err *err)
+{
+	struct mq_arena *arena = problem->arena;
+	bool both = trains(problem);
+
+	*t = (struct mq_tasks){ .messages = both ? 2 : 1 };
+	placements_init(&t->space, problem);
+	t->n = t->space.n_groups;
+	t->n_devices = t->space.n_devices;
+	if (!t->n_devices)
+		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'", engine,
+			       problem->cluster->name, problem->model->name);
+	if (problem->limits && problem->limits->max_devices &&
+	    problem->limits->max_devices < t->n_devices)
+		t->n_devices = t->space.n_devices = problem->limits->max_devices;
+	if (t->n_devices > 256)
+		return mq_fail(err, MQ_EINPUT, "engine '%s' places single ops on at most 256 devices, '%s' "
+			       "has %u: use --max devices=N", engine, problem->cluster->name,
+			       t->n_devices);
+	t->time = mq_arena_array(arena, (size_t)t->n * t->n_devices, double);
+	t->memory = mq_arena_array(arena, t->n, double);
+	t->limit = mq_arena_array(arena, t->n_devices, double);
+	t->edge = mq_arena_array(arena, problem->model->n_edges, struct mq_task_edge);
+	t->order = mq_arena_array(arena, t->n, uint32_t);
+	t->latency = mq_arena_array(arena, (size_t)t->n_devices * t->n_devices, double);
+	t->slope = mq_arena_array(arena, (size_t)t->n_devices * t->n_devices, double);
+	fill_times(problem, t, both);
+	fill_edges(problem, t, both);
+	make_csr(arena, t, false, &t->in_first, &t->in);
+	make_csr(arena, t, true, &t->out_first, &t->out);
+	sort_tasks(arena, t);
+	if (!fill_links(problem, t))
+		return mq_fail(err, MQ_EINPUT, "engine '%s': not all devices of '%s' are joined by routes",
+			       engine, problem->cluster->name);
+	return MQ_OK;
+}
+
+double mq_tasks_mean_time(const struct mq_tasks *t, uint32_t task)
+{
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t d = 0; d < t->n_devices; d++) {
+		double s = t->time[(size_t)task * t->n_devices + d];
+
+		if (isfinite(s))
+			sum += s, n++;
+	}
+	return n ? sum / n : (double)INFINITY;
+}
+
+double mq_tasks_mean_move(const struct mq_tasks *t, double bytes)
+{
+	double sum = 0;
+
+	for (uint32_t a = 0; a < t->n_devices; a++)
+		for (uint32_t b = 0; b < t->n_devices; b++)
+			sum += mq_tasks_move(t, a, b, bytes);
+	return t->n_devices > 1 ? sum / t->n_devices / (t->n_devices - 1.0) : 0;
+}
+
+/* ---- schedules -------------------------------------------------------------------------------- */
+
+void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *s)
+{
+	*s = (struct mq_schedule_state){
+		.device_of = mq_arena_array(arena, t->n, uint32_t),
+		.finish = mq_arena_array(arena, t->n, double),
+		.free_at = mq_arena_array(arena, t->n_devices, double),
+		.used = mq_arena_array(arena, t->n_devices, double),
+		.channel = mq_arena_array(arena, t->n_devices, double),
+		.arrived = mq_arena_array(arena, (size_t)t->n * t->n_devices, double),
+	};
+	for (uint32_t v = 0; v < t->n; v++)
+		s->device_of[v] = MQ_NONE;
+	for (size_t i = 0; i < (size_t)t->n * t->n_devices; i++)
+		s->arrived[i] = INFINITY;
+}
+
+double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task,
+			 uint32_t device, bool channels)
+{
+	double ready = 0, channel = s->channel[device];
+
+	for (uint32_t i = t->in_first[task]; i < t->in_first[task + 1]; i++) {
+		const struct mq_task_edge *e = &t->edge[t->in[i]];
+		uint32_t from = s->device_of[e->src];
+		double here;
+
+		if (from == MQ_NONE) /* on a cycle of colours */
+			continue;
+		here = s->arrived[(size_t)e->src * t->n_devices + device];
+		if (from == device) {
+			here = s->finish[e->src];
+		} else if (isinf(here)) {
+			double begin = s->finish[e->src];
+
+			if (channels)
+				begin = fmax(begin, fmax(channel, s->channel[from]));
+			here = begin + mq_tasks_move(t, from, device, e->bytes);
+			if (channels)
+				channel = here;
+		}
+		ready = fmax(ready, here);
+	}
+	return ready;
+}
+
+void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, uint32_t task,
+		       uint32_t device, bool channels)
+{
+	double ready = mq_schedule_ready(t, s, task, device, channels);
+
+	for (uint32_t i = t->in_first[task]; i < t->in_first[task + 1]; i++) {
+		const struct mq_task_edge *e = &t->edge[t->in[i]];
+		uint32_t from = s->device_of[e->src];
+		double *here = &s->arrived[(size_t)e->src * t->n_devices + device];
+
+		if (from == MQ_NONE || from == device || isfinite(*here))
+			continue;
+		double begin = s->finish[e->src];
+
+		if (channels)
+			begin = fmax(begin, fmax(s->channel[device], s->channel[from]));
+		*here = begin + mq_tasks_move(t, from, device, e->bytes);
+		if (channels)
+			s->channel[device] = s->channel[from] = *here;
+	}
+	s->device_of[task] = device;
+	s->finish[task] = fmax(ready, s->free_at[device]) + t->time[(size_t)task * t->n_devices + device];
+	s->free_at[device] = s->finish[task];
+	s->used[device] += t->memory[task];
+	s->makespan = fmax(s->makespan, s->finish[task]);
+}

@@ -1,0 +1,44 @@
+/*
+ * m_etf.c - Baechi's m-etf: the task and device that can start first.
+ * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning
+ * Graphs", SoCC 2020). Method and differences: lib/baechi.h. One plan is proposed; the makespan of its
+ * schedule is the engine's objective.
+ */
+#include "core/engine.h"
+#include "lib/baechi.h"
+
+struct m_etf {
+	struct mq_tasks tasks;
+	bool done;
+};
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct m_etf *s = state;
+
+	return mq_tasks_make(problem, "m-etf", &s->tasks, err);
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct m_etf *s = state;
+	struct mq_schedule_state schedule;
+
+	if (s->done)
+		return MQ_DONE;
+	s->done = true;
+	MQ_TRY(mq_baechi_etf(&s->tasks, NULL, arena, &schedule, err));
+	mq_baechi_plan(&s->tasks, &schedule, problem, arena, plan);
+	return MQ_OK;
+}
+
+MQ_ENGINE(m_etf) = {
+	MQ_ENGINE_HEAD("m-etf"),
+	.summary = "earliest start first, memory kept (Baechi)",
+	.paper = "Jeon et al., Baechi, SoCC 2020",
+	.state_size = sizeof(struct m_etf),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};
