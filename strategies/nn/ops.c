@@ -1,0 +1,444 @@
+/* ops.c - element-wise operations, products and reductions with their derivatives. See nn.h. */
+#include <cblas.h>
+#include <math.h>
+
+#include "nn/tape.h"
+
+/* ---- products ----------------------------------------------------------------------------------------- */
+
+/* c += op(a) op(b), row-major. */
+static void gemm(bool ta, bool tb, const struct nn_mat *a, const struct nn_mat *b, double *c,
+		 uint32_t rows, uint32_t cols)
+{
+	uint32_t inner = ta ? a->rows : a->cols;
+
+	if (!rows || !cols || !inner)
+		return;
+	cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans,
+		    (int)rows, (int)cols, (int)inner, 1, a->data, (int)a->cols, b->data, (int)b->cols, 1,
+		    c, (int)cols);
+}
+
+/* y = a b: da = dy b', db = a' dy. */
+static void back_matmul(struct nn_tape *t, struct nn_node *n)
+{
+	const struct nn_mat *a = nn_input(t, n, 0), *b = nn_input(t, n, 1);
+	double *da = nn_grad_of(t, n, 0), *db = nn_grad_of(t, n, 1);
+
+	if (da)
+		gemm(false, true, &n->grad, b, da, a->rows, a->cols);
+	if (db)
+		gemm(true, false, a, &n->grad, db, b->rows, b->cols);
+}
+
+struct nn_var nn_matmul(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, b)->cols;
+
+	mq_assert(nn_value(t, a)->cols == nn_value(t, b)->rows);
+	struct nn_var y = nn_op(t, rows, cols, a, b, back_matmul);
+	gemm(false, false, nn_value(t, a), nn_value(t, b), t->node[y.id].value.data, rows, cols);
+	return y;
+}
+
+static void back_transpose(struct nn_tape *t, struct nn_node *n)
+{
+	double *da = nn_grad_of(t, n, 0);
+
+	for (uint32_t i = 0; da && i < n->value.rows; i++)
+		for (uint32_t k = 0; k < n->value.cols; k++)
+			da[k * n->value.rows + i] += n->grad.data[i * n->value.cols + k];
+}
+
+struct nn_var nn_transpose(struct nn_tape *t, struct nn_var a)
+{
+	struct nn_var y = nn_op(t, nn_value(t, a)->cols, nn_value(t, a)->rows, a, NN_NONE_VAR,
+				back_transpose);
+	const struct nn_mat *x = nn_value(t, a);
+	double *out = t->node[y.id].value.data;
+
+	for (uint32_t i = 0; i < x->rows; i++)
+		for (uint32_t k = 0; k < x->cols; k++)
+			out[k * x->rows + i] = x->data[i * x->cols + k];
+	return y;
+}
+
+/* ---- pairs, with broadcasting of b ---------------------------------------------------------------------- */
+
+/* Where the entry (i, k) of the result reads b. */
+static uint32_t at(const struct nn_mat *b, uint32_t i, uint32_t k)
+{
+	return (b->rows == 1 ? 0 : i) * b->cols + (b->cols == 1 ? 0 : k);
+}
+
+enum pair { ADD, SUB, MUL, MIN };
+
+static void back_pair(struct nn_tape *t, struct nn_node *n)
+{
+	const struct nn_mat *a = nn_input(t, n, 0), *b = nn_input(t, n, 1);
+	double *da = nn_grad_of(t, n, 0), *db = nn_grad_of(t, n, 1);
+	enum pair kind = (enum pair)n->number;
+
+	for (uint32_t i = 0; i < n->value.rows; i++)
+		for (uint32_t k = 0; k < n->value.cols; k++) {
+			uint32_t p = i * n->value.cols + k, q = at(b, i, k);
+			double dy = n->grad.data[p];
+			bool first = a->data[p] <= b->data[q]; /* MIN: a tie goes to a */
+
+			if (da)
+				da[p] += kind == MUL ? dy * b->data[q] :
+					 kind == MIN ? (first ? dy : 0) :
+						       dy;
+			if (db)
+				db[q] += kind == MUL ? dy * a->data[p] :
+					 kind == SUB ? -dy :
+					 kind == MIN ? (first ? 0 : dy) :
+						       dy;
+		}
+}
+
+static struct nn_var pair(struct nn_tape *t, struct nn_var va, struct nn_var vb, enum pair kind)
+{
+	uint32_t rows = nn_value(t, va)->rows, cols = nn_value(t, va)->cols;
+	struct nn_var y = nn_op(t, rows, cols, va, vb, back_pair);
+	const struct nn_mat *a = nn_value(t, va), *b = nn_value(t, vb);
+	double *out = t->node[y.id].value.data;
+
+	mq_assert((b->rows == rows || b->rows == 1) && (b->cols == cols || b->cols == 1));
+	t->node[y.id].number = kind;
+	for (uint32_t i = 0; i < rows; i++)
+		for (uint32_t k = 0; k < cols; k++) {
+			double u = a->data[i * cols + k], v = b->data[at(b, i, k)];
+
+			out[i * cols + k] = kind == ADD ? u + v :
+					    kind == SUB ? u - v :
+					    kind == MUL ? u * v :
+							  fmin(u, v);
+		}
+	return y;
+}
+
+struct nn_var nn_add(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	return pair(t, a, b, ADD);
+}
+
+struct nn_var nn_sub(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	return pair(t, a, b, SUB);
+}
+
+struct nn_var nn_mul(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	return pair(t, a, b, MUL);
+}
+
+struct nn_var nn_min(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	return pair(t, a, b, MIN);
+}
+
+/* ---- one input: y = f(x), with f' from x and y -------------------------------------------------------------- */
+
+enum unary { SCALE, SHIFT, RELU, TANH, SIGMOID, EXP, LOG, CLAMP };
+
+static double unary_value(enum unary f, double x, double p, double q)
+{
+	switch (f) {
+	case SCALE:
+		return p * x;
+	case SHIFT:
+		return x + p;
+	case RELU:
+		return x > 0 ? x : p * x;
+	case TANH:
+		return tanh(x);
+	case SIGMOID:
+		return 1 / (1 + exp(-x));
+	case EXP:
+		return exp(x);
+	case LOG:
+		return log(x);
+	case CLAMP:
+		return fmin(fmax(x, p), q);
+	}
+	return 0;
+}
+
+static double unary_slope(enum unary f, double x, double y, double p, double q)
+{
+	switch (f) {
+	case SCALE:
+		return p;
+	case SHIFT:
+		return 1;
+	case RELU:
+		return x > 0 ? 1 : p;
+	case TANH:
+		return 1 - y * y;
+	case SIGMOID:
+		return y * (1 - y);
+	case EXP:
+		return y;
+	case LOG:
+		return 1 / x;
+	case CLAMP:
+		return x > p && x < q ? 1 : 0;
+	}
+	return 0;
+}
+
+static void back_unary(struct nn_tape *t, struct nn_node *n)
+{
+	const struct nn_mat *x = nn_input(t, n, 0);
+	double *dx = nn_grad_of(t, n, 0);
+
+	for (uint32_t i = 0; dx && i < nn_size(&n->value); i++)
+		dx[i] += n->grad.data[i] * unary_slope((enum unary)(uintptr_t)n->mask, x->data[i],
+						       n->value.data[i], n->number, n->number2);
+}
+
+static struct nn_var unary(struct nn_tape *t, struct nn_var a, enum unary f, double p, double q)
+{
+	struct nn_var y = nn_op(t, nn_value(t, a)->rows, nn_value(t, a)->cols, a, NN_NONE_VAR, back_unary);
+	struct nn_node *n = &t->node[y.id];
+	const struct nn_mat *x = nn_value(t, a);
+
+	n->mask = (const void *)(uintptr_t)f;
+	n->number = p;
+	n->number2 = q;
+	for (uint32_t i = 0; i < nn_size(x); i++)
+		n->value.data[i] = unary_value(f, x->data[i], p, q);
+	return y;
+}
+
+struct nn_var nn_scale(struct nn_tape *t, struct nn_var a, double factor)
+{
+	return unary(t, a, SCALE, factor, 0);
+}
+
+struct nn_var nn_shift(struct nn_tape *t, struct nn_var a, double term)
+{
+	return unary(t, a, SHIFT, term, 0);
+}
+
+struct nn_var nn_relu(struct nn_tape *t, struct nn_var a)
+{
+	return unary(t, a, RELU, 0, 0);
+}
+
+struct nn_var nn_leaky_relu(struct nn_tape *t, struct nn_var a, double slope)
+{
+	return unary(t, a, RELU, slope, 0);
+}
+
+struct nn_var nn_tanh(struct nn_tape *t, struct nn_var a)
+{
+	return unary(t, a, TANH, 0, 0);
+}
+
+struct nn_var nn_sigmoid(struct nn_tape *t, struct nn_var a)
+{
+	return unary(t, a, SIGMOID, 0, 0);
+}
+
+struct nn_var nn_exp(struct nn_tape *t, struct nn_var a)
+{
+	return unary(t, a, EXP, 0, 0);
+}
+
+struct nn_var nn_log(struct nn_tape *t, struct nn_var a)
+{
+	return unary(t, a, LOG, 0, 0);
+}
+
+struct nn_var nn_clamp(struct nn_tape *t, struct nn_var a, double low, double high)
+{
+	return unary(t, a, CLAMP, low, high);
+}
+
+struct nn_var nn_activate(struct nn_tape *t, struct nn_var a, enum nn_act act)
+{
+	switch (act) {
+	case NN_RELU:
+		return nn_relu(t, a);
+	case NN_TANH:
+		return nn_tanh(t, a);
+	case NN_SIGMOID:
+		return nn_sigmoid(t, a);
+	case NN_LINEAR:
+		break;
+	}
+	return a;
+}
+
+/* Kept entries are scaled by 1 / (1 - share), so that the expectation stays. */
+struct nn_var nn_dropout(struct nn_tape *t, struct nn_var a, double share)
+{
+	if (!t->training || !t->rng || share <= 0)
+		return a;
+	struct nn_mat keep = nn_mat_new(t->arena, nn_value(t, a)->rows, nn_value(t, a)->cols);
+
+	for (uint32_t i = 0; i < nn_size(&keep); i++)
+		keep.data[i] = mq_rng_unit(t->rng) < share ? 0 : 1 / (1 - share);
+	return nn_mul(t, a, nn_constant(t, keep));
+}
+
+/* ---- reductions and columns ---------------------------------------------------------------------------------- */
+
+static void back_sum(struct nn_tape *t, struct nn_node *n)
+{
+	double *dx = nn_grad_of(t, n, 0);
+
+	for (uint32_t i = 0; dx && i < nn_size(nn_input(t, n, 0)); i++)
+		dx[i] += n->grad.data[0];
+}
+
+struct nn_var nn_sum(struct nn_tape *t, struct nn_var a)
+{
+	struct nn_var y = nn_op(t, 1, 1, a, NN_NONE_VAR, back_sum);
+	const struct nn_mat *x = nn_value(t, a);
+
+	for (uint32_t i = 0; i < nn_size(x); i++)
+		t->node[y.id].value.data[0] += x->data[i];
+	return y;
+}
+
+struct nn_var nn_mean(struct nn_tape *t, struct nn_var a)
+{
+	return nn_scale(t, nn_sum(t, a), 1.0 / nn_size(nn_value(t, a)));
+}
+
+static void back_concat(struct nn_tape *t, struct nn_node *n)
+{
+	uint32_t ca = nn_input(t, n, 0)->cols, cb = nn_input(t, n, 1)->cols;
+	double *da = nn_grad_of(t, n, 0), *db = nn_grad_of(t, n, 1);
+
+	for (uint32_t i = 0; i < n->value.rows; i++) {
+		const double *dy = n->grad.data + (size_t)i * (ca + cb);
+
+		for (uint32_t k = 0; da && k < ca; k++)
+			da[i * ca + k] += dy[k];
+		for (uint32_t k = 0; db && k < cb; k++)
+			db[i * cb + k] += dy[ca + k];
+	}
+}
+
+struct nn_var nn_concat(struct nn_tape *t, struct nn_var a, struct nn_var b)
+{
+	uint32_t rows = nn_value(t, a)->rows, ca = nn_value(t, a)->cols, cb = nn_value(t, b)->cols;
+
+	mq_assert(rows == nn_value(t, b)->rows);
+	struct nn_var y = nn_op(t, rows, ca + cb, a, b, back_concat);
+	double *out = t->node[y.id].value.data;
+	for (uint32_t i = 0; i < rows; i++) {
+		memcpy(out + (size_t)i * (ca + cb), nn_value(t, a)->data + (size_t)i * ca,
+		       ca * sizeof(double));
+		memcpy(out + (size_t)i * (ca + cb) + ca, nn_value(t, b)->data + (size_t)i * cb,
+		       cb * sizeof(double));
+	}
+	return y;
+}
+
+static void back_columns(struct nn_tape *t, struct nn_node *n)
+{
+	uint32_t cols = nn_input(t, n, 0)->cols, first = (uint32_t)n->number;
+	double *da = nn_grad_of(t, n, 0);
+
+	for (uint32_t i = 0; da && i < n->value.rows; i++)
+		for (uint32_t k = 0; k < n->value.cols; k++)
+			da[i * cols + first + k] += n->grad.data[i * n->value.cols + k];
+}
+
+struct nn_var nn_columns(struct nn_tape *t, struct nn_var a, uint32_t first, uint32_t n)
+{
+	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
+
+	mq_assert(first + n <= cols);
+	struct nn_var y = nn_op(t, rows, n, a, NN_NONE_VAR, back_columns);
+	t->node[y.id].number = first;
+	for (uint32_t i = 0; i < rows; i++)
+		memcpy(t->node[y.id].value.data + (size_t)i * n,
+		       nn_value(t, a)->data + (size_t)i * cols + first, n * sizeof(double));
+	return y;
+}
+
+/* ---- distributions --------------------------------------------------------------------------------------------- */
+
+/* y = x - log sum exp x: dx = dy - softmax(x) sum dy. Masked entries take no part. */
+static void back_log_softmax(struct nn_tape *t, struct nn_node *n)
+{
+	double *dx = nn_grad_of(t, n, 0);
+	const bool *mask = n->mask;
+	uint32_t cols = n->value.cols;
+
+	for (uint32_t i = 0; dx && i < n->value.rows; i++) {
+		const double *y = n->value.data + (size_t)i * cols, *dy = n->grad.data + (size_t)i * cols;
+		double sum = 0;
+
+		for (uint32_t k = 0; k < cols; k++)
+			sum += !mask || mask[i * cols + k] ? dy[k] : 0;
+		for (uint32_t k = 0; k < cols; k++)
+			if (!mask || mask[i * cols + k])
+				dx[i * cols + k] += dy[k] - exp(y[k]) * sum;
+	}
+}
+
+struct nn_var nn_log_softmax(struct nn_tape *t, struct nn_var a, const bool *mask)
+{
+	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
+	struct nn_var v = nn_op(t, rows, cols, a, NN_NONE_VAR, back_log_softmax);
+
+	t->node[v.id].mask = mask;
+	for (uint32_t i = 0; i < rows; i++) {
+		const double *x = nn_value(t, a)->data + (size_t)i * cols;
+		double *y = t->node[v.id].value.data + (size_t)i * cols, most = -INFINITY, sum = 0;
+
+		for (uint32_t k = 0; k < cols; k++)
+			if (!mask || mask[i * cols + k])
+				most = fmax(most, x[k]);
+		mq_assert(isfinite(most)); /* a row needs a choice */
+		for (uint32_t k = 0; k < cols; k++)
+			sum += !mask || mask[i * cols + k] ? exp(x[k] - most) : 0;
+		for (uint32_t k = 0; k < cols; k++)
+			y[k] = !mask || mask[i * cols + k] ? x[k] - most - log(sum) : -1e30;
+	}
+	return v;
+}
+
+static void back_pick(struct nn_tape *t, struct nn_node *n)
+{
+	double *dx = nn_grad_of(t, n, 0);
+
+	for (uint32_t i = 0; dx && i < n->value.rows; i++)
+		dx[i * nn_input(t, n, 0)->cols + n->index[i]] += n->grad.data[i];
+}
+
+struct nn_var nn_pick(struct nn_tape *t, struct nn_var a, const uint32_t *column)
+{
+	uint32_t rows = nn_value(t, a)->rows, cols = nn_value(t, a)->cols;
+	struct nn_var y = nn_op(t, rows, 1, a, NN_NONE_VAR, back_pick);
+
+	t->node[y.id].index = column;
+	for (uint32_t i = 0; i < rows; i++) {
+		mq_assert(column[i] < cols);
+		t->node[y.id].value.data[i] = nn_value(t, a)->data[i * cols + column[i]];
+	}
+	return y;
+}
+
+uint32_t nn_sample(const double *log_p, uint32_t n, struct mq_rng *rng)
+{
+	double u = mq_rng_unit(rng), sum = 0;
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (log_p[i] < -1e29)
+			continue;
+		last = i;
+		sum += exp(log_p[i]);
+		if (u < sum)
+			return i;
+	}
+	return last;
+}

@@ -1,0 +1,352 @@
+/*
+ * test_nn.c - gradients of every operation and layer against central differences, and a network that learns.
+ *
+ * link: openblas
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "nn/nn.h"
+
+/* A case builds a scalar from parameters; `shape` says which parameters it wants. */
+struct kase {
+	const char *name;
+	uint32_t n;
+	uint32_t shape[4][2];
+	struct nn_var (*build)(struct nn_tape *t, const struct nn_var *x);
+	bool positive; /* values away from 0 on the right side */
+};
+
+static const uint32_t index3[] = { 2, 0, 2 }, group4[] = { 1, 0, 1, 2 }, pick4[] = { 0, 2, 1, 1 };
+static const uint32_t edge_src[] = { 0, 1, 2, 3, 1 }, edge_dst[] = { 1, 2, 3, 0, 3 };
+static const bool mask43[] = { 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1 };
+
+/* Weighs every entry differently, so that no derivative cancels. */
+static struct nn_var weigh(struct nn_tape *t, struct nn_var y)
+{
+	const struct nn_mat *v = nn_value(t, y);
+	struct nn_mat w = nn_mat_new(t->arena, v->rows, v->cols);
+
+	for (uint32_t i = 0; i < w.rows * w.cols; i++)
+		w.data[i] = 0.37 + 0.613 * i - 0.05 * i * i;
+	return nn_sum(t, nn_mul(t, y, nn_constant(t, w)));
+}
+
+#define CASE(id, expression)                                                             \
+	static struct nn_var build_##id(struct nn_tape *t, const struct nn_var *x) \
+	{                                                                                \
+		return weigh(t, expression);                                             \
+	}
+
+CASE(matmul, nn_matmul(t, x[0], x[1]))
+CASE(transpose, nn_transpose(t, x[0]))
+CASE(add, nn_add(t, x[0], x[1]))
+CASE(add_row, nn_add(t, x[0], x[1]))
+CASE(sub_column, nn_sub(t, x[0], x[1]))
+CASE(mul, nn_mul(t, x[0], x[1]))
+CASE(mul_column, nn_mul(t, x[0], x[1]))
+CASE(min, nn_min(t, x[0], x[1]))
+CASE(scale, nn_scale(t, x[0], -2.385))
+CASE(shift, nn_shift(t, x[0], 1.7))
+CASE(relu, nn_relu(t, x[0]))
+CASE(leaky, nn_leaky_relu(t, x[0], 0.2))
+CASE(tanh, nn_tanh(t, x[0]))
+CASE(sigmoid, nn_sigmoid(t, x[0]))
+CASE(exp, nn_exp(t, x[0]))
+CASE(log, nn_log(t, x[0]))
+CASE(clamp, nn_clamp(t, x[0], -0.31, 0.43))
+CASE(rows, nn_rows(t, x[0], index3, 3))
+CASE(group_sum, nn_group_sum(t, x[0], group4, 3))
+CASE(group_mean, nn_group_mean(t, x[0], group4, 3))
+CASE(group_softmax, nn_group_softmax(t, x[0], group4, 3))
+CASE(concat, nn_concat(t, x[0], x[1]))
+CASE(columns, nn_columns(t, x[0], 1, 2))
+CASE(sum, nn_sum(t, x[0]))
+CASE(mean, nn_mean(t, x[0]))
+CASE(log_softmax, nn_log_softmax(t, x[0], NULL))
+CASE(masked, nn_pick(t, nn_log_softmax(t, x[0], mask43), (uint32_t[]){ 0, 1, 1, 2 }))
+CASE(pick, nn_pick(t, x[0], pick4))
+CASE(normalise_rows, nn_normalise_rows(t, x[0]))
+
+static struct nn_var build_normalise_columns(struct nn_tape *t, const struct nn_var *x)
+{
+	struct nn_mat running = nn_mat_new(t->arena, 2, 3);
+
+	t->training = true;
+	return weigh(t, nn_normalise_columns(t, x[0], &running));
+}
+
+static const struct kase kases[] = {
+	{ "matmul", 2, { { 3, 4 }, { 4, 2 } }, build_matmul, false },
+	{ "transpose", 1, { { 3, 4 } }, build_transpose, false },
+	{ "add", 2, { { 3, 4 }, { 3, 4 } }, build_add, false },
+	{ "add a row", 2, { { 3, 4 }, { 1, 4 } }, build_add_row, false },
+	{ "subtract a column", 2, { { 3, 4 }, { 3, 1 } }, build_sub_column, false },
+	{ "multiply", 2, { { 3, 4 }, { 3, 4 } }, build_mul, false },
+	{ "multiply by a column", 2, { { 3, 4 }, { 3, 1 } }, build_mul_column, false },
+	{ "min", 2, { { 3, 4 }, { 3, 4 } }, build_min, false },
+	{ "scale", 1, { { 3, 4 } }, build_scale, false },
+	{ "shift", 1, { { 3, 4 } }, build_shift, false },
+	{ "relu", 1, { { 3, 4 } }, build_relu, false },
+	{ "leaky relu", 1, { { 3, 4 } }, build_leaky, false },
+	{ "tanh", 1, { { 3, 4 } }, build_tanh, false },
+	{ "sigmoid", 1, { { 3, 4 } }, build_sigmoid, false },
+	{ "exp", 1, { { 3, 4 } }, build_exp, false },
+	{ "log", 1, { { 3, 4 } }, build_log, true },
+	{ "clamp", 1, { { 3, 4 } }, build_clamp, false },
+	{ "rows", 1, { { 3, 4 } }, build_rows, false },
+	{ "group sum", 1, { { 4, 3 } }, build_group_sum, false },
+	{ "group mean", 1, { { 4, 3 } }, build_group_mean, false },
+	{ "group softmax", 1, { { 4, 1 } }, build_group_softmax, false },
+	{ "concat", 2, { { 3, 2 }, { 3, 4 } }, build_concat, false },
+	{ "columns", 1, { { 3, 4 } }, build_columns, false },
+	{ "sum", 1, { { 3, 4 } }, build_sum, false },
+	{ "mean", 1, { { 3, 4 } }, build_mean, false },
+	{ "log softmax", 1, { { 4, 3 } }, build_log_softmax, false },
+	{ "masked log softmax", 1, { { 4, 3 } }, build_masked, false },
+	{ "pick", 1, { { 4, 3 } }, build_pick, false },
+	{ "normalise rows", 1, { { 4, 3 } }, build_normalise_rows, false },
+	{ "normalise columns", 1, { { 4, 3 } }, build_normalise_columns, false },
+};
+
+static double forward(const struct kase *k, struct nn_params *params, struct nn_tape *t)
+{
+	struct nn_var x[4];
+
+	for (uint32_t i = 0; i < k->n; i++)
+		x[i] = nn_param_var(t, params->param[i]);
+	struct nn_var y = k->build(t, x);
+	nn_backward(t, y);
+	return nn_value(t, y)->data[0];
+}
+
+static void compare(const char *name, struct nn_params *params,
+		    double (*value)(void *context), void *context)
+{
+	double **exact = mq_arena_array(params->arena, params->n, double *);
+
+	nn_clear_grads(params);
+	value(context);
+	for (uint32_t i = 0; i < params->n; i++) {
+		const struct nn_mat *g = &params->param[i]->grad;
+
+		exact[i] = mq_arena_array(params->arena, g->rows * g->cols, double);
+		memcpy(exact[i], g->data, g->rows * g->cols * sizeof(double));
+	}
+	for (uint32_t i = 0; i < params->n; i++) {
+		struct nn_mat *v = &params->param[i]->value;
+
+		for (uint32_t e = 0; e < v->rows * v->cols; e++) {
+			double keep = v->data[e], h = 1e-6;
+
+			v->data[e] = keep + h;
+			double up = value(context);
+			v->data[e] = keep - h;
+			double down = value(context);
+			v->data[e] = keep;
+			double slope = (up - down) / (2 * h);
+			if (!(fabs(slope - exact[i][e]) <= 2e-6 * (1 + fabs(slope))))
+				fail_msg("%s: parameter %u, entry %u: %.9g, differences say %.9g", name, i,
+					 e, exact[i][e], slope);
+		}
+	}
+}
+
+struct op_run {
+	const struct kase *k;
+	struct nn_params *params;
+};
+
+static double run_op(void *context)
+{
+	struct op_run *run = context;
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct nn_tape t;
+
+	nn_tape_begin(&t, &arena);
+	double y = forward(run->k, run->params, &t);
+	mq_arena_fini(&arena);
+	return y;
+}
+
+static void gradients_of_operations(void **state)
+{
+	struct mq_rng rng;
+
+	(void)state;
+	mq_rng_seed(&rng, 11);
+	for (size_t i = 0; i < sizeof(kases) / sizeof(*kases); i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct nn_params params;
+
+		nn_params_init(&params, &arena);
+		for (uint32_t p = 0; p < kases[i].n; p++) {
+			nn_param_new(&params, "x", kases[i].shape[p][0], kases[i].shape[p][1], &rng);
+			struct nn_mat *v = &params.param[p]->value;
+			for (uint32_t e = 0; kases[i].positive && e < v->rows * v->cols; e++)
+				v->data[e] = 0.5 + fabs(v->data[e]);
+		}
+		compare(kases[i].name, &params, run_op, &(struct op_run){ &kases[i], &params });
+		mq_arena_fini(&arena);
+	}
+}
+
+/* ---- layers: one scalar out of a network with everything in it ------------------------------------------ */
+
+struct net {
+	struct nn_params params;
+	struct nn_mlp mlp, score;
+	struct nn_dense gcn;
+	struct nn_gat gat;
+	struct nn_norm layer, batch;
+	struct nn_mat nodes, edges;
+};
+
+static double run_net(void *context)
+{
+	struct net *n = context;
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct nn_tape t;
+	struct nn_graph g = { 4, 5, edge_src, edge_dst };
+	struct nn_norm batch = n->batch;
+	double keep[2 * 4];
+
+	nn_tape_begin(&t, &arena);
+	t.training = true;
+	memcpy(keep, batch.running.data, sizeof(keep)); /* statistics must not drift between calls */
+	struct nn_var x = nn_mlp(&t, &n->mlp, nn_constant(&t, n->nodes));
+	x = nn_layer_norm(&t, &n->layer, nn_gcn(&t, &n->gcn, &g, x));
+	x = nn_gat(&t, &n->gat, &g, x, x, nn_constant(&t, n->edges));
+	x = nn_batch_norm(&t, &batch, x);
+	struct nn_var y = weigh(&t, nn_attention_pool(&t, &n->score, x));
+	nn_backward(&t, y);
+	double value = nn_value(&t, y)->data[0];
+	memcpy(batch.running.data, keep, sizeof(keep));
+	mq_arena_fini(&arena);
+	return value;
+}
+
+static void gradients_of_layers(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_rng rng;
+	struct net n = { 0 };
+
+	(void)state;
+	mq_rng_seed(&rng, 5);
+	nn_params_init(&n.params, &arena);
+	nn_mlp_init(&n.mlp, &n.params, (uint32_t[]){ 3, 5, 4 }, 2, NN_TANH, &rng);
+	nn_dense_init(&n.gcn, &n.params, 4, 4, NN_TANH, &rng);
+	nn_gat_init(&n.gat, &n.params, 4, 2, 4, 2, &rng);
+	nn_norm_init(&n.layer, &n.params, 4);
+	nn_norm_init(&n.batch, &n.params, 4);
+	nn_mlp_init(&n.score, &n.params, (uint32_t[]){ 4, 3, 1 }, 2, NN_TANH, &rng);
+	n.nodes = nn_mat_new(&arena, 4, 3);
+	n.edges = nn_mat_new(&arena, 5, 2);
+	for (int i = 0; i < 12; i++)
+		n.nodes.data[i] = mq_rng_normal(&rng);
+	for (int i = 0; i < 10; i++)
+		n.edges.data[i] = mq_rng_normal(&rng);
+	compare("layers", &n.params, run_net, &n);
+	mq_arena_fini(&arena);
+}
+
+/* Adam brings a two-layer network to sin(3 x) within a mean squared error of 1e-3. */
+static void learns_a_function(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_rng rng;
+	struct nn_params params;
+	struct nn_mlp mlp;
+	struct nn_adam adam;
+	double loss = 1;
+
+	(void)state;
+	mq_rng_seed(&rng, 3);
+	nn_params_init(&params, &arena);
+	nn_mlp_init(&mlp, &params, (uint32_t[]){ 1, 32, 1 }, 2, NN_TANH, &rng);
+	nn_adam_init(&adam, 0.01, 1);
+	struct nn_mat x = nn_mat_new(&arena, 64, 1), y = nn_mat_new(&arena, 64, 1);
+	for (uint32_t i = 0; i < 64; i++) {
+		x.data[i] = -1 + 2 * i / 63.0;
+		y.data[i] = sin(3 * x.data[i]);
+	}
+	for (int step = 0; step < 1500; step++) {
+		struct mq_arena_mark mark = mq_arena_mark(&arena);
+		struct nn_tape t;
+
+		nn_tape_begin(&t, &arena);
+		struct nn_var d = nn_sub(&t, nn_mlp(&t, &mlp, nn_constant(&t, x)), nn_constant(&t, y));
+		struct nn_var l = nn_mean(&t, nn_mul(&t, d, d));
+		nn_backward(&t, l);
+		loss = nn_value(&t, l)->data[0];
+		nn_adam_step(&adam, &params);
+		mq_arena_rewind(&arena, mark);
+	}
+	assert_true(loss < 1e-3);
+	mq_arena_fini(&arena);
+}
+
+static void weights_round_trip(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_rng rng;
+	struct mq_err err = MQ_ERR_INIT;
+	struct nn_params a, b, c;
+	struct nn_mlp mlp;
+	char path[] = "/tmp/mq-nn-XXXXXX";
+
+	(void)state;
+	close(mkstemp(path));
+	mq_rng_seed(&rng, 9);
+	nn_params_init(&a, &arena);
+	nn_params_init(&b, &arena);
+	nn_params_init(&c, &arena);
+	nn_mlp_init(&mlp, &a, (uint32_t[]){ 3, 4, 2 }, 2, NN_RELU, &rng);
+	nn_mlp_init(&mlp, &b, (uint32_t[]){ 3, 4, 2 }, 2, NN_RELU, &rng);
+	nn_mlp_init(&mlp, &c, (uint32_t[]){ 3, 5, 2 }, 2, NN_RELU, &rng);
+	assert_int_equal(nn_params_save(&a, path, &err), MQ_OK);
+	assert_int_equal(nn_params_load(&b, path, &err), MQ_OK);
+	for (uint32_t i = 0; i < a.n; i++)
+		assert_memory_equal(a.param[i]->value.data, b.param[i]->value.data,
+				    a.param[i]->value.rows * a.param[i]->value.cols * sizeof(double));
+	assert_int_equal(nn_params_load(&c, path, &err), MQ_EINPUT);
+	assert_int_equal(nn_params_save(&a, "/dev/full", &err), MQ_EINPUT);
+	unlink(path);
+	mq_arena_fini(&arena);
+}
+
+static void samples_follow_the_distribution(void **state)
+{
+	const double p[4] = { 0.1, 0, 0.6, 0.3 };
+	double log_p[4];
+	uint32_t count[4] = { 0 };
+	struct mq_rng rng;
+
+	(void)state;
+	mq_rng_seed(&rng, 1);
+	for (int i = 0; i < 4; i++)
+		log_p[i] = p[i] > 0 ? log(p[i]) : -1e30;
+	for (int i = 0; i < 20000; i++)
+		count[nn_sample(log_p, 4, &rng)]++;
+	assert_int_equal(count[1], 0);
+	for (int i = 0; i < 4; i++) /* five standard deviations */
+		assert_true(fabs(count[i] - 20000 * p[i]) <= 5 * sqrt(20000 * p[i] * (1 - p[i])));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gradients_of_operations), cmocka_unit_test(gradients_of_layers),
+		cmocka_unit_test(learns_a_function),       cmocka_unit_test(weights_round_trip),
+		cmocka_unit_test(samples_follow_the_distribution),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
