@@ -23,7 +23,8 @@ struct kase {
 	bool positive; /* values away from 0 on the right side */
 };
 
-static const uint32_t index3[] = { 2, 0, 2 }, group4[] = { 1, 0, 1, 2 }, pick4[] = { 0, 2, 1, 1 };
+static const uint32_t index3[] = { 2, 0, 2 }, group4[] = { 1, 0, 1, 2 }, pick4[] = { 0, 2, 1, 1 },
+		      pickm[] = { 0, 1, 1, 2 };
 static const uint32_t edge_src[] = { 0, 1, 2, 3, 1 }, edge_dst[] = { 1, 2, 3, 0, 3 };
 static const bool mask43[] = { 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1 };
 
@@ -70,7 +71,7 @@ CASE(columns, nn_columns(t, x[0], 1, 2))
 CASE(sum, nn_sum(t, x[0]))
 CASE(mean, nn_mean(t, x[0]))
 CASE(log_softmax, nn_log_softmax(t, x[0], NULL))
-CASE(masked, nn_pick(t, nn_log_softmax(t, x[0], mask43), (uint32_t[]){ 0, 1, 1, 2 }))
+CASE(masked, nn_pick(t, nn_log_softmax(t, x[0], mask43), pickm))
 CASE(pick, nn_pick(t, x[0], pick4))
 CASE(normalise_rows, nn_normalise_rows(t, x[0]))
 
