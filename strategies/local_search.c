@@ -1,0 +1,69 @@
+/*
+ * local_search.c - local search for the least max-load from random starts: the best move of one op group
+ * until no move gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
+ *
+ * Objective: load of the most loaded device, sets contiguous or not (lib/place.h). Each proposal is one
+ * start; the seed decides them. Memory is respected. O(groups x devices x signals of a group) a move.
+ */
+#include <math.h>
+
+#include "core/engine.h"
+#include "lib/local.h"
+#include "lib/place_model.h"
+#include "lib/plans.h"
+
+struct local_search {
+	uint32_t starts, round, refused;
+	double best;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_U32(struct local_search, starts, 10, 1, 1e6, "random starts, one plan each"), MQ_END
+};
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct local_search *s = state;
+
+	s->best = INFINITY;
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct local_search *s = state;
+	struct mq_place_model model;
+	struct mq_local_result r;
+	enum mq_status status = MQ_DONE;
+
+	MQ_TRY(mq_place_from_problem(problem, 1, 1, arena, &model, err));
+	while (s->round < s->starts && status != MQ_OK) {
+		s->round++;
+		status = mq_local_search(&model.place, problem->rng, arena, &r, err);
+		if (status != MQ_OK && status != MQ_ENOPLAN)
+			return status;
+		s->refused += status == MQ_ENOPLAN;
+	}
+	if (status != MQ_OK)
+		return s->refused == s->starts
+			       ? mq_fail(err, MQ_ENOPLAN, "engine 'local-search': none of %u random starts "
+					 "fits the memory", s->starts) : MQ_DONE;
+	mq_place_plan_free(&model, &r.placement, problem, arena, plan);
+	plan->engine_objective = r.placement.max_load;
+	s->best = fmin(s->best, r.placement.max_load);
+	if (s->round == s->starts && model.own_units)
+		mq_say(problem, "max-load %.9g", s->best);
+	return MQ_OK;
+}
+
+MQ_ENGINE(local_search) = {
+	MQ_ENGINE_HEAD("local-search"),
+	.summary = "best single move of an op group until none gains, from random starts",
+	.paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
+	.opts = opts,
+	.state_size = sizeof(struct local_search),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};
