@@ -1,0 +1,321 @@
+/*
+ * anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over the
+ * usual plans, or over placements for graphs of profiled ops.
+ *
+ * GSL calls back for energies, so it cannot wait for the search loop: the walk uses the analytic
+ * executor's step time (screens, counted and reported), or, for placements, the max-load of lib/place.h;
+ * the best states of the walk are then proposed, best first, and the simulator ranks them. A move
+ * changes one degree, the micro-batches, schedule, sync or recomputation of a plan; or one op group's
+ * device. Plans that do not fit have ten times the energy of the first that does.
+ *
+ * link: gsl
+ */
+#include <gsl/gsl_siman.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/place_model.h"
+#include "lib/placements.h"
+#include "lib/plans.h"
+#include "lib/shapes.h"
+
+enum { KEEP = 16 };
+
+struct anneal {
+	uint32_t tries, proposals;     /* options */
+	double t_initial, t_min;
+	const struct mq_problem *problem;
+	bool place;
+	/* shapes */
+	struct shape_space space;
+	struct shape_point *point;
+	uint32_t n_points, point_room;
+	double scale;                  /* energy 1 = the first plan's time */
+	/* placements */
+	struct mq_place_model model;
+	struct mq_units units;
+	uint32_t n_devices, *type, *nth;
+	/* the best states */
+	uint32_t n_best, next, size;
+	double energy[KEEP];
+	uint32_t *best[KEEP];
+	struct mq_arena scratch;
+	bool stopped;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_U32(struct anneal, tries, 400, 1, 1e7, "states that the walk visits, about"),
+	MQ_U32(struct anneal, proposals, 8, 1, KEEP, "best states proposed"),
+	MQ_F64(struct anneal, t_initial, 0.3, 1e-9, 1e9, "first temperature; energy 1 = the start"),
+	MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"),
+	MQ_END
+};
+
+/* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins with
+ * the way to the engine. */
+struct walk_state {
+	struct anneal *owner;
+	uint32_t value[];
+};
+
+static size_t state_bytes(const struct anneal *s)
+{
+	return sizeof(struct walk_state) + s->size * sizeof(uint32_t);
+}
+
+/* ---- energies --------------------------------------------------------------------------------- */
+
+static double shape_energy(struct anneal *s, uint32_t index)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
+	struct mq_plan plan;
+	struct mq_result result;
+	struct mq_err ignored = MQ_ERR_INIT;
+	double energy = 10;
+
+	if (shapes_plan(&s->space, &s->point[index], &s->scratch, &plan, &ignored) == MQ_OK &&
+	    s->problem->costs->screen(s->problem->costs->context, &plan, &result) &&
+	    result.verdict == MQ_VERDICT_OK) {
+		if (s->scale <= 0)
+			s->scale = result.step_time_s;
+		energy = result.step_time_s / s->scale;
+	}
+	mq_arena_rewind(&s->scratch, mark);
+	return energy;
+}
+
+static double place_energy(struct anneal *s, const uint32_t *device)
+{
+	const struct mq_place *p = &s->model.place;
+	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
+	bool *in = mq_arena_array(&s->scratch, p->n_nodes, bool);
+	double load = 0;
+
+	for (uint32_t d = 0; d < s->n_devices; d++) {
+		bool any = false;
+
+		for (uint32_t v = 0; v < p->n_nodes; v++) {
+			in[v] = device[s->units.of_node[v]] == d;
+			any = any || in[v];
+		}
+		if (any)
+			load = fmax(load, mq_place_load(p, in, s->type[d], 1, &s->scratch));
+	}
+	mq_arena_rewind(&s->scratch, mark);
+	if (isfinite(load) && s->scale <= 0)
+		s->scale = load;
+	return isfinite(load) ? load / s->scale : 10;
+}
+
+static void remember(struct anneal *s, double energy, const uint32_t *value)
+{
+	uint32_t at;
+
+	for (uint32_t i = 0; i < s->n_best; i++)
+		if (!memcmp(s->best[i], value, s->size * sizeof(*value)))
+			return;
+	if (s->n_best == s->proposals && energy >= s->energy[s->n_best - 1])
+		return;
+	if (s->n_best < s->proposals)
+		s->best[s->n_best++] = mq_arena_array(s->problem->arena, s->size, uint32_t);
+	at = s->n_best - 1;
+	uint32_t *room = s->best[at];
+
+	for (; at > 0 && s->energy[at - 1] > energy; at--) {
+		s->energy[at] = s->energy[at - 1];
+		s->best[at] = s->best[at - 1];
+	}
+	s->energy[at] = energy;
+	s->best[at] = memcpy(room, value, s->size * sizeof(*value));
+}
+
+static double energy_of(void *walk)
+{
+	struct walk_state *w = walk;
+	struct anneal *s = w->owner;
+
+	if (!s->stopped && s->problem->tick &&
+	    !s->problem->tick(s->problem->tick_context, (double)NAN, "annealing"))
+		s->stopped = true;
+	if (s->stopped) /* GSL cannot be interrupted: the rest of the walk costs nothing */
+		return 10;
+	double energy = s->place ? place_energy(s, w->value) : shape_energy(s, w->value[0]);
+
+	if (energy < 10)
+		remember(s, energy, w->value);
+	return energy;
+}
+
+/* ---- moves ------------------------------------------------------------------------------------ */
+
+/* In how many choices two points differ. */
+static uint32_t difference(const struct shape_point *a, const struct shape_point *b)
+{
+	return (a->set != b->set) + (a->dp != b->dp || a->tp != b->tp || a->pp != b->pp) +
+	       (a->cp != b->cp) + (a->ep != b->ep) + (a->virtual != b->virtual ||
+	       a->pipeline != b->pipeline) + (a->micro_batches != b->micro_batches) +
+	       (a->sync != b->sync) + (a->recompute != b->recompute) +
+	       (a->sequence_parallel != b->sequence_parallel) + (a->balanced != b->balanced) +
+	       (a->replica_major != b->replica_major);
+}
+
+static uint32_t neighbour(const struct anneal *s, const gsl_rng *rng, uint32_t from)
+{
+	uint32_t to = from;
+
+	/* A few draws, then the nearest of what was drawn. */
+	for (uint32_t i = 0, least = UINT32_MAX; i < 64; i++) {
+		uint32_t drawn = (uint32_t)gsl_rng_uniform_int(rng, s->n_points);
+		uint32_t far = difference(&s->point[from], &s->point[drawn]);
+
+		if (drawn != from && far < least)
+			least = far, to = drawn;
+	}
+	return to;
+}
+
+static void step(const gsl_rng *rng, void *walk, double size)
+{
+	struct walk_state *w = walk;
+	struct anneal *s = w->owner;
+
+	if (s->place)
+		w->value[gsl_rng_uniform_int(rng, s->size)] =
+			(uint32_t)gsl_rng_uniform_int(rng, s->n_devices);
+	else
+		w->value[0] = neighbour(s, rng, w->value[0]);
+}
+
+static double distance(void *left, void *right)
+{
+	return memcmp(left, right, state_bytes(((struct walk_state *)left)->owner)) ? 1 : 0;
+}
+
+/* GSL draws from our seeded generator. */
+static void rng_set(void *state, unsigned long seed)
+{
+}
+
+static unsigned long rng_get(void *state)
+{
+	struct mq_rng **rng = state;
+
+	return (unsigned long)(mq_rng_next(*rng) >> 32);
+}
+
+static double rng_double(void *state)
+{
+	struct mq_rng **rng = state;
+
+	return mq_rng_unit(*rng);
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------ */
+
+static bool collect(void *context, const struct shape_point *p)
+{
+	struct anneal *s = context;
+
+	MQ_PUSH(s->problem->arena, s->point, s->n_points, s->point_room, *p);
+	return s->n_points < 200000;
+}
+
+static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem, struct mq_err *err)
+{
+	uint32_t d = 0;
+
+	if (!s->place) {
+		MQ_TRY(shapes_init(&s->space, problem, err));
+		s->space.zero = true;
+		shapes_each(&s->space, collect, s);
+		if (!s->n_points || !problem->costs->screen)
+			return mq_fail(err, MQ_EINPUT, "engine 'anneal': no plan of the usual shapes divides a "
+				       "batch of %g over these devices", problem->train->batch);
+		s->size = 1;
+		return MQ_OK;
+	}
+	MQ_TRY(mq_place_from_problem(problem, 1, 1, problem->arena, &s->model, err));
+	MQ_TRY(mq_units_make(&s->model.place, MQ_UNITS_COLORS, problem->arena, &s->units, err));
+	for (uint32_t t = 0; t < s->model.place.n_types; t++)
+		s->n_devices += s->model.place.type[t].count;
+	s->type = mq_arena_array(problem->arena, s->n_devices, uint32_t);
+	s->nth = mq_arena_array(problem->arena, s->n_devices, uint32_t);
+	for (uint32_t t = 0; t < s->model.place.n_types; t++) {
+		for (uint32_t i = 0; i < s->model.place.type[t].count; i++, d++) {
+			s->type[d] = t;
+			s->nth[d] = i;
+		}
+	}
+	s->size = s->units.n;
+	return MQ_OK;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct anneal *s = state;
+	gsl_rng_type type = { .name = "maquette", .max = UINT32_MAX, .min = 0,
+			      .size = sizeof(struct mq_rng *), .set = rng_set, .get = rng_get,
+			      .get_double = rng_double };
+
+	s->problem = problem;
+	s->place = placements_natural(problem);
+	MQ_TRY(set_up(s, problem, err));
+	/* A factor for cooling that spends the tries between the two temperatures. */
+	gsl_siman_params_t params = { .n_tries = 1, .iters_fixed_T = 4, .step_size = 1, .k = 1,
+				      .t_initial = s->t_initial, .t_min = s->t_min };
+	double rounds = fmax(2, s->tries * (s->place ? 10.0 : 1.0) / 4);
+
+	params.mu_t = pow(s->t_initial / s->t_min, 1 / rounds);
+	gsl_rng *rng = gsl_rng_alloc(&type);
+	struct walk_state *walk = mq_arena_alloc(problem->arena, state_bytes(s));
+
+	*(struct mq_rng **)gsl_rng_state(rng) = problem->rng;
+	walk->owner = s;
+	gsl_siman_solve(rng, walk, energy_of, step, distance, NULL, NULL, NULL, NULL, state_bytes(s),
+			params);
+	gsl_rng_free(rng);
+	mq_arena_fini(&s->scratch);
+	if (!s->n_best)
+		return mq_fail(err, MQ_ENOPLAN, "engine 'anneal': no plan that fits in %u tries: raise "
+			       "tries=N", s->tries);
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct anneal *s = state;
+	const uint32_t *value;
+
+	if (s->next == s->n_best)
+		return MQ_DONE;
+	value = s->best[s->next];
+	if (s->place) {
+		uint32_t *device_of = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+
+		for (uint32_t op = 0; op < problem->model->n_ops; op++) {
+			uint32_t d = value[s->units.of_node[op]];
+
+			device_of[op] = s->model.rank[s->type[d]][s->nth[d]];
+		}
+		mq_plan_from_placement(device_of, problem->model, arena, plan);
+		plan->engine_unit = s->model.unit;
+	} else {
+		MQ_TRY(shapes_plan(&s->space, &s->point[value[0]], arena, plan, err));
+		plan->engine_unit = "s per step, analytic";
+	}
+	plan->engine_objective = s->energy[s->next++] * s->scale;
+	return MQ_OK;
+}
+
+MQ_ENGINE(anneal) = {
+	MQ_ENGINE_HEAD("anneal"),
+	.summary = "simulated annealing (GSL) over usual plans or placements, screened analytically",
+	.paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
+	.opts = opts,
+	.state_size = sizeof(struct anneal),
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+};
