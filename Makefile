@@ -167,7 +167,9 @@ doctor: ## what is there and what is not
 	@printf '%-22s %s\n' 'CUDA toolkit' '$(if $(CUDA_FLAGS),$(CUDA_HOME),none: the executor loads libraries at run time)'
 	@printf '%-22s %s\n' 'NVIDIA GPU' "$$(nvidia-smi -L 2>/dev/null | head -n 1 || true)"
 
-demo: all ## the main job on two clusters: ranked tables and figures under build/demo/
+demo: ## install, build, and the main job on two clusters: tables and figures under build/demo/
+	@$(MAKE) -s deps
+	@$(MAKE) -s all
 	@tests/run-demo $(BUILD)/maquette build/demo
 plots: all ## the figures of results/ under build/plots/
 	@set -e; for d in $(wildcard results/*/); do n=$$(basename $$d); \

@@ -49,7 +49,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return MQ_OK;
 	}
 	MQ_TRY(shapes_init(&s->shapes, problem, err));
-	s->shapes.zero = true;
+	s->shapes.zero = s->shapes.all_schedules = true;
 	shapes_each(&s->shapes, collect, s);
 	if (!s->n)
 		return mq_fail(err, MQ_EINPUT,

@@ -2,6 +2,7 @@
  * common_report.c - what a search found, in words and tables for people.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/common_search.h"
@@ -143,12 +144,29 @@ static void print_table(const struct mq_session *session, const struct mq_search
 	mq_arena_fini(&scratch);
 }
 
+static int by_best(const void *a, const void *b)
+{
+	const struct mq_engine_report *x = *(const struct mq_engine_report *const *)a;
+	const struct mq_engine_report *y = *(const struct mq_engine_report *const *)b;
+	double s = isnan(x->best_step_time_s) ? (double)INFINITY : x->best_step_time_s;
+	double t = isnan(y->best_step_time_s) ? (double)INFINITY : y->best_step_time_s;
+
+	return s != t ? (s < t ? -1 : 1) : strcmp(x->engine, y->engine);
+}
+
 static void print_engines(const struct mq_search_outcome *out, FILE *file)
 {
-	fprintf(file, "\n%-16s %9s %9s %11s %9s  %s\n", "engine", "plans", "feasible", "best step",
-		"screens", "");
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_engine_report **order =
+		mq_arena_array(&scratch, out->n_reports, const struct mq_engine_report *);
+
+	for (uint32_t i = 0; i < out->n_reports; i++)
+		order[i] = &out->report[i];
+	qsort(order, out->n_reports, sizeof(*order), by_best);
+	fprintf(file, "\n%-16s %9s %9s %11s %9s\n", "engine", "plans", "feasible", "best step",
+		"screens");
 	for (uint32_t i = 0; i < out->n_reports; i++) {
-		const struct mq_engine_report *r = &out->report[i];
+		const struct mq_engine_report *r = order[i];
 		char best[32] = "-";
 
 		if (!isnan(r->best_step_time_s))
@@ -158,20 +176,32 @@ static void print_engines(const struct mq_search_outcome *out, FILE *file)
 			(unsigned long long)r->screens,
 			r->stopped[0] ? r->stopped : r->finished ? "finished" : "budget spent");
 	}
+	mq_arena_fini(&scratch);
 }
 
-/* The best plan of another shape than the winner's, so that the comparison says something. */
+/* What the winner is compared with: the best plan of another engine; with one engine, the best of another
+ * shape. NULL where there is none that is slower. */
 static const struct mq_candidate *rival(const struct mq_search_outcome *out)
 {
-	struct mq_degrees w = mq_plan_degrees(out->best[0].plan);
+	const struct mq_candidate *first = &out->best[0], *found = NULL;
+	struct mq_degrees w = mq_plan_degrees(first->plan);
 
-	for (uint32_t i = 1; i < out->n_best; i++) {
+	for (uint32_t i = 0; i < out->n_reports; i++) {
+		const struct mq_candidate *c = &out->report[i].best;
+
+		if (c->plan && c->hash != first->hash && strcmp(c->engine, first->engine) &&
+		    (!found || c->result.step_time_s < found->result.step_time_s))
+			found = c;
+	}
+	for (uint32_t i = 1; i < out->n_best && !found; i++) {
 		struct mq_degrees d = mq_plan_degrees(out->best[i].plan);
 
 		if (d.dp != w.dp || d.tp != w.tp || d.pp != w.pp || d.n_devices != w.n_devices)
-			return &out->best[i];
+			found = &out->best[i];
 	}
-	return out->n_best > 1 ? &out->best[1] : NULL;
+	if (!found && out->n_best > 1)
+		found = &out->best[1];
+	return found && found->result.step_time_s > first->result.step_time_s ? found : NULL;
 }
 
 static void print_nothing(const struct mq_search_outcome *out, const struct mq_session *session,
@@ -212,14 +242,15 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 	}
 	print_table(session, out, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out);
-	if (second && second->result.step_time_s > first->result.step_time_s) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "plan %ld", (long)(second - out->best) + 1);
+	if (second) {
+		struct mq_arena scratch = MQ_ARENA_INIT;
 		struct mq_scored a = { "plan 1", first->plan, &first->result };
-		struct mq_scored b = { name, second->plan, &second->result };
-		fprintf(file, "\nwhy plan 1 wins:\n");
+		struct mq_scored b = { "the other", second->plan, &second->result };
+
+		fprintf(file, "\nwhy plan 1 wins over %s's best, %s:\n", second->engine,
+			mq_plan_describe(second->plan, session->cluster, &scratch));
 		mq_explain(&a, &b, session->cluster, file);
+		mq_arena_fini(&scratch);
 	}
 	if (first->result.bottleneck[0])
 		fprintf(file, "\nbottleneck of plan 1: %s\n", first->result.bottleneck);

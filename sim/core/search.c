@@ -294,9 +294,11 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	if (c->result.verdict == MQ_VERDICT_OK) {
 		loop->outcome->feasible++;
 		p->report->feasible++;
-		if (isnan(p->best) || c->result.step_time_s < p->best)
-			p->best = c->result.step_time_s;
 		rank(loop, c);
+		if (isnan(p->best) || c->result.step_time_s < p->best) {
+			p->best = c->result.step_time_s;
+			keep(loop, &p->report->best, c);
+		}
 	} else {
 		note_failure(loop, c);
 	}

@@ -330,6 +330,70 @@ static void exhaustive_is_the_ground_truth(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* All data x tensor x pipeline plans of the tiny transformer on `devices` of the four, by loops of its own. */
+static double brute_force_shapes(struct question *q, uint32_t devices)
+{
+	double best = (double)INFINITY;
+
+	for (uint32_t code = 0; code < 3 * 3 * 5 * 2 * 2 * 3 * 2 * 2; code++) {
+		uint32_t c = code, tp = 1u << c % 3, pp = 1u << (c /= 3) % 3, m = 1u << (c /= 3) % 5;
+		struct mq_shape shape = { .tp = tp, .pp = pp, .micro_batches = m };
+		uint32_t device[4];
+		struct mq_plan plan;
+		struct mq_result result;
+		struct mq_err why;
+
+		shape.pipeline = (c /= 5) % 2 ? MQ_PIPE_GPIPE : MQ_PIPE_1F1B;
+		shape.sync = (c /= 2) % 2 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE;
+		shape.recompute = (uint8_t)((c /= 2) % 3);
+		shape.sequence_parallel = (c /= 3) % 2;
+		bool replica_major = (c /= 2) % 2;
+		if (tp * pp > devices || pp > 2)
+			continue; /* two layers fill two stages */
+		shape.dp = devices / tp / pp;
+		shape.vocab_parallel = tp > 1;
+		if (16 % m || 16 / m % shape.dp || (shape.sequence_parallel && tp == 1) ||
+		    (shape.sync == MQ_SYNC_ZERO1 && shape.dp == 1))
+			continue;
+		for (uint32_t s = 0, n = 0; s < pp; s++)
+			for (uint32_t d = 0; d < shape.dp; d++)
+				for (uint32_t t = 0; t < tp; t++)
+					device[n++] = (replica_major ? d * pp + s : s * shape.dp + d) * tp + t;
+		shape.device = device;
+		if (mq_plan_from_shape(&shape, q->model, q->cluster, &q->arena, &plan, &why) == MQ_OK &&
+		    screen(q, &plan, &result) && result.verdict == MQ_VERDICT_OK)
+			best = fmin(best, result.step_time_s);
+	}
+	return best;
+}
+
+static void exhaustive_finds_the_best_shape(void **state)
+{
+	struct question q = { .arena = MQ_ARENA_INIT };
+	struct mq_search_engine spec = { .options = "space=shape", .label = "exhaustive" };
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+
+	ask_transformer(&q, 4, 16);
+	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	struct mq_search s = {
+		.model = q.model, .cluster = q.cluster, .calib = q.calib, .train = &q.train,
+		.costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
+		.n_engines = 1, .seed = 3, .evals = UINT64_MAX, .seconds = (double)INFINITY, .top = 1,
+		.screen = screen, .screen_context = &q, .evaluator = { &q, judge, 8 },
+	};
+	if (mq_search_run(&s, &q.arena, &out, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	/* The space: all four devices, or one. */
+	double truth = fmin(brute_force_shapes(&q, 4), brute_force_shapes(&q, 1));
+	assert_true(isfinite(truth));
+	if (fabs(out.best[0].result.step_time_s / truth - 1) > 1e-8)
+		fail_msg("exhaustive finds %.9g s, the brute force %.9g s",
+			 out.best[0].result.step_time_s, truth);
+	mq_arena_fini(&q.arena);
+}
+
 static void broken_engines_are_refused(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -354,11 +418,12 @@ int main(void)
 	struct CMUnitTest tests[MAX_TESTS] = {
 		cmocka_unit_test(broken_engines_are_refused),
 		cmocka_unit_test(exhaustive_is_the_ground_truth),
+		cmocka_unit_test(exhaustive_finds_the_best_shape),
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	const char **name;
-	size_t n = 2;
+	size_t n = 3;
 
 	if (mq_plugin_names(engines_dir(), ".so", &arena, &name, &err) != MQ_OK || !*name) {
 		fprintf(stderr, "no engines: %s\n", err.text);
