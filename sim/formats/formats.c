@@ -86,7 +86,7 @@ static const char *file_path(const char *spec, struct mq_arena *arena)
 static enum mq_status load_file(const char *path, const struct mq_model_request *request,
 				struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
 {
-	struct stat st;
+	struct stat st = { 0 };
 	char head[HEAD_SIZE + 1];
 	const char *readers = "";
 

@@ -302,6 +302,85 @@ static void test_image_network_keeps(void **state)
 		    op_of(m, "stem")->flop); /* images need no gradient */
 }
 
+struct sums {
+	double flop, bytes;
+};
+
+static struct sums sum(const struct mq_model *m, uint32_t op, enum mq_phase phase,
+		       const struct mq_share *share)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	uint32_t n = mq_op_kernels(m, &TRAIN, op, phase, share, "gpu", k);
+	struct sums s = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		s.flop += k[i].flop;
+		s.bytes += k[i].bytes;
+	}
+	return s;
+}
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
+}
+
+/* Splitting an op divides its work and its parameters, and never makes bytes vanish. */
+static void expect_conserved(const struct mq_model *m, uint32_t op, enum mq_dim dim)
+{
+	const struct mq_op *o = &m->op[op];
+	const struct mq_share whole = { .samples = 3 }, twice = { .samples = 6 };
+	struct mq_share half = whole;
+
+	half.split[dim] = 2;
+	for (int phase = MQ_FORWARD; phase <= MQ_BACKWARD; phase++) {
+		struct sums w = sum(m, op, (enum mq_phase)phase, &whole);
+		struct sums h = sum(m, op, (enum mq_phase)phase, &half);
+		struct sums t = sum(m, op, (enum mq_phase)phase, &twice);
+
+		if (!near(2 * h.flop, w.flop) || !near(t.flop, 2 * w.flop))
+			fail_msg("%s: %s along %s: %g and %g FLOP of %g", m->name, o->name,
+				 mq_dim_name(dim), h.flop, t.flop, w.flop);
+		if (2 * h.bytes < w.bytes * (1 - 1e-12) || h.bytes > w.bytes * (1 + 1e-12))
+			fail_msg("%s: %s along %s: %g bytes of %g", m->name, o->name,
+				 mq_dim_name(dim), h.bytes, w.bytes);
+	}
+	double param = mq_op_param_shard(o, half.split), bias = 0;
+	if ((o->kind == MQ_OP_GEMM || o->kind == MQ_OP_CONV) && dim == MQ_DIM_IN) /* stays whole */
+		bias = fmax(o->param - o->k * o->n * o->count, 0);
+	bool divides = dim != MQ_DIM_SEQ && dim != MQ_DIM_SPATIAL;
+	if (!near(param, divides ? (o->param + bias) / 2 : o->param))
+		fail_msg("%s: %s along %s: %g of %g parameters", m->name, o->name, mq_dim_name(dim),
+			 param, o->param);
+}
+
+static void test_splits_conserve_work(void **state)
+{
+	static const char *const specs[] = {
+		"gpt:layers=1,hidden=64,heads=4,vocab=128",
+		"bert:layers=1,hidden=64,heads=4,vocab=128",
+		"gpt:layers=1,hidden=64,heads=4,vocab=128,fused_attention=false",
+		"llama:layers=1,hidden=64,heads=4,kv_heads=2,ffn=96,vocab=128",
+		"moe:layers=1,hidden=64,heads=4,ffn=32,vocab=128,experts=4",
+		"moe:size=deepseek-v2-lite,layers=2,hidden=64,heads=4,ffn=32,vocab=128",
+		"t5:size=small,layers=1",
+		"resnet50",
+		"resnext50",
+		"vgg11:batch_norm",
+		"inception_v3",
+		"gnmt:layers=3,hidden=64,vocab=128",
+	};
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
+		const struct mq_model *m = load(specs[i], 0, &TRAIN);
+
+		for (uint32_t op = 0; op < m->n_ops; op++)
+			for (int dim = MQ_DIM_BATCH + 1; dim < MQ_N_DIMS; dim++)
+				if (m->op[op].splits >> dim & 1)
+					expect_conserved(m, op, (enum mq_dim)dim);
+	}
+}
+
 static void test_inference_has_no_loss(void **state)
 {
 	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50",
@@ -361,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_kept_activations),
 		cmocka_unit_test(test_fused_attention_keeps_no_scores),
 		cmocka_unit_test(test_image_network_keeps),
+		cmocka_unit_test(test_splits_conserve_work),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),
 		cmocka_unit_test(test_bad_specifications),
