@@ -1,0 +1,25 @@
+/*
+ * coarse.h - few groups out of many: placement tasks merged until at most `limit` are left.
+ *
+ * Tasks are taken in topological order and cut where their compute time reaches an equal share, so a group
+ * is a run of the graph. With limit 0, or at least as many as there are tasks, each task is a group.
+ */
+#ifndef MQ_STRATEGIES_LIB_COARSE_H
+#define MQ_STRATEGIES_LIB_COARSE_H
+
+#include "lib/tasks.h"
+
+struct mq_coarse {
+	struct mq_tasks tasks;
+	uint32_t n, n_devices;
+	uint32_t *group_of;   /* [tasks.n] */
+	bool *possible;       /* [n * n_devices] all members can run there */
+};
+
+enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,
+			      struct mq_coarse *coarse, struct mq_err *err) MQ_MUST_CHECK;
+/* The plan that puts group g on device choice[g] (an index into tasks.space.device). */
+void mq_coarse_plan(const struct mq_coarse *coarse, const uint32_t *choice,
+		    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+
+#endif

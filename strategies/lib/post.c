@@ -1,0 +1,199 @@
+/* post.c - see post.h. */
+#include "lib/post.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static void softmax(struct mq_post *p)
+{
+	uint32_t d_n = p->coarse.n_devices;
+
+	for (uint32_t g = 0; g < p->coarse.n; g++) {
+		const bool *may = p->coarse.possible + (size_t)g * d_n;
+		double *u = p->u + (size_t)g * d_n, *f = p->f + (size_t)g * d_n, most = -INFINITY, sum = 0;
+
+		for (uint32_t d = 0; d < d_n; d++)
+			most = may[d] ? fmax(most, u[d]) : most;
+		for (uint32_t d = 0; d < d_n; d++)
+			sum += f[d] = may[d] ? exp(u[d] - most) : 0;
+		for (uint32_t d = 0; d < d_n; d++)
+			f[d] /= sum;
+	}
+}
+
+enum mq_status mq_post_start(struct mq_post *p, const char *engine, const struct mq_problem *problem,
+			     struct mq_err *err)
+{
+	if (p->samples % p->every)
+		return mq_fail(err, MQ_EINPUT, "engine '%s': every=%u does not divide samples=%u", engine,
+			       p->every, p->samples);
+	MQ_TRY(mq_coarse_make(problem, engine, p->groups, &p->coarse, err));
+	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;
+
+	p->u = mq_arena_array(problem->arena, size, double);
+	p->f = mq_arena_array(problem->arena, size, double);
+	p->f_old = mq_arena_array(problem->arena, size, double);
+	p->time_s = mq_arena_array(problem->arena, p->samples, double);
+	p->sorted = mq_arena_array(problem->arena, p->samples, double);
+	p->choice = mq_arena_array(problem->arena, (size_t)p->samples * p->coarse.n, uint32_t);
+	p->drawn = mq_arena_array(problem->arena, (size_t)MQ_POST_BATCH * p->coarse.n, uint32_t);
+	softmax(p);
+	memcpy(p->f_old, p->f, size * sizeof(double));
+	return MQ_OK;
+}
+
+static uint32_t draw(const double *f, uint32_t n, struct mq_rng *rng)
+{
+	double u = mq_rng_unit(rng), sum = 0;
+	uint32_t last = 0;
+
+	for (uint32_t d = 0; d < n; d++) {
+		if (f[d] <= 0)
+			continue;
+		last = d;
+		sum += f[d];
+		if (u < sum)
+			return d;
+	}
+	return last;
+}
+
+static bool all_possible(const struct mq_post *p, uint32_t device)
+{
+	for (uint32_t g = 0; g < p->coarse.n; g++)
+		if (!p->coarse.possible[(size_t)g * p->coarse.n_devices + device])
+			return false;
+	return true;
+}
+
+enum mq_status mq_post_propose(struct mq_post *p, const struct mq_problem *problem,
+			       struct mq_arena *arena, struct mq_plan *plan)
+{
+	uint32_t n = p->coarse.n, *choice = p->drawn + p->next++ % MQ_POST_BATCH * n;
+
+	while (p->n_single < p->coarse.n_devices && !all_possible(p, p->n_single))
+		p->n_single++;
+	if (p->n_single < p->coarse.n_devices) {
+		for (uint32_t g = 0; g < n; g++)
+			choice[g] = p->n_single;
+		p->n_single++;
+	} else {
+		for (uint32_t g = 0; g < n; g++)
+			choice[g] = draw(p->f + (size_t)g * p->coarse.n_devices, p->coarse.n_devices,
+					 problem->rng);
+	}
+	mq_coarse_plan(&p->coarse, choice, problem, arena, plan);
+	return MQ_OK;
+}
+
+/* Advantage of a sample: how much faster than the mean, relative to it. */
+static double advantage(const struct mq_post *p, uint32_t k)
+{
+	return (p->mean_s - p->time_s[k]) / p->mean_s;
+}
+
+static double ratio(const struct mq_post *p, uint32_t k)
+{
+	double log_ratio = 0;
+
+	for (uint32_t g = 0; g < p->coarse.n; g++) {
+		size_t at = (size_t)g * p->coarse.n_devices + p->choice[(size_t)k * p->coarse.n + g];
+
+		log_ratio += log(fmax(p->f[at], 1e-300)) - log(fmax(p->f_old[at], 1e-300));
+	}
+	return exp(fmin(log_ratio, log(10)));
+}
+
+/* d/du of both objectives: w_k (1[d = d_k] - f), minus beta (f - f_old) for the proximal one. */
+static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
+{
+	uint32_t d_n = p->coarse.n_devices;
+
+	for (uint32_t step = 0; step < (p->reinforce ? 1 : p->steps); step++) {
+		for (uint32_t k = from; k < to; k++) {
+			double w = advantage(p, k) * (p->reinforce ? 1 : ratio(p, k)) / (to - from);
+
+			for (uint32_t g = 0; g < p->coarse.n; g++)
+				for (uint32_t d = 0; d < d_n; d++) {
+					bool chosen = p->choice[(size_t)k * p->coarse.n + g] == d;
+					size_t at = (size_t)g * d_n + d;
+
+					p->u[at] += p->rate * w * (chosen - p->f[at]);
+				}
+		}
+		for (size_t at = 0; !p->reinforce && at < (size_t)p->coarse.n * d_n; at++)
+			p->u[at] -= p->rate * p->beta * (p->f[at] - p->f_old[at]);
+		softmax(p);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The maximum-likelihood f of the elite, mixed with the uniform distribution. */
+static void fit_elite(struct mq_post *p)
+{
+	uint32_t d_n = p->coarse.n_devices, elite = 0;
+	double *sorted = p->sorted;
+
+	memcpy(sorted, p->time_s, p->n * sizeof(double));
+	qsort(sorted, p->n, sizeof(double), by_value);
+	double gamma = sorted[(uint32_t)fmax(ceil(p->rho * p->n), 1) - 1];
+	memset(p->f, 0, (size_t)p->coarse.n * d_n * sizeof(double));
+	for (uint32_t k = 0; k < p->n; k++) {
+		if (p->time_s[k] > gamma)
+			continue;
+		elite++;
+		for (uint32_t g = 0; g < p->coarse.n; g++)
+			p->f[(size_t)g * d_n + p->choice[(size_t)k * p->coarse.n + g]]++;
+	}
+	for (uint32_t g = 0; g < p->coarse.n; g++) {
+		const bool *may = p->coarse.possible + (size_t)g * d_n;
+		uint32_t n_may = 0;
+
+		for (uint32_t d = 0; d < d_n; d++)
+			n_may += may[d];
+		for (uint32_t d = 0; d < d_n; d++) {
+			double *f = &p->f[(size_t)g * d_n + d];
+
+			*f = may[d] ? (1 - p->eps) * *f / elite + p->eps / n_may : 0;
+			p->u[(size_t)g * d_n + d] = log(fmax(*f, 1e-12));
+		}
+	}
+	softmax(p);
+}
+
+static void note_time(struct mq_post *p, const struct mq_result *r, double *time_s)
+{
+	if (r->verdict == MQ_VERDICT_OK) {
+		*time_s = r->step_time_s;
+		p->worst_s = fmax(p->worst_s, *time_s);
+	} else {
+		*time_s = p->worst_s > 0 ? 2 * p->worst_s : 1;
+	}
+	p->n_mean++;
+	p->mean_s += (*time_s - p->mean_s) / (double)p->n_mean;
+}
+
+void mq_post_observe(struct mq_post *p, const struct mq_result *r)
+{
+	uint32_t n = p->coarse.n;
+	size_t size = (size_t)n * p->coarse.n_devices * sizeof(double);
+
+	memcpy(p->choice + (size_t)p->n * n, p->drawn + p->first++ % MQ_POST_BATCH * n,
+	       n * sizeof(uint32_t));
+	note_time(p, r, &p->time_s[p->n++]);
+	bool full = p->n == p->samples;
+	if ((p->proximal || p->reinforce) && p->n % p->every == 0 && !(full && p->cross_entropy)) {
+		memcpy(p->f_old, p->f, size);
+		ascend(p, p->n - p->every, p->n);
+	}
+	if (full && p->cross_entropy)
+		fit_elite(p);
+	if (full)
+		p->n = 0;
+}

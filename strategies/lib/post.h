@@ -1,0 +1,60 @@
+/*
+ * post.h - device placement by cross-entropy and proximal policy optimisation (Gao, Chen, Li, "Post: Device
+ * Placement with Cross-Entropy Minimization and Proximal Policy Optimization", NeurIPS 2018), and its parts
+ * taken alone: what the engines post, cem, ppo and reinforce share.
+ *
+ * f(d) = product over groups of softmax(u_m)[d_m]; minimise E[T(d)]. Placements are drawn from f. Every
+ * `every` evaluations the policy takes `steps` gradient ascent steps on
+ *     mean_k f(d_k) / f_old(d_k) (b - T(d_k)) / b - beta KL(f_old || f)
+ * with b the running mean of T; every `samples` evaluations f becomes the maximum-likelihood fit to the
+ * best `rho` of them in closed form, mixed with the uniform distribution: f <- (1 - eps) f + eps / D.
+ * REINFORCE ascends mean_k log f(d_k) (b - T(d_k)) / b instead.
+ *
+ * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are
+ * options; ratios are cut at 10, because a product over hundreds of groups overflows; a placement that
+ * does not fit counts as twice the worst step time seen; the first proposals are everything on one device,
+ * for each device, so that the result is never worse than those; groups are runs of the graph (coarse.h).
+ */
+#ifndef MQ_STRATEGIES_LIB_POST_H
+#define MQ_STRATEGIES_LIB_POST_H
+
+#include "lib/coarse.h"
+
+struct mq_post {
+	/* options */
+	uint32_t groups, samples, every, steps;
+	double rho, eps, beta, rate;
+	/* what the engine does */
+	bool cross_entropy, proximal, reinforce;
+	struct mq_coarse coarse;
+	double *u, *f, *f_old;  /* [groups * devices] logits, probabilities, those that drew the samples */
+	uint32_t n_single;      /* single-device placements proposed so far */
+	uint32_t n;             /* samples in the round */
+	uint32_t *drawn;        /* [batch * groups] placements whose score is still to come */
+	uint64_t first, next;   /* draws observed and proposed */
+	double *time_s, *sorted;/* [samples] */
+	uint32_t *choice;       /* [samples * groups] */
+	double mean_s, worst_s;
+	uint64_t n_mean;
+};
+
+enum { MQ_POST_BATCH = 8 };
+
+/* Rows of the option table, with the defaults used here. */
+#define MQ_POST_OPTS(type)                                                                              \
+	MQ_U32(type, groups, 0, 0, 100000, "groups of ops (0: every op or colour by itself)"),          \
+		MQ_U32(type, samples, 40, 4, 100000, "evaluations between cross-entropy steps (N)"),    \
+		MQ_U32(type, every, 8, 1, 100000, "evaluations between policy gradient steps (K)"),     \
+		MQ_U32(type, steps, 10, 1, 1000, "gradient steps each time"),                           \
+		MQ_F64(type, rho, 0.1, 0.001, 1, "share of the samples that count as elite"),           \
+		MQ_F64(type, eps, 0.1, 0, 1, "share of the uniform distribution mixed in"),             \
+		MQ_F64(type, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),                \
+		MQ_F64(type, rate, 1, 1e-6, 1e6, "step size of the gradient ascent")
+
+enum mq_status mq_post_start(struct mq_post *post, const char *engine, const struct mq_problem *problem,
+			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_post_propose(struct mq_post *post, const struct mq_problem *problem,
+			       struct mq_arena *arena, struct mq_plan *plan) MQ_MUST_CHECK;
+void mq_post_observe(struct mq_post *post, const struct mq_result *result);
+
+#endif
