@@ -1,0 +1,484 @@
+/*
+ * hsdag.c - placement by a graph network that learns its own clusters ("A structure-aware framework for
+ * learning device placements on computation graphs", NeurIPS 2024, arXiv 2405.14185).
+ *
+ * 1. Chains of the task graph (a node and its only successor, whose only predecessor it is) are merged.
+ * 2. Features: kinds of the merged ops (mean of one-hot vectors), degrees, size of the output, sinusoidal
+ *    position, fractal dimension (slope of log |ball(v, r)| against log r), share of the compute time.
+ * 3. MLP (2 x width), two GCN layers with residual and layer norm, edge scores s_uv = sigmoid(MLP(h_u h_v)).
+ *    Parsing: every node keeps its best edge; edges are taken best first, and a cluster grows by all nodes
+ *    whose kept edge points into it. The number of clusters is learnt.
+ * 4. Clusters are pooled (mean of h weighted by the scores of the kept edges) and placed by an MLP and a
+ *    softmax over the devices.
+ * 5. `episode` placements are drawn per parse; REINFORCE on 1 / step time with a running baseline and an
+ *    entropy bonus, one Adam step per episode.
+ *
+ * Differences from the paper and its code: all-on-one-device placements are allowed and are proposed first
+ * (the released code counts them as failures), and the best of them is reported; the features that the
+ * released code leaves out are used; a baseline and clipping make REINFORCE stable; the simulated step time
+ * is the reward. Objective: step time. A forward pass costs O((nodes + edges) width^2). It cannot split
+ * tensors or cut pipelines and promises no optimum.
+ *
+ * link: openblas
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/coarse.h"
+#include "lib/plans.h"
+#include "nn/nn.h"
+
+enum { POSITIONS = 8, FEATURES = MQ_N_OP_KINDS + POSITIONS + 5, MAX_EPISODE = 64, RADII = 4 };
+
+struct hsdag {
+	/* options */
+	uint32_t groups, width, episode;
+	double rate, entropy, dropout;
+	/* the graph, merged */
+	struct mq_coarse coarse;
+	uint32_t n_nodes, n_edges;
+	uint32_t *node_of;          /* [coarse.n] */
+	uint32_t *src, *dst;        /* [n_edges] */
+	struct nn_mat feature;
+	bool *possible;             /* [n_nodes * devices] */
+	/* the network */
+	struct nn_params params;
+	struct nn_mlp encode, score, place;
+	struct nn_dense gcn[2];
+	struct nn_norm norm[2];
+	struct nn_adam adam;
+	struct mq_arena pass;       /* memory of one forward pass */
+	/* the episode */
+	uint32_t n_clusters, *cluster_of; /* [n_nodes] */
+	bool *cluster_possible;     /* [n_clusters * devices] */
+	double *log_p;              /* [n_clusters * devices] */
+	uint32_t n_drawn, n_seen;
+	uint32_t single, n_single;  /* next device to try alone; such proposals not yet observed */
+	uint32_t *choice;           /* [episode * n_nodes] devices by cluster */
+	double *reward;             /* [episode] */
+	double baseline, best_single_s, worst_s;
+	uint32_t best_single;
+	uint64_t n_rewards;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_U32(struct hsdag, groups, 0, 0, 100000, "groups of ops before chain merging (0: no limit)"),
+	MQ_U32(struct hsdag, width, 128, 4, 1024, "width of the network"),
+	MQ_U32(struct hsdag, episode, 20, 2, MAX_EPISODE, "placements per gradient step"),
+	MQ_F64(struct hsdag, rate, 1e-3, 1e-6, 1, "step size of Adam"),
+	MQ_F64(struct hsdag, entropy, 0.01, 0, 10, "weight of the entropy bonus"),
+	MQ_F64(struct hsdag, dropout, 0.2, 0, 0.9, "share dropped between GCN layers while learning"),
+	MQ_END
+};
+
+/* ---- the merged graph ------------------------------------------------------------------------------------ */
+
+static uint32_t root_of(uint32_t *parent, uint32_t v)
+{
+	while (parent[v] != v)
+		v = parent[v] = parent[parent[v]];
+	return v;
+}
+
+/* Distinct edges between coarse groups. */
+static void group_edges(const struct mq_coarse *c, struct mq_arena *arena, uint32_t *n, uint32_t **src,
+			uint32_t **dst)
+{
+	*src = mq_arena_array(arena, c->tasks.n_edges, uint32_t);
+	*dst = mq_arena_array(arena, c->tasks.n_edges, uint32_t);
+	*n = 0;
+	for (uint32_t e = 0; e < c->tasks.n_edges; e++) {
+		uint32_t a = c->group_of[c->tasks.edge[e].src], b = c->group_of[c->tasks.edge[e].dst];
+		bool known = a == b;
+
+		for (uint32_t k = 0; k < *n && !known; k++)
+			known = (*src)[k] == a && (*dst)[k] == b;
+		if (known)
+			continue;
+		(*src)[*n] = a;
+		(*dst)[(*n)++] = b;
+	}
+}
+
+static void merge_chains(struct hsdag *s, struct mq_arena *arena)
+{
+	uint32_t n = s->coarse.n, m, *src, *dst;
+	uint32_t *out = mq_arena_array(arena, n, uint32_t), *in = mq_arena_array(arena, n, uint32_t);
+	uint32_t *parent = mq_arena_array(arena, n, uint32_t);
+
+	group_edges(&s->coarse, arena, &m, &src, &dst);
+	for (uint32_t v = 0; v < n; v++)
+		parent[v] = v;
+	for (uint32_t e = 0; e < m; e++) {
+		out[src[e]]++;
+		in[dst[e]]++;
+	}
+	for (uint32_t e = 0; e < m; e++)
+		if (out[src[e]] == 1 && in[dst[e]] == 1)
+			parent[root_of(parent, dst[e])] = root_of(parent, src[e]);
+	s->node_of = mq_arena_array(arena, n, uint32_t);
+	for (uint32_t v = 0; v < n; v++)
+		s->node_of[v] = MQ_NONE;
+	for (uint32_t v = 0; v < n; v++) {
+		uint32_t *root = &s->node_of[root_of(parent, v)];
+
+		if (*root == MQ_NONE)
+			*root = s->n_nodes++;
+		s->node_of[v] = *root;
+	}
+	s->src = mq_arena_array(arena, m, uint32_t);
+	s->dst = mq_arena_array(arena, m, uint32_t);
+	for (uint32_t e = 0; e < m; e++) {
+		uint32_t a = s->node_of[src[e]], b = s->node_of[dst[e]];
+
+		if (a == b)
+			continue;
+		s->src[s->n_edges] = a;
+		s->dst[s->n_edges++] = b;
+	}
+	s->possible = mq_arena_array(arena, (size_t)s->n_nodes * s->coarse.n_devices, bool);
+	memset(s->possible, true, (size_t)s->n_nodes * s->coarse.n_devices);
+	for (uint32_t v = 0; v < n; v++)
+		for (uint32_t d = 0; d < s->coarse.n_devices; d++)
+			s->possible[s->node_of[v] * s->coarse.n_devices + d] &=
+				s->coarse.possible[v * s->coarse.n_devices + d];
+}
+
+/* ---- features ----------------------------------------------------------------------------------------------- */
+
+/* Nodes within each radius of v, edges taken both ways. */
+static void count_balls(const struct hsdag *s, uint32_t v, uint32_t *distance, double ball[RADII])
+{
+	for (uint32_t u = 0; u < s->n_nodes; u++)
+		distance[u] = u == v ? 0 : MQ_NONE;
+	for (uint32_t r = 1; r <= RADII; r++) {
+		for (uint32_t e = 0; e < s->n_edges; e++) {
+			uint32_t a = s->src[e], b = s->dst[e];
+
+			if (distance[a] == r - 1 && distance[b] == MQ_NONE)
+				distance[b] = r;
+			if (distance[b] == r - 1 && distance[a] == MQ_NONE)
+				distance[a] = r;
+		}
+		ball[r - 1] = 0;
+		for (uint32_t u = 0; u < s->n_nodes; u++)
+			ball[r - 1] += distance[u] <= r;
+	}
+}
+
+/* Least-squares slope of log ball against log radius. */
+static double fractal_dimension(const double ball[RADII])
+{
+	double sx = 0, sy = 0, sxx = 0, sxy = 0;
+
+	for (int r = 0; r < RADII; r++) {
+		double x = log(r + 1.0), y = log(ball[r]);
+
+		sx += x;
+		sy += y;
+		sxx += x * x;
+		sxy += x * y;
+	}
+	return (RADII * sxy - sx * sy) / (RADII * sxx - sx * sx);
+}
+
+static void make_features(struct hsdag *s, const struct mq_problem *problem)
+{
+	const struct mq_model *m = problem->model;
+	double *ops = mq_arena_array(problem->arena, s->n_nodes, double);
+	uint32_t *distance = mq_arena_array(problem->arena, s->n_nodes, uint32_t);
+	double total = 0;
+
+	s->feature = nn_mat_new(problem->arena, s->n_nodes, FEATURES);
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		uint32_t v = s->node_of[s->coarse.group_of[s->coarse.tasks.space.group_of[op]]];
+		double *f = s->feature.data + (size_t)v * FEATURES;
+
+		ops[v]++;
+		f[m->op[op].kind]++;
+		f[MQ_N_OP_KINDS + POSITIONS] = fmax(f[MQ_N_OP_KINDS + POSITIONS],
+						    log1p(m->op[op].output) / 20);
+	}
+	for (uint32_t t = 0; t < s->coarse.tasks.n; t++)
+		total += mq_tasks_mean_time(&s->coarse.tasks, t);
+	for (uint32_t t = 0; t < s->coarse.tasks.n; t++)
+		s->feature.data[(size_t)s->node_of[s->coarse.group_of[t]] * FEATURES + MQ_N_OP_KINDS +
+				POSITIONS + 1] += mq_tasks_mean_time(&s->coarse.tasks, t) / total;
+	for (uint32_t e = 0; e < s->n_edges; e++) {
+		s->feature.data[(size_t)s->src[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 2] += 0.25;
+		s->feature.data[(size_t)s->dst[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 3] += 0.25;
+	}
+	for (uint32_t v = 0; v < s->n_nodes; v++) {
+		double *f = s->feature.data + (size_t)v * FEATURES, ball[RADII];
+
+		for (int k = 0; k < MQ_N_OP_KINDS; k++)
+			f[k] /= ops[v];
+		for (int k = 0; k < POSITIONS; k++) {
+			double angle = v / pow(10000, (k / 2 * 2.0) / POSITIONS);
+
+			f[MQ_N_OP_KINDS + k] = k % 2 ? cos(angle) : sin(angle);
+		}
+		count_balls(s, v, distance, ball);
+		f[MQ_N_OP_KINDS + POSITIONS + 4] = fractal_dimension(ball) / 2;
+	}
+}
+
+/* ---- the network --------------------------------------------------------------------------------------------- */
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct hsdag *s = state;
+	struct mq_arena *arena = problem->arena;
+
+	MQ_TRY(mq_coarse_make(problem, "hsdag", s->groups, &s->coarse, err));
+	merge_chains(s, arena);
+	make_features(s, problem);
+	uint32_t w = s->width, d = s->coarse.n_devices;
+	nn_params_init(&s->params, arena);
+	nn_mlp_init(&s->encode, &s->params, (uint32_t[]){ FEATURES, w, w }, 2, NN_RELU, problem->rng);
+	for (int i = 0; i < 2; i++) {
+		nn_dense_init(&s->gcn[i], &s->params, w, w, NN_RELU, problem->rng);
+		nn_norm_init(&s->norm[i], &s->params, w);
+	}
+	nn_mlp_init(&s->score, &s->params, (uint32_t[]){ w, w, 1 }, 2, NN_RELU, problem->rng);
+	nn_mlp_init(&s->place, &s->params, (uint32_t[]){ w, w, d }, 2, NN_RELU, problem->rng);
+	nn_adam_init(&s->adam, s->rate, 1);
+	s->cluster_of = mq_arena_array(arena, s->n_nodes, uint32_t);
+	s->cluster_possible = mq_arena_array(arena, (size_t)s->n_nodes * d, bool);
+	s->log_p = mq_arena_array(arena, (size_t)s->n_nodes * d, double);
+	s->choice = mq_arena_array(arena, (size_t)s->episode * s->n_nodes, uint32_t);
+	s->reward = mq_arena_array(arena, s->episode, double);
+	s->best_single_s = INFINITY;
+	return MQ_OK;
+}
+
+struct ranked {
+	double score;
+	uint32_t edge;
+};
+
+static int best_first(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->score != y->score)
+		return x->score > y->score ? -1 : 1;
+	return x->edge < y->edge ? -1 : x->edge > y->edge;
+}
+
+/* Clusters of nodes that can share a device: kept edges join their ends, best first. */
+static void parse(struct hsdag *s, const double *score, struct mq_arena *arena, bool *kept)
+{
+	uint32_t *best = mq_arena_array(arena, s->n_nodes, uint32_t), d_n = s->coarse.n_devices;
+	uint32_t *parent = mq_arena_array(arena, s->n_nodes, uint32_t);
+	struct ranked *list = mq_arena_array(arena, s->n_nodes, struct ranked);
+	uint32_t n = 0;
+
+	for (uint32_t v = 0; v < s->n_nodes; v++) {
+		parent[v] = v;
+		best[v] = MQ_NONE;
+	}
+	for (uint32_t e = 0; e < s->n_edges; e++) {
+		uint32_t end[2] = { s->src[e], s->dst[e] };
+
+		for (int k = 0; k < 2; k++)
+			if (best[end[k]] == MQ_NONE || score[e] > score[best[end[k]]])
+				best[end[k]] = e;
+	}
+	/* A kept edge below one half says that its ends are better apart. */
+	for (uint32_t v = 0; v < s->n_nodes; v++)
+		if (best[v] != MQ_NONE && score[best[v]] > 0.5)
+			list[n++] = (struct ranked){ score[best[v]], best[v] };
+	qsort(list, n, sizeof(*list), best_first);
+	memcpy(s->cluster_possible, s->possible, (size_t)s->n_nodes * d_n);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t e = list[i].edge, a = root_of(parent, s->src[e]), b = root_of(parent, s->dst[e]);
+		bool common = false;
+
+		for (uint32_t d = 0; d < d_n; d++)
+			common |= s->cluster_possible[a * d_n + d] && s->cluster_possible[b * d_n + d];
+		if (a == b || !common)
+			continue;
+		kept[e] = true;
+		parent[b] = a;
+		for (uint32_t d = 0; d < d_n; d++)
+			s->cluster_possible[a * d_n + d] &= s->cluster_possible[b * d_n + d];
+	}
+	uint32_t *number = mq_arena_array(arena, s->n_nodes, uint32_t);
+	s->n_clusters = 0;
+	for (uint32_t v = 0; v < s->n_nodes; v++) {
+		uint32_t *k = &number[root_of(parent, v)];
+
+		if (!*k) {
+			memmove(s->cluster_possible + s->n_clusters * d_n,
+				s->cluster_possible + root_of(parent, v) * d_n, d_n);
+			*k = ++s->n_clusters;
+		}
+		s->cluster_of[v] = *k - 1;
+	}
+}
+
+/* Features to log probabilities of devices by cluster; parses on the way. */
+static struct nn_var forward(struct hsdag *s, struct nn_tape *t)
+{
+	struct nn_graph g = { s->n_nodes, s->n_edges, s->src, s->dst };
+	struct nn_var h = nn_mlp(t, &s->encode, nn_constant(t, s->feature)), weight;
+	struct nn_mat one = nn_mat_new(t->arena, s->n_nodes, 1);
+	bool *kept = mq_arena_array(t->arena, s->n_edges, bool);
+
+	for (int i = 0; i < 2; i++) {
+		struct nn_var next = nn_dropout(t, nn_gcn(t, &s->gcn[i], &g, h), s->dropout);
+
+		h = nn_layer_norm(t, &s->norm[i], nn_add(t, h, next));
+	}
+	for (uint32_t v = 0; v < s->n_nodes; v++)
+		one.data[v] = 1;
+	weight = nn_constant(t, one);
+	if (s->n_edges) {
+		struct nn_var both = nn_mul(t, nn_rows(t, h, s->src, s->n_edges),
+					    nn_rows(t, h, s->dst, s->n_edges));
+		struct nn_var score = nn_sigmoid(t, nn_mlp(t, &s->score, both));
+		struct nn_mat on = nn_mat_new(t->arena, s->n_edges, 1);
+
+		parse(s, nn_value(t, score)->data, t->arena, kept);
+		for (uint32_t e = 0; e < s->n_edges; e++)
+			on.data[e] = kept[e];
+		score = nn_mul(t, score, nn_constant(t, on));
+		weight = nn_add(t, weight, nn_add(t, nn_group_sum(t, score, s->src, s->n_nodes),
+						  nn_group_sum(t, score, s->dst, s->n_nodes)));
+	} else {
+		parse(s, NULL, t->arena, kept);
+	}
+	struct nn_var pooled = nn_group_mean(t, nn_mul(t, h, weight), s->cluster_of, s->n_clusters);
+	return nn_log_softmax(t, nn_mlp(t, &s->place, pooled), s->cluster_possible);
+}
+
+/* One forward pass serves a whole episode: the parameters do not change in between. */
+static void begin_episode(struct hsdag *s)
+{
+	struct nn_tape t;
+
+	mq_arena_fini(&s->pass);
+	nn_tape_begin(&t, &s->pass);
+	struct nn_var p = forward(s, &t);
+	memcpy(s->log_p, nn_value(&t, p)->data,
+	       (size_t)s->n_clusters * s->coarse.n_devices * sizeof(double));
+	s->n_drawn = s->n_seen = 0;
+}
+
+/* loss = - mean_k A_k sum_c log p(choice_kc) - entropy bonus. */
+static void learn(struct hsdag *s)
+{
+	struct nn_tape t;
+	uint32_t d_n = s->coarse.n_devices;
+	double scale = 0;
+
+	mq_arena_fini(&s->pass);
+	nn_tape_begin(&t, &s->pass);
+	struct nn_var p = forward(s, &t);
+	struct nn_mat weight = nn_mat_new(&s->pass, s->n_clusters, d_n);
+	for (uint32_t k = 0; k < s->episode; k++)
+		scale = fmax(scale, fabs(s->reward[k] - s->baseline));
+	for (uint32_t k = 0; k < s->episode && scale > 0; k++)
+		for (uint32_t c = 0; c < s->n_clusters; c++)
+			weight.data[c * d_n + s->choice[(size_t)k * s->n_nodes + c]] -=
+				(s->reward[k] - s->baseline) / scale / s->episode;
+	struct nn_var loss = nn_sum(&t, nn_mul(&t, nn_clamp(&t, p, -50, 1), nn_constant(&t, weight)));
+	struct nn_var plogp = nn_mul(&t, nn_exp(&t, p), nn_clamp(&t, p, -50, 1));
+	loss = nn_add(&t, loss, nn_scale(&t, nn_sum(&t, plogp), s->entropy / s->n_clusters));
+	nn_backward(&t, loss);
+	nn_adam_step(&s->adam, &s->params);
+}
+
+/* ---- proposing ---------------------------------------------------------------------------------------------------- */
+
+static bool one_device(struct hsdag *s, uint32_t *choice)
+{
+	for (; s->single < s->coarse.n_devices; s->single++) {
+		bool may = true;
+
+		for (uint32_t g = 0; g < s->coarse.n; g++)
+			may = may && s->coarse.possible[g * s->coarse.n_devices + s->single];
+		if (!may)
+			continue;
+		for (uint32_t g = 0; g < s->coarse.n; g++)
+			choice[g] = s->single;
+		s->single++;
+		s->n_single++;
+		return true;
+	}
+	return false;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct hsdag *s = state;
+	uint32_t *device = mq_arena_array(arena, s->coarse.n, uint32_t), d_n = s->coarse.n_devices;
+
+	if (one_device(s, device)) {
+		mq_coarse_plan(&s->coarse, device, problem, arena, plan);
+		return MQ_OK;
+	}
+	if (s->n_drawn == 0 || s->n_drawn == s->episode)
+		begin_episode(s);
+	uint32_t *choice = s->choice + (size_t)s->n_drawn++ * s->n_nodes;
+	for (uint32_t c = 0; c < s->n_clusters; c++)
+		choice[c] = nn_sample(s->log_p + (size_t)c * d_n, d_n, problem->rng);
+	for (uint32_t g = 0; g < s->coarse.n; g++)
+		device[g] = choice[s->cluster_of[s->node_of[g]]];
+	mq_coarse_plan(&s->coarse, device, problem, arena, plan);
+	return MQ_OK;
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		    const struct mq_result *result)
+{
+	struct hsdag *s = state;
+	bool ok = result->verdict == MQ_VERDICT_OK;
+	double time_s = ok ? result->step_time_s : 2 * s->worst_s;
+
+	s->worst_s = fmax(s->worst_s, time_s);
+	if (s->n_single) { /* they were proposed first */
+		s->n_single--;
+		if (ok && result->step_time_s < s->best_single_s) {
+			s->best_single_s = result->step_time_s;
+			s->best_single = plan->config[0].device[0];
+		}
+		return;
+	}
+	double reward = time_s > 0 ? 1 / time_s : 0;
+	s->n_rewards++;
+	s->baseline += (reward - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
+	s->reward[s->n_seen++] = reward;
+	if (s->n_seen == s->episode)
+		learn(s);
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	struct hsdag *s = state;
+
+	if (isfinite(s->best_single_s)) {
+		mq_say(problem, "hsdag: best single device %s: %.9g s",
+		       problem->cluster->device[s->best_single].name, s->best_single_s);
+		mq_say(problem, "hsdag: %u nodes after chain merging, %u clusters at the end", s->n_nodes,
+		       s->n_clusters);
+	}
+	mq_arena_fini(&s->pass);
+}
+
+MQ_ENGINE(hsdag) = {
+	MQ_ENGINE_HEAD("hsdag"),
+	.summary = "placement by a graph network that learns its clusters, REINFORCE",
+	.paper = "arXiv 2405.14185, NeurIPS 2024",
+	.opts = opts,
+	.state_size = sizeof(struct hsdag),
+	.batch = 4,
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
+};
