@@ -18,6 +18,7 @@ struct mq_exec_request {
 	const struct mq_calib *calib;
 	double timeout_s;                   /* simulated seconds after which the verdict is TIMEOUT */
 	bool interference;                  /* communication and compute slow each other */
+	bool all_flows;                     /* simulate every flow, met or not: the same, but slower */
 };
 
 /* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which,

@@ -2,9 +2,9 @@
  * simgrid.c - the judge: a schedule run by SimGrid (Casanova et al., "Versatile, scalable, and accurate
  * simulation of distributed applications and platforms", 2014), with its fluid, max-min fair network.
  *
- * Only what can depend on other activities is simulated: flows that may meet others on a link, and
- * compute and communication that slow each other. All other events last a time that is known
- * beforehand and cost no activity (simgrid_share.c decides, simgrid_lanes.c runs). Many schedules run
+ * Only what depends on other activities is simulated: flows that meet others on a link, and compute and
+ * communication that slow each other. All other events last a time that is known beforehand and cost
+ * no activity (simgrid_share.c decides, simgrid_lanes.c runs). Many schedules run
  * one after another in one process; the clock only grows, so times are taken relative to the start.
  *
  * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats
@@ -16,6 +16,11 @@
 #include "executors/simgrid_flow.h"
 #include "executors/simgrid_impl.h"
 #include "executors/platform.h"
+
+enum {
+	MOST_ROUNDS = 4, /* runs that only simulate the flows that met */
+	MANY = 4,        /* 1 in so many: as good as all */
+};
 
 /* ---- lanes ------------------------------------------------------------------------------------- */
 
@@ -282,6 +287,46 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 	mq_assert(*verdict == MQ_VERDICT_TIMEOUT || sim->walk.n_done == sim->ev.n);
 }
 
+/* Forgets a run that took meetings as alone which were not. */
+static void begin_again(struct sim *sim, struct mq_arena_mark mark)
+{
+	mq_arena_rewind(sim->arena, mark);
+	sim->n_lanes = sim->lane_room = sim->n_items = sim->n_mailboxes = sim->mailbox_room = 0;
+	sim->lane = NULL;
+	sim->mailbox = NULL;
+	sim->done = NULL;
+}
+
+/* Runs with every meeting alone, then with those as flows that met others, until nobody else did. Where
+ * many meet, or new ones keep meeting, all that ever may are simulated, and there is nothing to look at. */
+static void settle(struct sim *sim, struct mq_timeline *timeline, enum mq_verdict *verdict)
+{
+	struct mq_sharing *sharing = &sim->sharing;
+	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
+	bool sure = sim->request->all_flows && !sim->s->fold;
+
+	if (sure)
+		mq_sharing_all(sharing);
+	for (uint32_t round = 0;; round++) {
+		mq_walk_init(&sim->walk, &sim->ev, sim->arena);
+		prepare(sim);
+		simulate(sim, verdict);
+		if (sure || *verdict != MQ_VERDICT_OK ||
+		    !mq_sharing_met(sharing, sim->walk.start_s, sim->walk.finish_s))
+			return;
+		if (sim->s->fold) {
+			timeline->fold_inexact = true; /* and so would the ranks left out */
+			return;
+		}
+		begin_again(sim, mark);
+		if (round + 1 == MOST_ROUNDS || sharing->n_flows > sharing->n_neighbours / MANY) {
+			mq_sharing_may_meet(sharing);
+			sure = true;
+			mark = mq_arena_mark(sim->arena);
+		}
+	}
+}
+
 enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct mq_arena *arena,
 				  struct mq_timeline *timeline, enum mq_verdict *verdict,
 				  struct mq_err *err)
@@ -304,23 +349,10 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		*verdict = MQ_VERDICT_INVALID;
 		return MQ_OK;
 	}
-	MQ_TRY(mq_sharing_find(&sim->costing, &sim->ev, &sim->sharing, err));
-	bool *may_meet = sim->sharing.flows;
-	if (sim->s->fold && sim->sharing.n_flows) { /* as if alone; whether they met is seen later */
-		sim->sharing.flows = mq_arena_array(arena, sim->ev.n, bool);
-		sim->sharing.n_flows = 0;
-	}
-	mq_walk_init(&sim->walk, &sim->ev, arena);
-	prepare(sim);
-	simulate(sim, verdict);
-	if (*verdict != MQ_VERDICT_OK)
+	MQ_TRY(mq_sharing_init(&sim->sharing, &sim->costing, &sim->ev, err));
+	settle(sim, timeline, verdict);
+	if (*verdict != MQ_VERDICT_OK || timeline->fold_inexact)
 		return MQ_OK;
-	sim->sharing.flows = may_meet;
-	if (sim->s->fold) {
-		MQ_TRY(mq_sim_fold_met(sim, &timeline->fold_inexact, err));
-		if (timeline->fold_inexact)
-			return MQ_OK;
-	}
 	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s,
 				   timeline, err));
 	if (timeline->step_time_s > request->timeout_s)

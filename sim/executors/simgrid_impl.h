@@ -3,7 +3,8 @@
  *
  *   simgrid.c        set-up, conductor, verdict
  *   simgrid_lanes.c  the actors
- *   simgrid_share.c  which events need the simulator
+ *   simgrid_share.c  which events need the simulator, by what happened
+ *   simgrid_window.c the same, by what may happen
  *   simgrid_flow.cpp what SimGrid's C interface lacks
  */
 #ifndef MQ_EXECUTORS_SIMGRID_IMPL_H
@@ -81,8 +82,6 @@ struct sim {
 
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);
-/* After a folded run: were two meetings under way on one link at the same time? (simgrid_fold.c) */
-enum mq_status mq_sim_fold_met(struct sim *sim, bool *met, struct mq_err *err) MQ_MUST_CHECK;
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

@@ -18,6 +18,8 @@
 #include "executors/simgrid_flow.h"
 #include "executors/simgrid_impl.h"
 
+#define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
+
 enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of its speed */
 
 static double now_s(const struct sim *sim)
@@ -27,7 +29,7 @@ static double now_s(const struct sim *sim)
 
 static void sleep_until(const struct sim *sim, double time_s)
 {
-	if (time_s > now_s(sim))
+	if (time_s - now_s(sim) > RESOLUTION_S)
 		sg_actor_sleep_until(sim->t0_s + time_s);
 }
 
@@ -107,9 +109,8 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, bool comp
 			sg_sem_acquire(lane->changed);
 		lane->signalled = lane->signalled && over;
 		left_s = over ? 0 : left_s - (simgrid_get_clock() - since_s) * speed;
-		/* What is left of rounding is below the clock's resolution. */
-		if (left_s < 1e-12 * work_s)
-			left_s = 0;
+		if (left_s < 1e-12 * work_s || left_s < RESOLUTION_S)
+			left_s = 0; /* what rounding has left */
 	}
 	lane->running = false;
 }

@@ -1,6 +1,11 @@
 /*
- * simgrid_share.h - which events need the simulator's time: those whose flows may meet others on a link,
- * and those that may slow each other on a device. All others last a fixed time.
+ * simgrid_share.h - which events need the simulator's time: those whose flows meet others on a link, and
+ * those that may slow each other on a device. All others last a time that is known beforehand.
+ *
+ * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_met): if no meeting that
+ * was taken as alone had another one's flows on its links, that run is what the simulation of every flow
+ * would have given; else those who met are marked and the schedule is run again. Beforehand, from the
+ * order that the schedule imposes (mq_sharing_may_meet): safe without looking again, but too many.
  */
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
@@ -8,17 +13,48 @@
 #include "executors/costing.h"
 
 struct mq_sharing {
-	uint32_t *meeting;  /* [events] index into costing->meeting, MQ_NONE for others */
+	struct mq_costing *c;
+	const struct mq_events *ev;
+	struct mq_arena *arena;
+	uint32_t *meeting;  /* [events] index into c->meeting, MQ_NONE for others */
 	bool *flows;        /* [events] flows must be simulated */
 	bool *slowed;       /* [events] compute or communication whose speed may change as it runs */
 	uint32_t n_flows, n_slowed; /* events so marked */
+	uint32_t n_neighbours;      /* events whose links have other users */
+
+	/* Users of links: a communicator, or a pair of devices. */
+	uint32_t n_users;
+	uint32_t *user_of;                /* [meetings] */
+	bool *mixed;                      /* [users] on several streams, or in groups */
+	uint32_t *link_first, *link_user; /* CSR: users of each link */
+	uint32_t *device_first, *device;  /* CSR: devices of each user */
+	uint32_t *event_first, *event;    /* CSR: events of each user */
+	/* Windows, made when first needed (simgrid_window.c). */
+	uint32_t *task_first, *task_at;   /* CSR: communication tasks of each device */
+	int64_t *lo, *hi, *position;      /* [tasks] */
 };
 
-/* Everything in the costing's arena. */
-enum mq_status mq_sharing_find(struct mq_costing *costing, const struct mq_events *events,
-			       struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
+/* Everything lives in the costing's arena. Marks nothing but what is slowed. */
+enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing,
+			       const struct mq_events *events, struct mq_err *err) MQ_MUST_CHECK;
+/* Marks the events that met others on a link at these times; returns how many are new. */
+uint32_t mq_sharing_met(struct mq_sharing *sharing, const double *start_s, const double *finish_s);
+/* Marks all events that may meet others, whatever the times. */
+void mq_sharing_may_meet(struct mq_sharing *sharing);
+/* Marks every event that has flows. */
+void mq_sharing_all(struct mq_sharing *sharing);
 
 /* Does this task, while it runs, slow the compute of its device? */
 bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *task);
+
+/* ---- between simgrid_share.c and simgrid_window.c ----------------------------------------------- */
+
+bool mq_task_meets(const struct mq_task *task);
+void mq_sharing_mark(struct mq_sharing *sharing, uint32_t event);
+/* Calls `look` for each distinct set of two or more users that share a link (or one user that is on
+ * several streams), with a link that they share; on_link[user] tells who they are. */
+typedef void mq_sharing_look(struct mq_sharing *sharing, uint32_t link, const bool *on_link, void *data);
+void mq_sharing_each_set(struct mq_sharing *sharing, mq_sharing_look *look, void *data);
+void mq_sharing_find_slowed(struct mq_sharing *sharing);
 
 #endif

@@ -124,12 +124,10 @@ static inline bool simulated_run(const struct simulated_platform *platform,
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-static inline double simulated_step(struct simulated *s, const struct mq_schedule *schedule,
-				    mq_execute_fn *execute, bool interference)
+static inline double simulated_request(struct simulated *s, struct mq_exec_request request,
+				       mq_execute_fn *execute)
 {
-	struct mq_exec_request request = { .schedule = schedule, .cluster = s->cluster,
-					   .calib = s->calib, .timeout_s = INFINITY,
-					   .interference = interference };
+	const struct mq_schedule *schedule = request.schedule;
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_timeline timeline;
 	enum mq_verdict verdict = MQ_VERDICT_CRASH;
@@ -141,6 +139,27 @@ static inline double simulated_step(struct simulated *s, const struct mq_schedul
 		return NAN;
 	}
 	return timeline.step_time_s;
+}
+
+static inline double simulated_step(struct simulated *s, const struct mq_schedule *schedule,
+				    mq_execute_fn *execute, bool interference)
+{
+	struct mq_exec_request request = { .schedule = schedule, .cluster = s->cluster,
+					   .calib = s->calib, .timeout_s = INFINITY,
+					   .interference = interference };
+
+	return simulated_request(s, request, execute);
+}
+
+/* SimGrid with every flow, as if none could be known beforehand. */
+static inline double simulated_all(struct simulated *s, const struct mq_schedule *schedule,
+				   bool interference)
+{
+	struct mq_exec_request request = { .schedule = schedule, .cluster = s->cluster,
+					   .calib = s->calib, .timeout_s = INFINITY,
+					   .interference = interference, .all_flows = true };
+
+	return simulated_request(s, request, mq_execute_simgrid);
 }
 
 #endif

@@ -293,6 +293,7 @@ static void analytic_is_below(struct simulated *t)
 		double again = simulated_step(t, s, mq_execute_simgrid, false);
 		EXPECT(t, low <= high * (1 + 1e-9));
 		EXPECT_NEAR(t, again, high, 1e-11);
+		EXPECT_NEAR(t, simulated_all(t, s, false), high, 1e-9);
 		shared += high > low * (1 + 1e-6);
 		/* Interference: never below the bound, and as repeatable. */
 		struct mq_device_calib *calib = &t->calib->device[0];
