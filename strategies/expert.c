@@ -32,6 +32,8 @@ struct expert {
 	struct ranked_point *list;
 	uint32_t n, room, next, proposed;
 	double tp, pp;          /* the rule's degrees */
+	double least;           /* of memory needed / there, over the plans that do not fit */
+	uint32_t nearest;       /* that plan */
 };
 
 static const struct mq_opt opts[] = {
@@ -98,6 +100,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct expert *s = state;
 
+	s->least = (double)INFINITY;
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	rule(s, mq_model_totals(problem->model).parameters);
 	shapes_each(&s->space, collect, s);
@@ -110,14 +113,18 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
-/* Does the plan fit in memory, as far as a screen can tell? */
-static bool fits(const struct mq_problem *problem, const struct mq_plan *plan)
+/* Does the plan fit in memory, as far as a screen can tell? Remembers the one that misses by least. */
+static bool fits(struct expert *s, const struct mq_problem *problem, const struct mq_plan *plan)
 {
-	struct mq_result result;
+	struct mq_result r;
 
-	if (!problem->costs->screen || !problem->costs->screen(problem->costs->context, plan, &result))
+	if (!problem->costs->screen || !problem->costs->screen(problem->costs->context, plan, &r))
 		return true;
-	return result.verdict == MQ_VERDICT_OK;
+	if (r.verdict == MQ_VERDICT_OOM && r.peak_memory_B / r.memory_limit_B < s->least) {
+		s->least = r.peak_memory_B / r.memory_limit_B;
+		s->nearest = s->next - 1;
+	}
+	return r.verdict == MQ_VERDICT_OK;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
@@ -128,18 +135,19 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	while (s->next < s->n && s->proposed < s->variants) {
 		const struct shape_point *p = &s->list[s->next++].point;
-		bool last = s->next == s->n && !s->proposed;
-
 		if (!problem->tick(problem->tick_context, (double)s->next / s->n, "screening"))
 			return MQ_DONE;
 		if (shapes_plan(&s->space, p, arena, plan, &why) != MQ_OK)
 			continue;
-		if (fits(problem, plan) || last) { /* where nothing fits, say by how much */
+		if (fits(s, problem, plan)) {
 			s->proposed++;
 			return MQ_OK;
 		}
 	}
-	return MQ_DONE;
+	if (s->proposed || !isfinite(s->least))
+		return MQ_DONE;
+	s->proposed = s->variants; /* nothing fits: let the user hear by how much */
+	return shapes_plan(&s->space, &s->list[s->nearest].point, arena, plan, err);
 }
 
 MQ_ENGINE(expert) = {

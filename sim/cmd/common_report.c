@@ -210,14 +210,18 @@ static void print_nothing(const struct mq_search_outcome *out, const struct mq_s
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	char need[32], have[32];
 
-	if (out->have_nearest)
-		fprintf(file,
-			"nearest: %s needs %s on %s, which has %s; try --fix recompute=full, more "
-			"devices, or a smaller --batch\n",
-			mq_plan_describe(out->nearest.plan, session->cluster, &scratch),
+	if (out->have_nearest) {
+		const struct mq_plan *plan = out->nearest.plan;
+		bool full = plan->n_configs && plan->config[0].recompute == MQ_RECOMPUTE_FULL;
+
+		fprintf(file, "nearest: %s needs %s on %s, which has %s; try %smore devices or a smaller "
+			"--batch\n",
+			mq_plan_describe(plan, session->cluster, &scratch),
 			mq_text_B(out->nearest.result.peak_memory_B, need),
 			session->cluster->device[out->nearest.result.memory_device].name,
-			mq_text_B(out->nearest.result.memory_limit_B, have));
+			mq_text_B(out->nearest.result.memory_limit_B, have),
+			full ? "" : "--fix recompute=full, ");
+	}
 	if (out->have_refused)
 		fprintf(file, "%s: %s: %s\n",
 			mq_plan_describe(out->refused.plan, session->cluster, &scratch),

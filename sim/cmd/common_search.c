@@ -20,7 +20,8 @@ enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, DEFAULT_EVALS = 20
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The search:", 4 },
 	{ "engine", 'e', "NAME[:key=value,...][,NAME...]", 0,
-	  "engines (see `maquette list engines`), 'exec:PROGRAM' or 'all'; repeatable (default expert)",
+	  "engines (see `maquette list engines`), 'exec:PROGRAM', or 'all' but exhaustive; repeatable "
+	  "(default expert)",
 	  4 },
 	{ "evals", KEY_EVALS, "N", 0, "proposals of each engine (default 200)", 4 },
 	{ "seconds", KEY_SECONDS, "S", 0, "time limit, divided equally among the engines", 4 },
@@ -142,9 +143,12 @@ static enum mq_status add_all(struct parts *p, struct mq_err *err)
 	for (; *names; names++) {
 		struct mq_err why = MQ_ERR_INIT;
 
-		if (!strcmp(*names, "exhaustive") || add_named(p, *names, "", &why) != MQ_OK)
-			continue;
-		p->engine[p->n - 1].may_refuse = true;
+		if (!strcmp(*names, "exhaustive"))
+			continue; /* it would refuse all but tiny questions */
+		if (add_named(p, *names, "", &why) == MQ_OK)
+			p->engine[p->n - 1].may_refuse = true;
+		else
+			fprintf(stderr, "maquette: left out: %s\n", why.text);
 	}
 	return MQ_OK;
 }
@@ -342,7 +346,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.top = o->top,
 		.dir = dir,
 		.context = dir ? mq_session_context(session) : 0,
-		.evaluator = { session, evaluate, 4 * q->jobs },
+		.evaluator = { session, evaluate, 16 * q->jobs },
 		.now_s = mq_now_s,
 		.progress = draw,
 		.progress_context = &bar,
