@@ -1,8 +1,8 @@
 /*
  * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution,
- * as in torchvision), ResNeXt 32x4d (Xie et al. 2016), VGG (Simonyan and Zisserman 2014), Inception
- * v3 (Szegedy et al. 2015, torchvision's layers). A block (a VGG convolution, a bottleneck, an
- * inception module) is a `layer`, for pipelines.
+ * as in torchvision), ResNeXt 32x4d (Xie et al. 2016), AlexNet, VGG (Simonyan and Zisserman 2014),
+ * Inception v3 (Szegedy et al. 2015, torchvision's layers). A block (a VGG convolution, a
+ * bottleneck, an inception module) is a `layer`, for pipelines.
  */
 #include <string.h>
 
@@ -116,6 +116,34 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5],
 		x = mq_cnn_dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
 	}
 	classify(net, x, o->classes);
+}
+
+/* ---- alexnet --------------------------------------------------------------------------------- */
+
+/* "One weird trick" (Krizhevsky 2014): one tower, without local response normalisation. */
+static void alexnet(struct mq_cnn *net, struct mq_map x, uint32_t classes)
+{
+	static const struct mq_kernel_shape convs[] = {
+		{ 64, 11, 11, 4, 2, 2, true, 1 }, { 192, 5, 5, 1, 2, 2, true, 1 },
+		{ 384, 3, 3, 1, 1, 1, true, 1 },  { 256, 3, 3, 1, 1, 1, true, 1 },
+		{ 256, 3, 3, 1, 1, 1, true, 1 },
+	};
+
+	for (uint32_t i = 0; i < 5; i++) {
+		set_layer(net, i, mq_arena_printf(net->arena, "block%u.", i + 1));
+		x = mq_cnn_relu(net, "relu", mq_cnn_conv(net, "conv", x, &convs[i]));
+		if (i < 2 || i == 4)
+			x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 3, 2, 0 }, true);
+	}
+	set_layer(net, MQ_NONE, "");
+	for (uint32_t i = 1; i <= 2; i++) {
+		const char *name = mq_arena_printf(net->arena, "fc%u", i);
+
+		x = mq_cnn_dropout(net, mq_arena_printf(net->arena, "%s.dropout", name), x);
+		x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.relu", name),
+				mq_cnn_linear(net, name, x, 4096));
+	}
+	classify(net, x, classes);
 }
 
 /* ---- inception v3 ---------------------------------------------------------------------------- */
@@ -266,6 +294,8 @@ static enum mq_status build(const char *name, const char *options,
 	struct mq_map images = mq_cnn_begin(&net, full, request, arena, o.image);
 	if (inception)
 		inception_v3(&net, images, &o);
+	if (!strcmp(name, "alexnet"))
+		alexnet(&net, images, o.classes);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		if (strcmp(sizes[i].name, name))
 			continue;
@@ -279,10 +309,10 @@ static enum mq_status build(const char *name, const char *options,
 
 const struct mq_format mq_format_cnn = {
 	.name = "cnn",
-	.summary = "resnet, vgg, inception_v3: image networks",
-	.names = (const char *const[]){ "inception_v3", "resnet101", "resnet152", "resnet50",
-					"resnext101", "resnext50", "vgg11", "vgg13", "vgg16",
-					"vgg19", NULL },
+	.summary = "alexnet, vgg, resnet, resnext, inception_v3: image networks",
+	.names = (const char *const[]){ "alexnet", "inception_v3", "resnet101", "resnet152",
+					"resnet50", "resnext101", "resnext50", "vgg11", "vgg13",
+					"vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };

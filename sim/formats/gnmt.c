@@ -1,14 +1,17 @@
 /*
- * gnmt.c - the built-in LSTM translator gnmt (Wu et al. 2016), in the variant that MLPerf and
- * PipeDream train: additive attention (Bahdanau et al. 2015) computed once per step of the first
- * decoder layer, whose context goes into every decoder layer above.
+ * gnmt.c - the built-in LSTM networks. gnmt: the translator (Wu et al. 2016) in the variant that
+ * MLPerf and PipeDream train, with additive attention (Bahdanau et al. 2015) computed once per step
+ * of the first decoder layer, whose context goes into every decoder layer above. rnnlm: a language
+ * model (Zaremba et al. 2014).
  *
  * Encoder: a bidirectional layer, one of twice the input width, then plain ones; decoder: a first
  * layer that reads the embedding, the others [h; context]. From the third encoder and the third
- * decoder layer on, layers have a residual around them. Each LSTM has two bias vectors. Not
- * modelled: that the first decoder layer and attention alternate step by step (they are one op
+ * decoder layer on, layers have a residual around them. Each LSTM has two bias vectors.
+ * Not modelled: that the first decoder layer and attention alternate step by step (they are one op
  * after the other, with the same work).
  */
+#include <string.h>
+
 #include "formats/common_layers.h"
 
 struct options {
@@ -18,10 +21,10 @@ struct options {
 
 static const struct mq_opt opts[] = {
 	MQ_U32(struct options, layers, 8, 2, 1000,
-	       "LSTM layers of the encoder, and of the decoder"),
-	MQ_U32(struct options, hidden, 1024, 1, 1e6, "width of the LSTMs"),
-	MQ_U32(struct options, vocab, 32000, 1, 1e8, "vocabulary"),
-	MQ_U32(struct options, seq, 50, 1, 1e6, "tokens that the encoder reads"),
+	       "LSTM layers of the encoder, and of the decoder; rnnlm: 2"),
+	MQ_U32(struct options, hidden, 1024, 1, 1e6, "width of the LSTMs; rnnlm: 2048"),
+	MQ_U32(struct options, vocab, 32000, 1, 1e8, "vocabulary; rnnlm: 10000"),
+	MQ_U32(struct options, seq, 50, 1, 1e6, "tokens that the encoder reads; rnnlm: 40"),
 	MQ_U32(struct options, target, 0, 1, 1e6,
 	       "tokens that the decoder writes; default: as many"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
@@ -142,32 +145,67 @@ static uint32_t embed(struct mq_net *net, const struct options *o, const char *p
 	return mq_net_embedding(net, mq_net_tokens(net, "tokens"), o->vocab, o->hidden);
 }
 
+/* Language model of Zaremba et al. 2014: embedding, LSTM layers, classifier over the vocabulary. */
+static uint32_t language_model(struct mq_net *net, const struct options *o)
+{
+	uint32_t x = embed(net, o, "", o->seq);
+
+	for (uint32_t i = 0; i < o->layers; i++) {
+		uint32_t in = x;
+
+		net->layer = i;
+		net->prefix = mq_arena_printf(net->arena, "layer%u.", i);
+		x = lstm(net, "lstm", o->hidden, o->hidden);
+		mq_net_join(net, in, x, o->hidden);
+	}
+	return x;
+}
+
+static uint32_t translator(struct mq_net *net, const struct options *o)
+{
+	uint32_t memory = encoder(net, o, embed(net, o, "encoder.", o->seq));
+	uint32_t x = embed(net, o, "decoder.", o->target);
+
+	return decoder(net, o, x, memory);
+}
+
+/* rnnlm: the sizes that FlexFlow and PaSE search over. */
+static void defaults(struct options *o, bool translates)
+{
+	mq_opt_defaults(opts, o);
+	if (translates)
+		return;
+	o->layers = 2;
+	o->hidden = 2048;
+	o->vocab = 10000;
+	o->seq = 40;
+}
+
 static enum mq_status build(const char *name, const char *options,
 			    const struct mq_model_request *request, struct mq_arena *arena,
 			    struct mq_model **model, struct mq_err *err)
 {
-	bool infer = request->train && request->train->infer;
+	bool infer = request->train && request->train->infer, translates = !strcmp(name, "gnmt");
+	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	struct options o;
 	struct mq_net net;
 
-	mq_opt_defaults(opts, &o);
-	MQ_TRY(mq_opt_parse(opts, &o, "model 'gnmt'", options, arena, err));
+	defaults(&o, translates);
+	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
 	o.seq = request->seq ? request->seq : o.seq;
 	o.target = o.target ? o.target : o.seq;
 	mq_net_begin(&net, arena,
 		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);
 	net.dropout = o.dropout != 1 && !infer;
-	uint32_t memory = encoder(&net, &o, embed(&net, &o, "encoder.", o.seq));
-	uint32_t x = embed(&net, &o, "decoder.", o.target);
-	x = decoder(&net, &o, x, memory);
+	uint32_t x = translates ? translator(&net, &o) : language_model(&net, &o);
 	net.layer = MQ_NONE;
 	net.prefix = "";
 	net.biases = true;
 	x = mq_net_gemm(&net, "classifier", x, o.hidden, o.vocab);
 	if (!infer)
 		mq_net_loss(&net, x, o.vocab);
-	net.b.model->n_layers = 2 * o.layers;
-	net.b.model->tokens_per_sample = (double)o.seq + o.target;
+	net.b.model->n_layers = translates ? 2 * o.layers : o.layers;
+	net.b.model->tokens_per_sample = (double)o.seq + (translates ? o.target : 0);
 	net.b.model->hidden = o.hidden;
 	net.b.model->vocab = o.vocab;
 	net.b.model->seq = o.seq;
@@ -176,8 +214,8 @@ static enum mq_status build(const char *name, const char *options,
 
 const struct mq_format mq_format_gnmt = {
 	.name = "gnmt",
-	.summary = "gnmt: LSTM translator with attention",
-	.names = (const char *const[]){ "gnmt", NULL },
+	.summary = "gnmt, rnnlm: LSTM translator with attention, LSTM language model",
+	.names = (const char *const[]){ "gnmt", "rnnlm", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -83,6 +83,8 @@ static void test_parameters(void **state)
 		{ "t5:size=large", 737668096 },
 		{ "t5:size=3b", 2851598336 },
 		{ "t5:size=11b", 11307321344 },
+		{ "alexnet", 61100840 },
+		{ "rnnlm", 2 * 10000 * 2048. + 10000 + 2 * (2 * 2048 * 8192. + 2 * 8192) },
 		{ "resnet50", 25557032 },
 		{ "resnet101", 44549160 },
 		{ "resnet152", 60192808 },
