@@ -181,7 +181,7 @@ install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man pa
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(ENGINE_SO) $(DESTDIR)$(PREFIX)/lib/maquette/engines
 	install -m 644 $(EXEC_SO) $(DESTDIR)$(PREFIX)/lib/maquette/executors
-	install -m 644 $(wildcard platforms/*.xml) $(DESTDIR)$(PREFIX)/share/maquette/platforms
+	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/maquette/plots
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1

@@ -408,6 +408,31 @@ static const struct mq_config *first_config(const struct mq_plan *plan)
 	return plan->n_ops ? &plan->config[plan->config_of[0]] : NULL;
 }
 
+/* "5 stages of 4+4+4+2+2 devices", or "placement on 3 devices" where there is one stage. */
+static const char *describe_uneven(const struct mq_plan *plan, uint32_t n_devices,
+				   struct mq_arena *arena)
+{
+	enum { MOST = 10 };
+	uint32_t width[MOST] = { 0 }, stages = 0;
+	const char *list = "";
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+
+		if (c->stage + 1 > stages)
+			stages = c->stage + 1;
+		if (c->stage < MOST && c->n_devices > width[c->stage])
+			width[c->stage] = c->n_devices;
+	}
+	if (stages < 2)
+		return mq_arena_printf(arena, "placement on %u devices", n_devices);
+	if (stages > MOST)
+		return mq_arena_printf(arena, "%u stages on %u devices", stages, n_devices);
+	for (uint32_t s = 0; s < stages; s++)
+		list = mq_arena_printf(arena, "%s%s%u", list, s ? "+" : "", width[s]);
+	return mq_arena_printf(arena, "%u stages of %s devices", stages, list);
+}
+
 const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster *cluster,
 			     struct mq_arena *arena)
 {
@@ -423,7 +448,7 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 	else if (g.dp)
 		text = mq_arena_printf(arena, "dp %u tp %u pp %u", g.dp, g.tp, g.pp);
 	else
-		text = mq_arena_printf(arena, "placement on %u devices", g.n_devices);
+		text = describe_uneven(plan, g.n_devices, arena);
 	if (g.cp > 1)
 		text = mq_arena_printf(arena, "%s cp %u", text, g.cp);
 	if (g.ep > 1)
