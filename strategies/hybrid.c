@@ -14,13 +14,20 @@
  * For one bound no plan of any kind is faster; for the other no pipeline of these two families, by the
  * cost model of single ops.
  *
- * Heuristic: the estimate has no contention. Models without repeated layers are refused.
+ * Models without repeated layers (convolutional networks, profiled graphs) are cut by the linearised
+ * dynamic programme with replicated stages (lib/ideal.h) and split op by op by elimination
+ * (lib/pase_model.h), for every number of micro-batches, beside the usual shapes without stages.
+ *
+ * Heuristic: the estimate has no contention.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/engine.h"
 #include "lib/hybrid_cost.h"
+#include "lib/ideal.h"
+#include "lib/pase_model.h"
+#include "lib/place_model.h"
 #include "lib/plans.h"
 #include "lib/shapes.h"
 
@@ -30,12 +37,16 @@ struct part {
 	uint32_t type, tp, dp, pp;
 };
 
+enum kind { SHAPE, TYPED, READY };
+
 struct item {
-	bool typed;
+	enum kind kind;
+	const struct mq_plan *plan; /* READY: made when it was found */
 	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
 	uint32_t n_parts;
 	struct part part[MAX_TYPES];
 	double step_s;              /* estimated, then screened */
+	double rank_s;              /* order of screening: the estimate; 0 = surely */
 	uint32_t order;
 };
 
@@ -54,9 +65,9 @@ struct hybrid {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct hybrid, keep, 256, 1, 100000, "candidates kept by estimate"),
+	MQ_U32(struct hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
 	MQ_U32(struct hybrid, screens, 0, 0, 100000,
-	       "of them screened with the analytic executor; 0 = 48, fewer beyond 64 devices"),
+	       "of them screened with the analytic executor; 0 = 64, fewer beyond 64 devices"),
 	MQ_BOOL(struct hybrid, proof, 0, "print the lower bounds shown and the gap"),
 	MQ_END
 };
@@ -65,14 +76,14 @@ static const struct mq_opt opts[] = {
 
 static double worst_kept(const struct hybrid *s)
 {
-	return s->n < s->keep ? (double)INFINITY : s->list[s->n - 1].step_s;
+	return s->n < s->keep ? (double)INFINITY : s->list[s->n - 1].rank_s;
 }
 
 static void keep_item(struct hybrid *s, const struct item *item)
 {
 	uint32_t at = s->n < s->keep ? s->n++ : s->n - 1;
 
-	while (at > 0 && item->step_s < s->list[at - 1].step_s) {
+	while (at > 0 && item->rank_s < s->list[at - 1].rank_s) {
 		s->list[at] = s->list[at - 1];
 		at--;
 	}
@@ -101,7 +112,7 @@ static bool consider(struct hybrid *s, struct item *item)
 	s->estimated++;
 	if (mq_hybrid_estimate(&s->cost, &s->now) && s->now.excess_B <= 0 &&
 	    s->now.step_s < worst_kept(s)) {
-		item->step_s = s->now.step_s;
+		item->rank_s = item->step_s = s->now.step_s;
 		keep_item(s, item);
 	}
 	return !s->stopped;
@@ -338,12 +349,155 @@ static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena
 {
 	struct mq_err ignored = MQ_ERR_INIT;
 
-	if (item->typed)
+	if (item->kind == TYPED)
 		return typed_plan(s, item, arena, plan);
+	if (item->kind == READY) {
+		mq_plan_copy(plan, item->plan, arena);
+		return true;
+	}
 	if (shapes_plan(&s->space, &item->point, arena, plan, &ignored) != MQ_OK)
 		return false; /* this model cannot be cut so */
 	plan->overlap_grads = true;
 	return true;
+}
+
+/* ---- models without layers --------------------------------------------------------------------- */
+
+/* Seconds to exchange all gradients over a point's replicas: first stage, first ranks. */
+static double exchange_s(struct hybrid *s, const struct shape_point *p)
+{
+	const struct shape_set *set = &s->space.set[p->set];
+	const struct mq_problem *problem = s->space.problem;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t *rank = mq_arena_array(&scratch, p->dp, uint32_t);
+	struct mq_coll_request rq = {
+		.kind = MQ_COLL_ALL_REDUCE, .n = p->dp, .rank = rank, .dtype = problem->train->dtype,
+		.bytes = mq_model_totals(problem->model).parameters / p->pp *
+			 mq_dtype_size(problem->train->grad_dtype) };
+	double seconds = 0;
+
+	for (uint32_t d = 0; d < p->dp; d++)
+		rank[d] = set->device[replica_at(p, 0, d)];
+	if (p->dp > 1 && !problem->train->infer &&
+	    !problem->costs->collective(problem->costs->context, &rq, &seconds))
+		seconds = INFINITY;
+	mq_arena_fini(&scratch);
+	return seconds;
+}
+
+static bool visit_flat_shape(void *context, const struct shape_point *p)
+{
+	struct hybrid *s = context;
+	const struct shape_set *set = &s->space.set[p->set];
+	struct item item = { .kind = SHAPE, .point = *p };
+	double speed = 0, slowest = INFINITY, work;
+
+	/* Pipelines come from the dynamic programme, which knows where to cut; recomputation and
+	 * sharded gradients are for layers. */
+	if ((p->pp > 1 && !s->space.problem->limits->fix_pp) || p->recompute != MQ_RECOMPUTE_NONE ||
+	    p->sync > MQ_SYNC_ZERO1)
+		return true;
+	for (uint32_t d = 0; d < set->n; d++) {
+		speed += set->speed[d];
+		slowest = fmin(slowest, set->speed[d]);
+	}
+	work = s->space.problem->train->batch / (p->balanced ? speed : set->n * slowest);
+	s->seen++;
+	s->bound_s = fmin(s->bound_s, s->space.problem->train->batch / speed);
+	if (work >= worst_kept(s)) {
+		s->pruned++;
+		return true;
+	}
+	s->estimated++;
+	work *= 1 + (p->pp - 1.0) / p->micro_batches;
+	item.rank_s = item.step_s = work + exchange_s(s, p);
+	if (item.rank_s < worst_kept(s))
+		keep_item(s, &item);
+	return true;
+}
+
+static void keep_plan(struct hybrid *s, const struct mq_plan *plan, double step_s)
+{
+	struct mq_plan *copy = mq_arena_array(s->space.problem->arena, 1, struct mq_plan);
+	struct item item = { .kind = READY, .plan = copy, .step_s = step_s };
+
+	s->seen++;
+	s->estimated++;
+	mq_plan_copy(copy, plan, s->space.problem->arena);
+	if (worst_kept(s) > 0)
+		keep_item(s, &item);
+}
+
+static enum mq_status place_stages(struct hybrid *s, uint32_t micro_batches, uint32_t in_flight,
+				   struct mq_arena *scratch, struct mq_err *err)
+{
+	const struct mq_problem *problem = s->space.problem;
+	double samples = floor(problem->train->batch / micro_batches), sum = 0;
+	struct mq_ideal_options o = { .linearize = true, .max_replicas = samples < 1 ? 1
+				      : (uint32_t)fmin(samples, 1e6) };
+	struct mq_place_model model;
+	struct mq_ideal_result r;
+	struct mq_plan plan;
+
+	MQ_TRY(mq_place_from_problem(problem, micro_batches, in_flight, scratch, &model, err));
+	MQ_TRY(mq_ideal_solve(&model.place, &o, scratch, &r, err));
+	if (isinf(r.placement.max_load))
+		return MQ_OK;
+	for (uint32_t i = 0; i < r.placement.n_stages; i++)
+		sum += r.placement.stage[i].load;
+	if (mq_placement_sort(&model.place, &r.placement, scratch))
+		mq_place_plan(&model, &r.placement, problem, scratch, &plan);
+	else
+		mq_place_plan_free(&model, &r.placement, problem, scratch, &plan);
+	keep_plan(s, &plan, (micro_batches - 1.0) * r.placement.max_load + sum);
+	return MQ_OK;
+}
+
+/* The best split of every op, where its graph is narrow enough to be solved at once. */
+static enum mq_status split_ops(struct hybrid *s, uint32_t micro_batches, struct mq_arena *scratch,
+				struct mq_err *err)
+{
+	const struct mq_problem *problem = s->space.problem;
+	struct mq_devices devices = mq_devices_usable(problem, scratch);
+	struct mq_pase_model model;
+	struct mq_elim_result r;
+	struct mq_err wide = MQ_ERR_INIT;
+	struct mq_plan plan;
+
+	if (devices.n > 64)
+		return MQ_OK;
+	MQ_TRY(mq_pase_from_problem(problem, &devices, micro_batches, scratch, &model, err));
+	model.problem.max_rows = 1e8;
+	if (mq_elim_solve(&model.problem, scratch, &r, &wide) != MQ_OK || isinf(r.optimum))
+		return MQ_OK; /* too wide: the other families remain */
+	mq_pase_plan(&model, r.choice, problem, scratch, &plan);
+	keep_plan(s, &plan, r.optimum);
+	return MQ_OK;
+}
+
+static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *problem, struct mq_err *err)
+{
+	double batch = floor(problem->train->batch);
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	enum mq_status status = MQ_OK;
+	bool backward = false;
+
+	for (uint32_t op = 0; op < problem->model->n_ops; op++)
+		backward = backward || problem->model->op[op].phase == MQ_BACKWARD;
+	shapes_each(&s->space, visit_flat_shape, s);
+	for (double m = 1; m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
+		if (fmod(batch, m) != 0)
+			continue;
+		status = place_stages(s, (uint32_t)m, 1, &scratch, err);
+		if (status == MQ_OK && m > 1 && !problem->train->infer)
+			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n),
+					      &scratch, err);
+		if (status == MQ_OK && m <= 4 && !backward)
+			status = split_ops(s, (uint32_t)m, &scratch, err);
+		mq_arena_rewind(&scratch, (struct mq_arena_mark){ NULL, 0 });
+	}
+	mq_arena_fini(&scratch);
+	return status;
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------ */
@@ -357,62 +511,134 @@ static int faster(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The analytic executor orders the best; what it finds too large is dropped. */
+/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like. */
+static bool same_family(const struct item *a, const struct item *b)
+{
+	if (a->kind != b->kind || a->kind == READY || a->n_parts != b->n_parts)
+		return false;
+	if (a->kind == TYPED)
+		return !memcmp(a->part, b->part, a->n_parts * sizeof(*a->part));
+	return a->point.set == b->point.set && a->point.dp == b->point.dp &&
+	       a->point.tp == b->point.tp && a->point.pp == b->point.pp &&
+	       a->point.cp == b->point.cp && a->point.balanced == b->point.balanced;
+}
+
+/* Screening in two halves: first one of each family, best estimates first, so that no family that the
+ * estimate flatters hides the others; then more of the families that came out best. */
+struct screening {
+	struct hybrid *s;
+	const struct mq_problem *problem;
+	struct mq_arena arena;
+	uint32_t *family;        /* [n] first item of the same family */
+	uint32_t *tries;         /* [n] by first item */
+	double *best;            /* [n] by first item: screened time */
+	uint8_t *known;          /* [n] 1 = screened and fits, 2 = does not */
+	uint32_t left;
+};
+
+static void screen_item(struct screening *w, uint32_t i)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&w->arena);
+	struct item *item = &w->s->list[i];
+	struct mq_plan plan;
+	struct mq_result result;
+
+	w->known[i] = 2;
+	w->tries[w->family[i]]++;
+	w->left--;
+	if (make_plan(w->s, item, &w->arena, &plan) &&
+	    w->problem->costs->screen(w->problem->costs->context, &plan, &result) &&
+	    result.verdict == MQ_VERDICT_OK) {
+		w->known[i] = 1;
+		item->step_s = result.step_time_s;
+		w->best[w->family[i]] = fmin(w->best[w->family[i]], item->step_s);
+	}
+	mq_arena_rewind(&w->arena, mark);
+}
+
+static void screen_families(struct screening *w, uint32_t n)
+{
+	uint32_t half = w->left / 2;
+
+	for (uint32_t i = 0; i < n && w->left > half; i++) /* again where the first did not fit */
+		if (isinf(w->best[w->family[i]]) && w->tries[w->family[i]] < 3)
+			screen_item(w, i);
+	while (w->left) {
+		uint32_t pick = MQ_NONE;
+		double least = INFINITY;
+
+		for (uint32_t i = 0; i < n; i++) {
+			/* Each further try makes a family a little less likely. */
+			double worth = w->best[w->family[i]] * (1 + 0.01 * w->tries[w->family[i]]);
+
+			if (!w->known[i] && worth < least)
+				least = worth, pick = i;
+		}
+		if (pick == MQ_NONE)
+			break;
+		screen_item(w, pick);
+	}
+}
+
+/* The analytic executor orders the best; what it finds too large is dropped; the rest stays behind. */
 static void screen_list(struct hybrid *s, const struct mq_problem *problem)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
-	uint32_t kept = 0, n = s->screens, devices = s->space.set[0].n;
-
-	if (!n) /* a screen takes time in proportion to the devices */
-		n = devices <= 64 ? 48 : 48 * 64 / devices + 4;
-	n = s->n < n ? s->n : n;
+	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
+	struct screening w = { .s = s, .problem = problem };
+	struct item *sorted;
 
 	if (!problem->costs->screen)
 		return;
+	if (!n) /* a screen takes time in proportion to the devices */
+		n = devices <= 64 ? 64 : 64 * 64 / devices + 4;
+	w.left = s->n < n ? s->n : n;
+	w.family = mq_arena_array(&w.arena, s->n, uint32_t);
+	w.tries = mq_arena_array(&w.arena, s->n, uint32_t);
+	w.best = mq_arena_array(&w.arena, s->n, double);
+	w.known = mq_arena_array(&w.arena, s->n, uint8_t);
+	sorted = mq_arena_array(&w.arena, s->n, struct item);
 	for (uint32_t i = 0; i < s->n; i++) {
-		struct item item = s->list[i];
-		struct mq_arena_mark mark = mq_arena_mark(&arena);
-		struct mq_plan plan;
-		struct mq_result result;
-
-		/* Unscreened ones stay behind all screened ones, in their order. */
-		if (kept < n && make_plan(s, &item, &arena, &plan)) {
-			if (!problem->costs->screen(problem->costs->context, &plan, &result) ||
-			    result.verdict != MQ_VERDICT_OK)
-				item.step_s = INFINITY;
-			else
-				item.step_s = result.step_time_s;
-		}
-		mq_arena_rewind(&arena, mark);
-		if (kept < n && isinf(item.step_s))
-			continue;
-		s->list[kept++] = item;
-		if (kept == n) {
-			memmove(&s->list[kept], &s->list[i + 1], (s->n - i - 1) * sizeof(item));
-			s->n -= i + 1 - kept;
-			break;
-		}
+		w.best[i] = INFINITY;
+		w.family[i] = i;
+		for (uint32_t k = 0; k < i && w.family[i] == i; k++)
+			if (w.family[k] == k && same_family(&s->list[k], &s->list[i]))
+				w.family[i] = k;
 	}
-	if (kept < n)
-		s->n = kept;
-	qsort(s->list, kept, sizeof(*s->list), faster);
-	mq_arena_fini(&arena);
+	screen_families(&w, s->n);
+	for (uint32_t i = 0; i < s->n; i++)
+		if (w.known[i] == 1)
+			sorted[fit++] = s->list[i];
+	qsort(sorted, fit, sizeof(*sorted), faster);
+	kept = fit;
+	for (uint32_t i = 0; i < s->n; i++)
+		if (!w.known[i])
+			sorted[kept++] = s->list[i];
+	memcpy(s->list, sorted, kept * sizeof(*sorted));
+	s->n = kept;
+	mq_arena_fini(&w.arena);
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct hybrid *s = state;
 	struct menu *menu;
-	struct item item = { .typed = true };
+	struct item item = { .kind = TYPED };
 
-	if (mq_hybrid_cost_init(&s->cost, problem, err) != MQ_OK)
-		return mq_wrap(err, "engine 'hybrid'");
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
 	s->list = mq_arena_array(problem->arena, s->keep, struct item);
 	s->bound_s = s->best_s = INFINITY;
 	for (uint32_t op = 0; op < problem->model->n_ops; op++)
 		s->selective = s->selective || problem->model->op[op].saved_selective > 0;
+	if (!problem->model->n_layers || !problem->model->hidden) {
+		MQ_TRY(start_flat(s, problem, err));
+		screen_list(s, problem);
+		if (!s->n)
+			return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': no plan fits the memory of '%s'",
+				       problem->cluster->name);
+		return MQ_OK;
+	}
+	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	shapes_each(&s->space, visit_shape, s);
 	if (s->cost.n_types > 1 && s->cost.n_types <= MAX_TYPES && !s->stopped) {
 		menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);

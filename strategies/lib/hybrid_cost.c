@@ -303,7 +303,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 				     (uint32_t)time->most_samples)[3];
 	for (uint32_t i = 0; i < stage->n_shares; i++)
 		least = fmin(least, c->type[stage->share[i].type].memory_B);
-	return memory - least;
+	return 0.95 * memory - least; /* the estimate is rough: screening counts exactly */
 }
 
 /* Gradient all-reduce and optimizer step of a stage. */
