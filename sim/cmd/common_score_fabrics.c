@@ -130,7 +130,9 @@ static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu
 	else
 		/* PCIe without a word about direct access between GPUs: through the host's memory. */
 		spec->inside = MQ_INSIDE_HOST;
-	spec->nvls = gpu->nvls && spec->inside == MQ_INSIDE_SWITCH;
+	/* Across nodes NVLSTree also needs the network's software to take part: only where it is said. */
+	spec->nvls = gpu->nvls && spec->inside == MQ_INSIDE_SWITCH &&
+		     (text->nodes == 1 || has(words, "NVLS"));
 }
 
 static double rate_Gbps(const char *words)
