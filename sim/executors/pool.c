@@ -27,8 +27,13 @@ struct worker {
 	pid_t pid;
 	int fd;            /* -1: to be forked */
 	uint32_t plan;     /* at work on it; MQ_NONE = idle */
-	double deadline_s; /* clock time */
+	uint32_t queued;   /* sent along, for afterwards; MQ_NONE = none */
+	double since_s;    /* clock time when it began */
 };
+
+/* Plans this quick are sent before a worker has ended the one before, if they fit into its socket. */
+static const double quick_s = 0.005;
+enum { SMALL_PLAN = 32 * 1024 };
 
 struct mq_pool {
 	struct mq_arena *arena;  /* borrowed */
@@ -39,6 +44,9 @@ struct mq_pool {
 	int control, said;       /* socket to the server; what it and the workers write to stderr */
 	struct worker *worker;
 	uint32_t n_workers;
+	uint32_t *orphan;        /* [n_workers] plans queued at workers that died */
+	uint32_t n_orphans;
+	double mean_s;           /* clock time of recent plans; 0 = none yet */
 	struct pollfd *watch;    /* [n_workers + 1] */
 	char words[2048];        /* newest of what they said */
 	size_t n_words;
@@ -251,8 +259,9 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 	p->n_workers = n_workers ? n_workers : 1;
 	p->worker = mq_arena_array(arena, p->n_workers, struct worker);
 	p->watch = mq_arena_array(arena, p->n_workers + 1, struct pollfd);
+	p->orphan = mq_arena_array(arena, p->n_workers, uint32_t);
 	for (uint32_t i = 0; i < p->n_workers; i++)
-		p->worker[i] = (struct worker){ .fd = -1, .plan = MQ_NONE };
+		p->worker[i] = (struct worker){ .fd = -1, .plan = MQ_NONE, .queued = MQ_NONE };
 	enum mq_status status = start(p, err);
 	if (status != MQ_OK) {
 		mq_pool_close(p);
@@ -325,7 +334,9 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 
 	close(w->fd);
 	w->fd = -1;
-	w->plan = MQ_NONE;
+	if (w->queued != MQ_NONE)
+		p->orphan[p->n_orphans++] = w->queued;
+	w->plan = w->queued = MQ_NONE;
 	MQ_TRY(ask(p, MQ_WIRE_REAP, &w->pid, sizeof(w->pid), &head, &bytes, NULL, err));
 	if (head.size == sizeof(how))
 		memcpy(&how, bytes, sizeof(how));
@@ -344,6 +355,7 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 	return MQ_OK;
 }
 
+/* To a worker that is idle, or will be soon. */
 static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index,
 			       const struct mq_plan *plan, struct mq_err *err)
 {
@@ -351,8 +363,14 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 
 	MQ_TRY(revive(p, w, err));
 	const void *bytes = mq_plan_pack(plan, &p->scratch, &size);
-	w->plan = index;
-	w->deadline_s = clock_s() + p->job->wall_s;
+	if (w->plan == MQ_NONE) {
+		w->plan = index;
+		w->since_s = clock_s();
+	} else {
+		w->queued = index;
+	}
+	if (size > SMALL_PLAN)
+		p->mean_s = 0; /* a second one might block this process until it is read */
 	/* A failure to send shows as a dead worker when its answer is read. */
 	(void)mq_wire_send(w->fd, MQ_WIRE_JUDGE, bytes, size);
 	forget_message(p);
@@ -366,7 +384,7 @@ static int patience_ms(const struct mq_pool *p)
 
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		if (p->worker[i].plan != MQ_NONE)
-			first_s = fmin(first_s, p->worker[i].deadline_s - now_s);
+			first_s = fmin(first_s, p->worker[i].since_s + p->job->wall_s - now_s);
 	if (first_s > 1e6)
 		return -1;
 	return first_s <= 0 ? 0 : (int)(1000 * first_s) + 1;
@@ -382,7 +400,11 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	if (!mq_wire_receive(w->fd, &p->scratch, &head, &bytes) || head.size != sizeof(*r))
 		return bury(p, w, false, r, err);
 	memcpy(r, bytes, sizeof(*r));
-	w->plan = MQ_NONE;
+	double now_s = clock_s(), took_s = now_s - w->since_s;
+	p->mean_s = p->mean_s > 0 ? 0.75 * p->mean_s + 0.25 * took_s : took_s;
+	w->plan = w->queued;
+	w->queued = MQ_NONE;
+	w->since_s = now_s;
 	forget_message(p);
 	return MQ_OK;
 }
@@ -405,7 +427,7 @@ static enum mq_status wait_some(struct mq_pool *p, struct mq_result *result, str
 			continue;
 		if (p->watch[i].fd >= 0 && p->watch[i].revents)
 			MQ_TRY(take(p, w, result, err));
-		else if (clock_s() >= w->deadline_s)
+		else if (clock_s() >= w->since_s + p->job->wall_s)
 			MQ_TRY(bury(p, w, true, &result[w->plan], err));
 	}
 	return MQ_OK;
@@ -419,19 +441,42 @@ static bool busy(const struct mq_pool *p)
 	return false;
 }
 
+/* Next plan of the batch: one that a dead worker left first. MQ_NONE = none. */
+static uint32_t next_plan(struct mq_pool *p, uint32_t *next, uint32_t n)
+{
+	if (p->n_orphans)
+		return p->orphan[--p->n_orphans];
+	return *next < n ? (*next)++ : MQ_NONE;
+}
+
+/* Gives idle workers a plan, then quick ones a second; which worker gets which changes no result. */
+static enum mq_status feed(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t *next,
+			   uint32_t n, struct mq_err *err)
+{
+	for (int second = 0; second < 2; second++)
+		for (uint32_t i = 0; i < p->n_workers; i++) {
+			struct worker *w = &p->worker[i];
+			bool room = second ? w->plan != MQ_NONE && w->queued == MQ_NONE &&
+						     p->mean_s > 0 && p->mean_s < quick_s
+					   : w->plan == MQ_NONE;
+			uint32_t index = room ? next_plan(p, next, n) : MQ_NONE;
+			if (index != MQ_NONE)
+				MQ_TRY(hand_out(p, w, index, plan[index], err));
+		}
+	return MQ_OK;
+}
+
 enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err)
 {
 	uint32_t next = 0;
 
-	while (next < n || busy(p)) {
-		for (uint32_t i = 0; i < p->n_workers && next < n; i++)
-			if (p->worker[i].plan == MQ_NONE) {
-				MQ_TRY(hand_out(p, &p->worker[i], next, plan[next], err));
-				next++;
-			}
+	if (!n)
+		return MQ_OK;
+	do {
+		MQ_TRY(feed(p, plan, &next, n, err));
 		MQ_TRY(wait_some(p, result, err));
-	}
+	} while (next < n || p->n_orphans || busy(p));
 	return MQ_OK;
 }
 
@@ -441,6 +486,23 @@ static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *
 		return mq_fail(err, MQ_EINPUT, "%.40s...: path longer than 1023 characters", from);
 	snprintf(to, 1024, "%s", from ? from : "");
 	return MQ_OK;
+}
+
+/* Waits for a worker's answer while taking what it says: it must not block on that. */
+static bool hear_out(struct mq_pool *p, const struct worker *w)
+{
+	struct pollfd watch[2] = { { .fd = w->fd, .events = POLLIN },
+				   { .fd = p->said, .events = POLLIN } };
+
+	while (!watch[0].revents) {
+		if (poll(watch, 2, -1) < 0 && errno != EINTR)
+			return false;
+		if (watch[1].revents & POLLIN)
+			listen_to(p);
+		else if (watch[1].revents)
+			watch[1].fd = -1; /* nobody is left to say anything */
+	}
+	return true;
 }
 
 enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
@@ -462,7 +524,7 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 	memcpy(bytes, &d, sizeof(d));
 	memcpy(bytes + sizeof(d), packed, size);
 	bool answered = mq_wire_send(w->fd, MQ_WIRE_DETAIL, bytes, sizeof(d) + size) &&
-			mq_wire_receive(w->fd, &p->scratch, &head, &answer);
+			hear_out(p, w) && mq_wire_receive(w->fd, &p->scratch, &head, &answer);
 	if (!answered) {
 		MQ_TRY(bury(p, w, false, result, err));
 		return MQ_OK;

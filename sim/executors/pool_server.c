@@ -22,6 +22,8 @@
 #include "executors/pool.h"
 #include "executors/pool_wire.h"
 
+enum { LARGE_TASKS = 1000000 };
+
 struct server {
 	struct mq_arena arena;   /* the question */
 	struct mq_arena scratch; /* one message or one judgement */
@@ -30,6 +32,7 @@ struct server {
 	size_t dump_size;
 	struct mq_judge judge;
 	struct mq_cluster *cluster;
+	uint32_t judged_tasks;   /* of the newest judgement */
 	pid_t *child;
 	uint32_t n_children, child_room;
 };
@@ -47,9 +50,13 @@ static void judge(struct server *s, const void *bytes, size_t size, struct mq_ju
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_plan plan;
 
+	s->judged_tasks = 0;
 	if (mq_plan_unpack(bytes, size, &s->scratch, &plan, &err) == MQ_OK &&
-	    mq_judge_full(&s->judge, &plan, &s->scratch, out, &err) == MQ_OK)
+	    mq_judge_full(&s->judge, &plan, &s->scratch, out, &err) == MQ_OK) {
+		if (out->lowered.schedule)
+			s->judged_tasks = out->lowered.schedule->n_tasks;
 		return;
+	}
 	memset(out, 0, sizeof(*out));
 	out->result.verdict = err.status == MQ_EBUG ? MQ_VERDICT_CRASH : MQ_VERDICT_INVALID;
 	out->result.step_time_s = out->result.samples_per_s = out->result.mfu = NAN;
@@ -102,7 +109,10 @@ static void work(struct server *s, int fd)
 			judge(s, bytes, head.size, &out);
 			going = mq_wire_send(fd, MQ_WIRE_JUDGE, &out.result, sizeof(out.result));
 		}
+		bool large = s->judged_tasks > LARGE_TASKS;
 		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });
+		if (large)
+			malloc_trim(0); /* but not gigabytes */
 	}
 	_exit(0);
 }
