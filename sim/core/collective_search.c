@@ -331,6 +331,11 @@ enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *
 	topo->ring_graph = pack(topo, port, topo->nic_Bps);
 	topo->tree_graph = topo->ring_graph;
 	topo->collnet_graph = topo->ring_graph;
+	/* Inside the node CollNet may run at up to twice the speed of the network. */
+	if (topo->intra != MQ_INTRA_NONE)
+		topo->collnet_graph.intra_Bps = fmax(topo->ring_graph.intra_Bps,
+			snap(speeds_of(topo, true), fmin(2 * topo->ring_graph.inter_Bps,
+							 port / topo->ring_graph.channels)));
 	if (topo->intra != MQ_INTRA_NONE)
 		search_nvls(topo, true);
 	rail_orders(topo);

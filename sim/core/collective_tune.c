@@ -283,16 +283,15 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo)
 	return c * fmin(intra, inter);
 }
 
-static double collnet_direct_bus(const struct mq_tune *t)
+static double collnet_direct_bus(const struct mq_tune *t, bool actual)
 {
 	const struct mq_graph *graph = &t->topo->collnet_graph;
-	double ppn = ppn_of(t), f = ppn / graph->channels;
-	double bus = ppn * fmin(graph->intra_Bps, .9 * graph->inter_Bps);
+	double ppn = ppn_of(t), f = fmax(1, ppn / graph->channels), bus;
 
 	if (t->kind != MQ_COLL_ALL_REDUCE)
-		return bus;
-	f = fmax(f, 1);
-	bus /= f - (f - 1) / 2;
+		return ppn * fmin(graph->intra_Bps, .9 * graph->inter_Bps);
+	/* GPUs without a NIC of their own send through a neighbour's. */
+	bus = total_Bps(t, graph, true, actual) / (f - (f - 1) / 2);
 	return t->topo->arch >= MQ_ARCH_HOPPER ? bus * .85 : bus;
 }
 
@@ -313,9 +312,9 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 	case MQ_ALGO_NVLS_TREE:
 		return nvls_bus(t, algo) * t->n / ring_steps(t);
 	case MQ_ALGO_COLLNET_DIRECT:
-		return collnet_direct_bus(t) * (t->kind == MQ_COLL_ALL_REDUCE ? .5 : 1);
+		return collnet_direct_bus(t, actual) * (t->kind == MQ_COLL_ALL_REDUCE ? .5 : 1);
 	case MQ_ALGO_COLLNET_CHAIN:
-		return .5 * total_Bps(t, &t->topo->collnet_graph, false, actual);
+		return .5 * total_Bps(t, &t->topo->collnet_graph, true, actual);
 	default: /* PAT */
 		return .75 * total_Bps(t, &t->topo->ring_graph, false, actual);
 	}

@@ -87,6 +87,18 @@ static void near(double got, double expected, double relative)
 		fail_msg("got %.12g, expected %.12g", got, expected);
 }
 
+/* Bytes out of and into every rank. */
+static void sums(const struct mq_coll_flows *f, uint32_t n, double *out, double *in)
+{
+	memset(out, 0, n * sizeof(double));
+	memset(in, 0, n * sizeof(double));
+	for (uint32_t i = 0; i < f->n_flows; i++) {
+		assert_true(f->flow[i].src < n && f->flow[i].dst < n && f->flow[i].rate_Bps > 0);
+		out[f->flow[i].src] += f->flow[i].bytes;
+		in[f->flow[i].dst] += f->flow[i].bytes;
+	}
+}
+
 static void test_channels(void **state)
 {
 	struct setup s;
@@ -167,6 +179,32 @@ static void test_printed_peaks(void **state)
 	mq_arena_fini(&s.arena);
 	set_up(&s, a100, 80, 1, 0);
 	near(bus_GBps(&s, MQ_ALGO_RING), 240, 1e-9);
+	mq_arena_fini(&s.arena);
+}
+
+/* SHARP on 8 x 200G: the node's NVLinks bound it, 8 channels at 30 GB/s; half of that per vector byte. */
+static void test_sharp(void **state)
+{
+	struct mq_fabric_spec spec = a100;
+	struct setup s;
+	struct mq_coll_flows f;
+	double out[32], in[32];
+
+	spec.rails = 8;
+	spec.nic_Bps = 25 * GB;
+	spec.fabric = MQ_FABRIC_IB;
+	set_up(&s, spec, 80, 4, 0);
+	assert_int_equal(mq_tune_refusal(&(struct mq_tune){ .topo = &s.topo, .n_nodes = 4, .n = 32 },
+					 MQ_ALGO_COLLNET_DIRECT, MQ_PROTO_SIMPLE) != NULL, 1);
+	mq_arena_fini(&s.arena);
+	spec.sharp = true;
+	set_up(&s, spec, 80, 4, 0);
+	near(s.topo.collnet_graph.channels * s.topo.collnet_graph.intra_Bps, 240 * GB, 1e-12);
+	near(bus_GBps(&s, MQ_ALGO_COLLNET_DIRECT), 120 * 2 * 31 / 32.0, 1e-9);
+	f = expand(&s, MQ_COLL_ALL_REDUCE, 8e8, MQ_ALGO_COLLNET_DIRECT, MQ_PROTO_AUTO);
+	sums(&f, 32, out, in);
+	for (uint32_t i = 0; i < 32; i++) /* scatter and gather 2 x 7/8 S in the node, S/8 up */
+		near(out[i], 8e8 * (2 * 7 / 8.0 + 1 / 8.0), 1e-12);
 	mq_arena_fini(&s.arena);
 }
 
@@ -260,18 +298,6 @@ static void test_tree_degrees(void **state)
 		for (uint32_t k = 0; k < n; k++)
 			assert_true(children[0][k] <= 2 && children[1][k] <= 2 &&
 				    (!children[0][k] || !children[1][k] || n % 2));
-	}
-}
-
-/* Bytes out of and into every rank. */
-static void sums(const struct mq_coll_flows *f, uint32_t n, double *out, double *in)
-{
-	memset(out, 0, n * sizeof(double));
-	memset(in, 0, n * sizeof(double));
-	for (uint32_t i = 0; i < f->n_flows; i++) {
-		assert_true(f->flow[i].src < n && f->flow[i].dst < n && f->flow[i].rate_Bps > 0);
-		out[f->flow[i].src] += f->flow[i].bytes;
-		in[f->flow[i].dst] += f->flow[i].bytes;
 	}
 }
 
@@ -417,7 +443,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_channels), cmocka_unit_test(test_mesh_rings),
-		cmocka_unit_test(test_printed_peaks), cmocka_unit_test(test_choices),
+		cmocka_unit_test(test_printed_peaks), cmocka_unit_test(test_choices), cmocka_unit_test(test_sharp),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_tree_degrees),
 		cmocka_unit_test(test_ring_bytes), cmocka_unit_test(test_chain_bytes),
 		cmocka_unit_test(test_nvls_shares), cmocka_unit_test(test_monotonic),
