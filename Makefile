@@ -172,8 +172,17 @@ demo: ## install, build, and the main job on two clusters: tables and figures un
 	@$(MAKE) -s all
 	@tests/run-demo $(BUILD)/maquette build/demo
 plots: all ## the figures of results/ under build/plots/
-	@set -e; for d in $(wildcard results/*/); do n=$$(basename $$d); \
+	@set -e; for d in $(filter-out results/contest/,$(wildcard results/*/)); do n=$$(basename $$d); \
 		$(BUILD)/maquette plot $$d -o build/plots/$$n; done
+	@[ ! -f results/contest/curve.csv ] || $(MAKE) -s contest-figure
+contest: all ## every engine on eight questions at equal budgets: results/contest/*.csv and a figure
+	@tests/run-contest $(BUILD)/maquette results/contest
+	@$(MAKE) -s contest-figure
+contest-figure:
+	@mkdir -p build/plots/contest; for f in png svg; do gnuplot -e "dir='results/contest'; fmt='$$f'; \
+		out='build/plots/contest/contest'; seconds=$$(test -f results/contest/seconds.csv && echo 1 || echo 0); \
+		engines='$$(awk -F, 'NR > 1 && !seen[$$1]++ { printf "%s ", $$1 }' results/contest/curve.csv)'" \
+		plots/contest.gp; done
 install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man page under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/maquette/engines \
 		$(DESTDIR)$(PREFIX)/lib/maquette/executors $(DESTDIR)$(PREFIX)/share/maquette/plots \
@@ -240,4 +249,4 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: help all deps doctor demo plots install tests test check unit bless bench format tidy clean FORCE
+.PHONY: help all deps doctor demo plots contest contest-figure install tests test check unit bless bench format tidy clean FORCE
