@@ -366,6 +366,46 @@ static void sum_up(struct simulated *t)
 	fclose(f);
 }
 
+/* analytic on a flat cluster of the given speeds, collective algorithms fixed. */
+static double screen(uint64_t seed, double bw_Bps, double lat_s, double work)
+{
+	struct simulated t = { .arena = MQ_ARENA_INIT };
+	struct mq_err err = MQ_ERR_INIT;
+
+	t.cluster = mq_cluster_flat(&t.arena, 8, "T", 1e12, 16e9, bw_Bps, lat_s);
+	t.calib = mq_calib_new(&t.arena);
+	mq_calib_add_ideal(t.calib, "T", 1e12, 1e12, 16e9);
+	assert_int_equal(mq_calib_bind(t.calib, t.cluster, &err), MQ_OK);
+	struct mq_schedule *s = random_schedule(&t, seed, in_order);
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].coll != MQ_COLL_ALL_TO_ALL) {
+			s->task[i].algo = MQ_ALGO_RING;
+			s->task[i].proto = MQ_PROTO_SIMPLE;
+		}
+	for (uint32_t w = 0; w < s->n_works; w++)
+		s->work[w].kernel->time_s *= work;
+	double step_s = simulated_step(&t, s, mq_execute_analytic, false);
+	assert_int_equal(t.failures, 0);
+	mq_arena_fini(&t.arena);
+	return step_s;
+}
+
+static void case_faster_is_never_slower(void **state)
+{
+	uint32_t strictly = 0;
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		double step_s = screen(seed, 1e9, 1e-5, 1);
+		double wide_s = screen(seed, 3e9, 1e-5, 1), quick_s = screen(seed, 1e9, 1e-6, 1);
+		double strong_s = screen(seed, 1e9, 1e-5, 0.5);
+		assert_true(wide_s <= step_s * (1 + 1e-12));
+		assert_true(quick_s <= step_s * (1 + 1e-12));
+		assert_true(strong_s <= step_s * (1 + 1e-12));
+		strictly += wide_s < step_s && quick_s < step_s;
+	}
+	assert_true(strictly > 30);
+}
+
 static void case_bubbles(void **state)
 {
 	struct simulated_platform p = FREE_COMM;
@@ -423,6 +463,7 @@ int main(void)
 		cmocka_unit_test(case_collectives),
 		cmocka_unit_test(case_properties),
 		cmocka_unit_test(case_scaling),
+		cmocka_unit_test(case_faster_is_never_slower),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
