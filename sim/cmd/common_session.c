@@ -89,7 +89,8 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 {
 	const struct mq_model *m = s->model;
 	double bw_Bps = m->devices.bw_Bps;
-	char dir[] = "/tmp/maquette-XXXXXX";
+	const char *tmp = getenv("TMPDIR");
+	char *dir = mq_arena_printf(&s->arena, "%s/maquette-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 
 	if (!m->devices.n_accelerators && !m->devices.n_cpus)
 		return mq_fail(err, MQ_EINPUT,
@@ -97,7 +98,7 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 			       m->name);
 	if (!mkdtemp(dir))
 		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder: %s", dir, strerror(errno));
-	files->temporary = mq_arena_strdup(&s->arena, dir);
+	files->temporary = dir;
 	s->own_platform = true;
 	s->platform_path = mq_arena_printf(&s->arena, "%s/platform.xml", dir);
 	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
@@ -204,7 +205,7 @@ enum mq_status mq_session_open(struct mq_session *s, const struct mq_question *q
 static void remove_temporary(const char *dir)
 {
 	static const char *const names[] = { "platform.xml", "accelerator.json", "cpu.json" };
-	char path[128];
+	char path[4096];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
