@@ -12,7 +12,6 @@ set logscale y
 set format y "%g"
 set yrange [0.93 * low_ms : 1.1 * high_ms]
 set datafile missing NaN # rows of other engines lie between: they must not break the line
-unset warnings # an engine without a feasible plan has no points
 set ytics () # the best time and round multiples of it
 do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf(low_ms < 100 ? "%.3g" : "%.0f", low_ms * m) low_ms * m) }
 plot for [i=1:words(engines)] file \
