@@ -74,24 +74,38 @@ static const char *quoted(struct mq_arena *arena, const char *text)
 	return to;
 }
 
+/* What gnuplot says is shown only if it fails: it warns of every engine that has no point to draw. */
 static enum mq_status run_gnuplot(const char *settings, const char *script, struct mq_err *err)
 {
-	char name[] = "gnuplot", flag[] = "-e";
+	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
 	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script,
 			       NULL };
+	posix_spawn_file_actions_t actions;
+	FILE *words = tmpfile();
 	pid_t pid;
 	int status;
-	int bad = posix_spawnp(&pid, "gnuplot", NULL, NULL, argv, environ);
 
+	posix_spawn_file_actions_init(&actions);
+	if (words)
+		posix_spawn_file_actions_adddup2(&actions, fileno(words), 2);
+	int bad = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	while (!bad && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (words) {
+		rewind(words);
+		while (fgets(line, sizeof(line), words))
+			if (strspn(line, " ^\n") < strlen(line)) /* the last line with words in it */
+				snprintf(said, sizeof(said), "%.*s", (int)strcspn(line, "\n"), line);
+		fclose(words);
+	}
 	if (bad)
 		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox",
 			       strerror(bad));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
 	if (status)
-		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s", script);
+		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s: %s", script, said);
 	return MQ_OK;
 }
 
