@@ -2,14 +2,15 @@
  * common_score_collectives.c - `score --collectives`: the communication model against published
  * timings of collectives and sends.
  *
- * Table columns: system, gpus, nodes, interconnect, collective, bytes, time_us, nccl_version, note; bytes
- * as nccl-tests counts them. The benchmark is part of the time: a process that drives several GPUs
- * launches on one after another: a call costs its host G (launch + launch_channel x channels) for G GPUs,
- * and no call can take less; the GPUs launched first wait for the others: SKEW x G x launch_channel x
- * channels.
+ * Table columns: system, gpus, nodes, interconnect, collective, bytes, time_us, nccl_version, note;
+ * bytes as nccl-tests counts them. The benchmark is part of the time: a process that drives several
+ * GPUs launches on one after another: a call costs its host G (launch + launch_channel x channels)
+ * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x
+ * launch_channel x channels.
  *
- * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned, and
- * a single small size that took much longer than both its neighbours (a connection's first use).
+ * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
+ * and a single small size that took much longer than both its neighbours (a connection's first
+ * use).
  */
 #include "cmd/score.h"
 
@@ -21,7 +22,7 @@
 #include "cmd/score_fabrics.h"
 #include "core/collective.h"
 
-#define SKEW 1.4          /* of the channels' share of the launches, for which the first GPUs wait */
+#define SKEW	    1.4 /* of the channels' share of the launches, for which the first GPUs wait */
 #define SPIKE 1.5         /* times both neighbours' time */
 #define SPIKE_BYTES 1024  /* up to this size */
 #define SMALL_BYTES 65536.0
@@ -91,9 +92,12 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	for (int c = 0; c < N_COLUMNS; c++) {
 		column[c] = mq_csv_column(&csv, names[c]);
 		if (column[c] == UINT32_MAX && c < COL_VERSION)
-			return mq_fail(err, MQ_EINPUT, "%s: no column '%s'; a table of collectives has "
-				       "system, gpus, nodes, interconnect, collective, bytes, time_us "
-				       "and may have nccl_version, note", path, names[c]);
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s: no column '%s'; a table of collectives has "
+				"system, gpus, nodes, interconnect, collective, bytes, time_us "
+				"and may have nccl_version, note",
+				path, names[c]);
 	}
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
 		struct coll_row row;
@@ -136,8 +140,9 @@ static double printed_time(const struct mq_fabric_spec *spec, const struct mq_ca
 			   uint32_t channels, double device_s)
 {
 	const struct mq_device_calib *device = mq_calib_device(calib, spec->type);
-	const char *class = spec->inside == MQ_INSIDE_HOST ? "host" : spec->inside == MQ_INSIDE_PCIE ?
-			    "pcie" : "nvlink";
+	const char *class = spec->inside == MQ_INSIDE_HOST   ? "host"
+			    : spec->inside == MQ_INSIDE_PCIE ? "pcie"
+							     : "nvlink";
 	const struct mq_link_calib *link = mq_calib_link_for(calib, class,
 							     device->compute_capability);
 	double gpus = spec->per_process, per_channel;
@@ -179,8 +184,10 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster,
 	enum mq_status status;
 
 	if (kind >= MQ_N_COLL_KINDS)
-		return mq_fail(err, MQ_EINPUT, "collective '%s' is not one of all_reduce all_gather "
-			       "reduce_scatter broadcast reduce alltoall sendrecv", row->kind);
+		return mq_fail(err, MQ_EINPUT,
+			       "collective '%s' is not one of all_reduce all_gather "
+			       "reduce_scatter broadcast reduce alltoall sendrecv",
+			       row->kind);
 	rank = mq_arena_array(&scratch, cluster->n_devices, uint32_t);
 	for (uint32_t i = 0; i < cluster->n_devices; i++)
 		rank[i] = i;
@@ -226,7 +233,8 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 	if (!strcmp(row->kind, "sendrecv"))
 		MQ_TRY(predict_send(system->cluster, &calib, row, &device_s, err));
 	else
-		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s, err));
+		MQ_TRY(predict_collective(system->cluster, &calib, &system->spec, row, &device_s,
+					  err));
 	row->predicted_s = printed_time(&system->spec, &calib, row->channels, device_s);
 	return MQ_OK;
 }
@@ -247,7 +255,8 @@ static void predict_all(const struct mq_score_options *o, struct coll_rows *rows
 		if (says(row, "degraded") || says(row, "untuned"))
 			row->refusal = "the table calls this system degraded or untuned";
 		else if (is_spike(rows, i))
-			row->refusal = "one small size far above its neighbours: a connection's first use";
+			row->refusal =
+				"one small size far above its neighbours: a connection's first use";
 		else if (predict(o, &system, row, &err) != MQ_OK)
 			row->refusal = mq_arena_strdup(o->arena, err.text);
 	}
@@ -259,15 +268,18 @@ static enum mq_status write_rows(const struct mq_score_options *o, const struct 
 	struct mq_csv_writer w;
 
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
-	MQ_TRY(mq_csv_put_header(&w, "row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,"
-				 "measured_mem_GB,platform,collective,gpus,bytes,algo,proto,channels",
-				 err));
+	MQ_TRY(mq_csv_put_header(
+		&w,
+		"row_id,verdict,predicted_s,measured_s,error,predicted_mem_GB,"
+		"measured_mem_GB,platform,collective,gpus,bytes,algo,proto,channels",
+		err));
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
 
-		mq_csv_put_text(&w, mq_arena_printf(o->arena, "%s:%u", mq_score_stem(r->table, o->arena),
-						    r->line));
-		mq_csv_put_text(&w, mq_verdict_name(r->refusal ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK));
+		mq_csv_put_text(&w, mq_arena_printf(o->arena, "%s:%u",
+						    mq_score_stem(r->table, o->arena), r->line));
+		mq_csv_put_text(&w,
+				mq_verdict_name(r->refusal ? MQ_VERDICT_REFUSED : MQ_VERDICT_OK));
 		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s);
 		mq_csv_put_f64(&w, r->measured_s);
 		mq_csv_put_f64(&w, r->refusal ? (double)NAN : r->predicted_s / r->measured_s - 1);
@@ -299,13 +311,14 @@ static struct mq_score_line line_of(const struct mq_score_options *o, const stru
 	struct mq_score_line line = { .kind = "collectives", .spearman = NAN, .regret = NAN };
 	uint32_t n = 0;
 
-	line.table = mq_arena_printf(o->arena, "%s%s%s", table ? mq_score_stem(table, o->arena) : "all",
-				     class < N_CLASSES ? " " : "",
-				     class < N_CLASSES ? class_names[class] : "");
+	line.table = mq_arena_printf(
+		o->arena, "%s%s%s", table ? mq_score_stem(table, o->arena) : "all",
+		class < N_CLASSES ? " " : "", class < N_CLASSES ? class_names[class] : "");
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
 
-		if ((table && strcmp(table, r->table)) || (class < N_CLASSES && class_of(r) != class))
+		if ((table && strcmp(table, r->table)) ||
+		    (class < N_CLASSES && class_of(r) != class))
 			continue;
 		if (r->refusal)
 			line.refused++;
@@ -330,8 +343,8 @@ static void print_refusals(const struct coll_rows *rows)
 				count++;
 			}
 		if (first == i)
-			printf("%s: %u rows refused, first in line %u: %s\n", r->table, count, r->line,
-			       r->refusal);
+			printf("%s: %u rows refused, first in line %u: %s\n", r->table, count,
+			       r->line, r->refusal);
 	}
 }
 

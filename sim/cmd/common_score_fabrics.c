@@ -1,10 +1,10 @@
 /*
  * common_score_fabrics.c - from the words of a collective timing's row to a cluster.
  *
- * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type, links inside
- * the node, network cards and how the benchmark was driven are read from them, with the usual machine
- * of that GPU where the words are silent. The cluster has one link each way per GPU port, per pair of
- * a mesh, and per NIC.
+ * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type, links
+ * inside the node, network cards and how the benchmark was driven are read from them, with the
+ * usual machine of that GPU where the words are silent. The cluster has one link each way per GPU
+ * port, per pair of a mesh, and per NIC.
  *
  * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
  */
@@ -103,7 +103,9 @@ static double count_of(const char *text)
 
 	for (const char *at = text; !(value > 0) && (at = strchr(at, 'x')); at++)
 		if (at[1] == ' ' || isdigit((unsigned char)at[1]))
-			value = at > text && isdigit((unsigned char)at[-1]) ? number_ending(text, at) : 0;
+			value = at > text && isdigit((unsigned char)at[-1])
+					? number_ending(text, at)
+					: 0;
 	return value;
 }
 
@@ -128,18 +130,22 @@ static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu
 	else if (has(words, "Gen") || has(words, "P2P"))
 		spec->inside = MQ_INSIDE_PCIE;
 	else
-		/* PCIe without a word about direct access between GPUs: through the host's memory. */
+		/* No word about direct access between GPUs: through the host's memory. */
 		spec->inside = MQ_INSIDE_HOST;
-	/* Across nodes NVLSTree also needs the network's software to take part: only where it is said. */
+	/* Across nodes NVLSTree also needs the network's software to take part: only where it is
+	 * said. */
 	spec->nvls = gpu->nvls && spec->inside == MQ_INSIDE_SWITCH &&
 		     (text->nodes == 1 || has(words, "NVLS"));
 }
 
 static double rate_Gbps(const char *words)
 {
-	static const struct { const char *word; double Gbps; } grade[] = {
-		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 }, { "HDR", 200 },
-		{ "EDR", 100 }, { "FDR", 56 },
+	static const struct {
+		const char *word;
+		double Gbps;
+	} grade[] = {
+		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 },
+		{ "HDR", 200 }, { "EDR", 100 },	   { "FDR", 56 },
 	};
 	static const char *const unit[] = { "Gb", "Gigabit", "GE", "G " };
 	size_t n = strlen(words);
@@ -160,7 +166,8 @@ static void read_network(const struct mq_fabric_text *text, const struct gpu *gp
 	const char *intra = strcasestr(text->interconnect, "intra");
 	const char *semicolon = strchr(text->interconnect, ';');
 	const char *words = intra ? intra : semicolon ? semicolon : text->interconnect;
-	double cards = count_of(words), rate = rate_Gbps(words), total = number_before(words, "GB/s");
+	double cards = count_of(words), rate = rate_Gbps(words),
+	       total = number_before(words, "GB/s");
 
 	if (has(text->interconnect, "EFA"))
 		words = intra ? intra : text->interconnect;
@@ -180,7 +187,8 @@ static void read_network(const struct mq_fabric_text *text, const struct gpu *gp
 		spec->nic_Bps = total * GB / spec->rails;
 }
 
-static int forced(const struct mq_fabric_text *text, const char *key, const char *const *names, int n)
+static int forced(const struct mq_fabric_text *text, const char *key, const char *const *names,
+		  int n)
 {
 	const char *at = strcasestr(text->note, key);
 
@@ -204,8 +212,8 @@ static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *s
 	spec->proto = proto_of[forced(text, "NCCL_PROTO=", protos, 4)];
 	if (sscanf(text->version, "%u.%u.%u", &major, &minor, &patch) >= 2)
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
-	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one process
-	 * per GPU under mpirun across machines. */
+	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one
+	 * process per GPU under mpirun across machines. */
 	if (has(text->note, "kernel time"))
 		spec->per_process = 0;
 	else if (has(text->note, "host-timed") || text->nodes > 1)
@@ -224,11 +232,15 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, struct mq_fabri
 		if (has(text->system, gpus[i].words) || has(text->interconnect, gpus[i].words))
 			gpu = &gpus[i];
 	if (!gpu)
-		return mq_fail(err, MQ_EINPUT, "system '%s' names no GPU that is known; name it as in "
-			       "platforms/calib", text->system);
+		return mq_fail(err, MQ_EINPUT,
+			       "system '%s' names no GPU that is known; name it as in "
+			       "platforms/calib",
+			       text->system);
 	if (!text->nodes || text->gpus % text->nodes || text->gpus < 2)
-		return mq_fail(err, MQ_EINPUT, "%u GPUs in %u nodes: need at least 2, and as many in "
-			       "every node", text->gpus, text->nodes);
+		return mq_fail(err, MQ_EINPUT,
+			       "%u GPUs in %u nodes: need at least 2, and as many in "
+			       "every node",
+			       text->gpus, text->nodes);
 	spec->type = gpu->type;
 	spec->per_node = text->gpus / text->nodes;
 	read_inside(text, gpu, spec);
@@ -246,8 +258,8 @@ const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *
 {
 	static const char *const inside[] = { "", ":nvswitch", ":cube-mesh", ":quad-mesh",
 					      ":nvlink-pairs", ":pcie", ":host" };
-	const char *node = mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes, spec->per_node,
-					   inside[spec->inside]);
+	const char *node = mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes,
+					   spec->per_node, inside[spec->inside]);
 
 	if (spec->nodes < 2)
 		return node;
@@ -322,7 +334,8 @@ static void make_links(const struct wiring *w)
 	bool nvswitch = spec->inside == MQ_INSIDE_SWITCH;
 
 	for (uint32_t i = 0; i < 2 * n; i++)
-		name_link(w, w->ports + i, nvswitch ? MQ_LINK_NVLINK : MQ_LINK_PCIE, nvswitch ? spec->nvlink_Bps : spec->pcie_Bps, "port");
+		name_link(w, w->ports + i, nvswitch ? MQ_LINK_NVLINK : MQ_LINK_PCIE,
+			  nvswitch ? spec->nvlink_Bps : spec->pcie_Bps, "port");
 	for (uint32_t i = 0; i < 2 * spec->nodes * spec->rails; i++)
 		name_link(w, w->nics + i, MQ_LINK_NIC, spec->nic_Bps, "nic");
 	for (uint32_t i = 0; i < spec->nodes; i++)

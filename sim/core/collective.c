@@ -2,8 +2,8 @@
  * collective.c - a collective or a send as a latency and rate-capped flows: the entry points.
  *
  * Find what joins the ranks, choose algorithm and protocol as NCCL does (or take the forced ones),
- * lay out the flows, and cap each at the rate that makes it take bytes / bandwidth of that choice, so
- * that flows alone take the estimated time and flows that share links take longer.
+ * lay out the flows, and cap each at the rate that makes it take bytes / bandwidth of that choice,
+ * so that flows alone take the estimated time and flows that share links take longer.
  *
  * Not modelled: a choice that knows of contention (NCCL's does not either).
  */
@@ -20,11 +20,13 @@ static bool rooted(enum mq_coll_kind kind)
 static enum mq_status check(const struct mq_coll_request *request, struct mq_err *err)
 {
 	if (!request->n || !isfinite(request->bytes) || request->bytes < 0)
-		return mq_fail(err, MQ_EINPUT, "%s of %g bytes over %u ranks: need finite bytes >= 0 and "
-			       "at least one rank", mq_coll_name(request->kind), request->bytes,
-			       request->n);
+		return mq_fail(err, MQ_EINPUT,
+			       "%s of %g bytes over %u ranks: need finite bytes >= 0 and "
+			       "at least one rank",
+			       mq_coll_name(request->kind), request->bytes, request->n);
 	if (rooted(request->kind) && request->root >= request->n)
-		return mq_fail(err, MQ_EINPUT, "%s from root %u of %u ranks: the root must be below %u",
+		return mq_fail(err, MQ_EINPUT,
+			       "%s from root %u of %u ranks: the root must be below %u",
 			       mq_coll_name(request->kind), request->root, request->n, request->n);
 	return MQ_OK;
 }
@@ -37,9 +39,11 @@ static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_re
 	flows->proto = request->proto;
 	if (!tune->topo->nccl) {
 		if (flows->proto == MQ_PROTO_LL || flows->proto == MQ_PROTO_LL128)
-			return mq_fail(err, MQ_EINPUT, "%s cannot use protocol %s: it is NCCL's, which "
-				       "does not run on these devices and links; use auto or simple",
-				       mq_coll_name(request->kind), mq_proto_name(flows->proto));
+			return mq_fail(
+				err, MQ_EINPUT,
+				"%s cannot use protocol %s: it is NCCL's, which "
+				"does not run on these devices and links; use auto or simple",
+				mq_coll_name(request->kind), mq_proto_name(flows->proto));
 		flows->proto = MQ_PROTO_SIMPLE;
 		MQ_TRY(mq_generic_choose(tune, &flows->algo, err));
 		*cost = mq_generic_cost(tune, flows->algo);

@@ -2,19 +2,19 @@
  * collective.h - how a collective or a send becomes latency and rate-capped flows on the platform.
  *
  * The one place that knows NCCL's algorithms: used by the simgrid and analytic executors and by the
- * cost queries alike. Flows of concurrent collectives then contend on shared links in the simulator;
- * the latency is paid once, as a delay.
+ * cost queries alike. Flows of concurrent collectives then contend on shared links in the
+ * simulator; the latency is paid once, as a delay.
  *
- * Which library runs is read from the links: GPUs (compute_capability in their calibration) on links of
- * class nvlink, pcie, host, nic, ... run NCCL: its choice by its own tuning constants (of version
- * mq_calib.nccl_version), its channels, its algorithms; step latencies are the library's, the links' own
- * latencies are inside them. All else (CPU nodes, links of class "other") runs the textbook ring or
- * tree: a step costs the slowest route's latency plus its class's p2p_latency_s, flows are not capped.
- * So on links of class "other" and no calibration for that class, a forced ring all-reduce of S bytes
- * on n ranks takes 2(n-1)(S/n/bw + lat), lat = the latency of a route.
+ * Which library runs is read from the links: GPUs (compute_capability in their calibration) on
+ * links of class nvlink, pcie, host, nic, ... run NCCL: its choice by its own tuning constants (of
+ * version mq_calib.nccl_version), its channels, its algorithms; step latencies are the library's,
+ * the links' own latencies are inside them. All else (CPU nodes, links of class "other") runs the
+ * textbook ring or tree: a step costs the slowest route's latency plus its class's p2p_latency_s,
+ * flows are not capped. So on links of class "other" and no calibration for that class, a forced
+ * ring all-reduce of S bytes on n ranks takes 2(n-1)(S/n/bw + lat), lat = the latency of a route.
  *
- * Bandwidths: a flow's cap is in true link terms (calibrated share of the nominal bandwidth), and flows
- * share mq_link_usable_Bps of each link.
+ * Bandwidths: a flow's cap is in true link terms (calibrated share of the nominal bandwidth), and
+ * flows share mq_link_usable_Bps of each link.
  *
  * Results depend on nothing but the arguments. Expanding costs O(n) (n log n for PAT, n^2 up to 128
  * ranks for all-to-all) and asks O(n) routes; callers keep what they will need again.
@@ -57,13 +57,15 @@ struct mq_coll_flows {
  * MQ_EINPUT: no route, or a forced algorithm that this platform cannot run (says why). */
 MQ_API enum mq_status mq_collective_expand(const struct mq_cluster *cluster,
 					   const struct mq_calib *calib,
-					   const struct mq_coll_request *request, struct mq_arena *arena,
-					   struct mq_coll_flows *flows, struct mq_err *err) MQ_MUST_CHECK;
+					   const struct mq_coll_request *request,
+					   struct mq_arena *arena, struct mq_coll_flows *flows,
+					   struct mq_err *err) MQ_MUST_CHECK;
 
 /* A send/recv pair: one flow 0 -> 1. */
 MQ_API enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_calib *calib,
 				    uint32_t src, uint32_t dst, double bytes, double *latency_s,
-				    double *rate_Bps, double *alone_s, struct mq_err *err) MQ_MUST_CHECK;
+				    double *rate_Bps, double *alone_s,
+				    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Max-min fair completion time of flows that start together on an otherwise idle cluster, seconds:
  * exactly what the simulator gives them. */

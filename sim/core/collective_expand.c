@@ -14,8 +14,8 @@
  *             cannot end in a switch; NVLSTree adds the two trees per head, S/(2h) per edge
  *   CollNet   per head S/h to the next node and back, drawn as a cycle over the nodes
  *   PAT       log2(n) flows per rank, to the rank 1, 2, 4, ... further
- *   all-to-all  n-1 flows per rank; beyond 128 ranks the traffic to other nodes is drawn as flows to a
- *             few evenly spaced nodes, which load every port and uplink as the full exchange does
+ *   all-to-all  n-1 flows per rank; beyond 128 ranks the traffic to other nodes is drawn as flows
+ * to a few evenly spaced nodes, which load every port and uplink as the full exchange does
  *
  * Not modelled: PXN (a detour over a neighbour's NIC), the balanced tree's second NIC.
  */
@@ -202,7 +202,8 @@ static void local_cycle(struct expansion *x, double bytes)
 		uint32_t n = size_of(x->group, k);
 
 		for (uint32_t i = 0; n > 1 && i < n; i++)
-			mq_flow_add(x->list, position(x->group, k, i), position(x->group, k, i + 1), bytes);
+			mq_flow_add(x->list, position(x->group, k, i), position(x->group, k, i + 1),
+				    bytes);
 	}
 }
 
@@ -263,8 +264,10 @@ static void spread(struct expansion *x, uint32_t node)
 
 	for (uint32_t i = 0; i < size; i++)
 		for (uint32_t s = 1; s <= shifts; s++)
-			mq_flow_add(x->list, position(x->group, node, i),
-				    position(x->group, (node + s * (nodes - 1) / shifts) % nodes, i), part);
+			mq_flow_add(
+				x->list, position(x->group, node, i),
+				position(x->group, (node + s * (nodes - 1) / shifts) % nodes, i),
+				part);
 }
 
 static void all_to_all(struct expansion *x)
@@ -276,7 +279,8 @@ static void all_to_all(struct expansion *x)
 	if (n <= ALL_PAIRS || group->n_nodes == 1) {
 		for (uint32_t d = 1; d < n; d++)
 			for (uint32_t i = 0; i < n; i++)
-				mq_flow_add(x->list, group->order[i], group->order[(i + d) % n], part);
+				mq_flow_add(x->list, group->order[i], group->order[(i + d) % n],
+					    part);
 		return;
 	}
 	for (uint32_t k = 0; k < group->n_nodes; k++) {
@@ -284,7 +288,8 @@ static void all_to_all(struct expansion *x)
 
 		for (uint32_t i = 0; i < size; i++)
 			for (uint32_t d = 1; d < size; d++)
-				mq_flow_add(x->list, position(group, k, i), position(group, k, i + d), part);
+				mq_flow_add(x->list, position(group, k, i),
+					    position(group, k, i + d), part);
 		spread(x, k);
 	}
 }

@@ -1,19 +1,20 @@
 /*
  * collective_fill.c - what NCCL's estimate leaves out at small and medium sizes.
  *
- * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the bandwidth; a
- *    lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of all together.
- * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and then
- *    only receives: that last receive overlaps with the next round but for `fill` of a step. So the
- *    bandwidth is that of steps / (steps + fill).
- *    Between nodes each piece of a rank's part (at most a step of 512 kB) is stored and forwarded on
- *    its way between GPU, host and NIC: `fill` of its time on the wire is added at each crossing.
- * 3. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to go
- *    through before anything arrives: 1 - 1/k round more, for a tree of nodes that for each of its
+ * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the
+ * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of
+ * all together.
+ * 2. Rounds of a ring (Simple). In each round a rank sends 2(n-1) chunks (all-reduce) or n-1 and
+ * then only receives: that last receive overlaps with the next round but for `fill` of a step. So
+ * the bandwidth is that of steps / (steps + fill). Between nodes each piece of a rank's part (at
+ * most a step of 512 kB) is stored and forwarded on its way between GPU, host and NIC: `fill` of
+ * its time on the wire is added at each crossing.
+ * 3. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to
+ * go through before anything arrives: 1 - 1/k round more, for a tree of nodes that for each of its
  *    2 log2(N) levels.
- * 4. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation). NVLS
- *    takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB; NCCL's
- *    figures hold for the largest chunk.
+ * 4. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation).
+ * NVLS takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB;
+ * NCCL's figures hold for the largest chunk.
  *
  * Not modelled: the fill of LL and LL128, whose pieces are small.
  */
@@ -22,7 +23,8 @@
 #include "core/collective_impl.h"
 
 #define LONE_LL 1.5
-#define LL_CHANNEL_BPS 6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
+#define LL_CHANNEL_BPS                                                                             \
+	6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
 #define LL_PIECE_B 4096.0
 #define NET_PIECE_B 524288.0 /* one of the 8 steps of a channel's buffer */
 #define NVLS_CHUNK_B 131072.0
@@ -61,7 +63,8 @@ static double nvls_chunk(double bytes, bool tree, const struct nvls *v)
 }
 
 /* Extra latency and bandwidth for a size under a given chunk. */
-static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s, double *bw_Bps)
+static double nvls_time(const struct nvls *v, double bytes, double chunk, double *extra_s,
+			double *bw_Bps)
 {
 	double round = v->concurrent * chunk;
 
@@ -87,7 +90,8 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 	for (double smaller = least_chunk(tree); smaller < chunk; smaller *= 2) {
 		double e, b;
 
-		floor_s = fmax(floor_s, nvls_time(&v, nvls_edge(smaller, tree, &v), smaller, &e, &b));
+		floor_s =
+			fmax(floor_s, nvls_time(&v, nvls_edge(smaller, tree, &v), smaller, &e, &b));
 	}
 	cost->bw_Bps = bw_Bps;
 	cost->latency_s += extra_s + fmax(0, floor_s - time);
@@ -126,7 +130,8 @@ void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto prot
 	} else if (algo == MQ_ALGO_TREE && proto == MQ_PROTO_LL) {
 		tree_ll_fill(t, cost);
 	} else {
-		cost->bw_Bps *= fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->busy / cost->most);
+		cost->bw_Bps *=
+			fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->busy / cost->most);
 		if (algo == MQ_ALGO_RING && proto == MQ_PROTO_SIMPLE && !chain)
 			ring_fill(t, cost);
 	}

@@ -1,10 +1,10 @@
 /*
  * collective_fluid.c - how long a set of flows takes that start together on an idle cluster.
  *
- * Max-min fair sharing by progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2):
- * all rates grow together until a link is full or a flow reaches its own cap; those flows stop
- * growing, the rest goes on. After each completion the rates are found anew. This is what SimGrid's
- * CM02 model does with equal weights, that is, with link latencies of zero.
+ * Max-min fair sharing by progressive filling (Bertsekas and Gallager, Data Networks,
+ * section 6.5.2): all rates grow together until a link is full or a flow reaches its own cap; those
+ * flows stop growing, the rest goes on. After each completion the rates are found anew. This is
+ * what SimGrid's CM02 model does with equal weights, that is, with link latencies of zero.
  *
  * Not modelled: latency (paid apart), protocol windows, cross traffic of acknowledgements.
  */
@@ -69,8 +69,10 @@ static enum mq_status fluid_build(const struct mq_cluster *cluster, const uint32
 		uint32_t src = rank[flow[i].src], dst = rank[flow[i].dst];
 
 		if (!(flow[i].bytes >= 0) || !(flow[i].rate_Bps > 0))
-			return mq_fail(err, MQ_EINPUT, "flow %u: %g bytes at %g B/s: need bytes >= 0 "
-				       "and a rate above 0", i, flow[i].bytes, flow[i].rate_Bps);
+			return mq_fail(err, MQ_EINPUT,
+				       "flow %u: %g bytes at %g B/s: need bytes >= 0 "
+				       "and a rate above 0",
+				       i, flow[i].bytes, flow[i].rate_Bps);
 		route[i] = &nowhere;
 		if (src != dst)
 			MQ_TRY(mq_cluster_route(cluster, src, dst, &route[i], err));

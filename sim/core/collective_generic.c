@@ -1,11 +1,12 @@
 /*
- * collective_generic.c - collectives where NCCL does not run: CPU nodes, ideal links of class "other".
+ * collective_generic.c - collectives where NCCL does not run: CPU nodes, ideal links of class
+ * "other".
  *
- * The textbook model (Thakur, Rabenseifner, Gropp, 2005): every step costs the latency of the slowest
- * route plus the software latency of that link class (p2p_latency_s); a ring moves 2S(n-1)/n bytes in
- * 2(n-1) steps, a double binary tree 2S bytes in 2 log2(n) steps. Bandwidth is what the links give:
- * flows are not capped. With links of class "other" and no calibration for it, a ring all-reduce of S
- * bytes takes 2(n-1)(S/n/bw + lat), lat = the route's latency.
+ * The textbook model (Thakur, Rabenseifner, Gropp, 2005): every step costs the latency of the
+ * slowest route plus the software latency of that link class (p2p_latency_s); a ring moves
+ * 2S(n-1)/n bytes in 2(n-1) steps, a double binary tree 2S bytes in 2 log2(n) steps. Bandwidth is
+ * what the links give: flows are not capped. With links of class "other" and no calibration for it,
+ * a ring all-reduce of S bytes takes 2(n-1)(S/n/bw + lat), lat = the route's latency.
  *
  * Not modelled: the many special algorithms of MPI libraries.
  */
@@ -46,10 +47,12 @@ enum mq_status mq_generic_choose(const struct mq_tune *t, enum mq_algo *algo, st
 	if (*algo == MQ_ALGO_RING || (*algo == MQ_ALGO_TREE && t->kind == MQ_COLL_ALL_REDUCE))
 		return MQ_OK;
 	if (*algo != MQ_ALGO_AUTO)
-		return mq_fail(err, MQ_EINPUT, "%s cannot use algorithm %s: these devices and links are not "
-			       "ones that NCCL drives (link classes nvlink, pcie, nic, ...; a calibration "
-			       "with compute_capability); use auto or ring", mq_coll_name(t->kind),
-			       mq_algo_name(*algo));
+		return mq_fail(
+			err, MQ_EINPUT,
+			"%s cannot use algorithm %s: these devices and links are not "
+			"ones that NCCL drives (link classes nvlink, pcie, nic, ...; a calibration "
+			"with compute_capability); use auto or ring",
+			mq_coll_name(t->kind), mq_algo_name(*algo));
 	*algo = MQ_ALGO_RING;
 	if (t->kind == MQ_COLL_ALL_REDUCE && tree.latency_s + t->bytes / tree.bw_Bps <
 					     ring.latency_s + t->bytes / ring.bw_Bps)

@@ -77,7 +77,8 @@ struct mq_topo {
 	uint32_t n_rings;
 	uint8_t ring[MQ_MAX_RINGS][MQ_MAX_LOCAL];
 	struct mq_graph ring_graph, tree_graph, nvls_graph, collnet_graph;
-	double step_s, slow_Bps; /* generic model: latency of one step, least bandwidth of a route */
+	double step_s,
+		slow_Bps; /* generic model: latency of one step, least bandwidth of a route */
 };
 
 /* Probes a few routes: all pairs of one node, and one per NIC. */
@@ -120,7 +121,8 @@ enum mq_status mq_tune_choose(const struct mq_tune *tune, enum mq_algo *algo, en
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *tune);
 
 struct mq_coll_cost mq_generic_cost(const struct mq_tune *tune, enum mq_algo algo);
-enum mq_status mq_generic_choose(const struct mq_tune *tune, enum mq_algo *algo, struct mq_err *err);
+enum mq_status mq_generic_choose(const struct mq_tune *tune, enum mq_algo *algo,
+				 struct mq_err *err);
 
 /* Append flows; rates are filled in by the caller. */
 struct mq_flow_list {
@@ -132,7 +134,8 @@ void mq_flow_add(struct mq_flow_list *list, uint32_t src, uint32_t dst, double b
 /* The flows of one collective under one algorithm, without rates. */
 void mq_expand_flows(const struct mq_coll_request *request, const struct mq_group *group,
 		     const struct mq_topo *topo, enum mq_algo algo, struct mq_flow_list *list);
-/* Parent of `node` in NCCL's double binary tree number `tree` (0, 1) over n nodes; MQ_NONE: root. */
+/* Parent of `node` in NCCL's double binary tree number `tree` (0, 1) over n nodes; MQ_NONE: root.
+ */
 uint32_t mq_tree_parent(uint32_t tree, uint32_t n, uint32_t node);
 
 #endif

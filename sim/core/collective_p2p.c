@@ -3,9 +3,9 @@
  *
  * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has
  * two protocols: LL, which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to
- * start and moves what the links give; the faster one is taken. An all-to-all starts all its transfers
- * at once: its latency grows with the number of peers in the node and, far more, with the number of
- * transfers that share a NIC, because one proxy thread serves them in turn.
+ * start and moves what the links give; the faster one is taken. An all-to-all starts all its
+ * transfers at once: its latency grows with the number of peers in the node and, far more, with the
+ * number of transfers that share a NIC, because one proxy thread serves them in turn.
  *
  * Not modelled: the order of the rounds, the limit of 8 concurrent transfers per channel.
  */
@@ -62,7 +62,8 @@ static const struct mq_link_calib *route_calib(const struct mq_cluster *cluster,
 	return mq_link_calib_of(calib, name, capability);
 }
 
-static double capability_of(const struct mq_cluster *cluster, const struct mq_calib *calib, uint32_t d)
+static double capability_of(const struct mq_cluster *cluster, const struct mq_calib *calib,
+			    uint32_t d)
 {
 	const struct mq_device *device = &cluster->device[d];
 	const struct mq_device_calib *known = device->calib < calib->n_devices ?
@@ -103,7 +104,8 @@ enum mq_status mq_p2p_expand(const struct mq_cluster *cluster, const struct mq_c
 		return MQ_OK;
 	}
 	*latency_s = route->lat_s + entry->p2p_latency_s;
-	if (host && !network && isfinite(lanes)) /* GPUs: a part of their own lanes, see loaded_ring */
+	if (host && !network &&
+	    isfinite(lanes)) /* GPUs: a part of their own lanes, see loaded_ring */
 		*rate_Bps = usable = fmin(usable, lanes * entry->bw_share);
 	if (entry->ll_Bps > 0 && capability > 0 && !network) {
 		if (bytes / entry->ll_Bps < entry->simple_s + bytes / usable)
@@ -125,7 +127,8 @@ static uint32_t p2p_channels(const struct mq_topo *topo)
 	return channels;
 }
 
-/* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs. */
+/* Inside a node: small messages by LL, large ones by Simple; the copies of all peers share the SMs.
+ */
 static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
 	const struct mq_topo *topo = t->topo;
@@ -140,7 +143,8 @@ static void local_cost(const struct mq_tune *t, struct mq_coll_cost *cost)
 	/* Starting the peers one after another hides what Simple takes to start, or the reverse. */
 	cost->latency_s = topo->intra_calib->p2p_latency_s + peers;
 	extra = fmax(0, extra - peers);
-	if (topo->intra_calib->ll_Bps > 0 && sent / topo->intra_calib->ll_Bps < extra + sent / port) {
+	if (topo->intra_calib->ll_Bps > 0 &&
+	    sent / topo->intra_calib->ll_Bps < extra + sent / port) {
 		cost->bw_Bps = topo->intra_calib->ll_Bps * t->n / (t->n - 1);
 		return;
 	}
@@ -161,9 +165,10 @@ struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 	}
 	transfers = (double)topo->n_local / topo->rails * (t->n - topo->n_local);
 	piece = fmin(t->bytes / t->n, NET_PIECE_B);
-	cost.latency_s = fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers),
-			      topo->net_calib->hop_s) +
-			 topo->net_calib->fill * piece * topo->n_local / topo->rails /
-				 (topo->nic_Bps * topo->net_calib->bw_share);
+	cost.latency_s =
+		fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers),
+		     topo->net_calib->hop_s) +
+		topo->net_calib->fill * piece * topo->n_local / topo->rails /
+			(topo->nic_Bps * topo->net_calib->bw_share);
 	return cost;
 }

@@ -2,11 +2,11 @@
  * collective_search.c - how many channels a communicator gets, how fast each is, and in which order
  * they visit the ranks of a node.
  *
- * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the largest
- * channels x speed that fits every link; fast channels are then split in two. On a switch that is
- * arithmetic on the port's bandwidth; on an NVLink mesh it is a packing of Hamiltonian cycles into the
- * links, found here by depth-first search with a budget; on PCIe one ring whose most loaded link
- * decides.
+ * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the
+ * largest channels x speed that fits every link; fast channels are then split in two. On a switch
+ * that is arithmetic on the port's bandwidth; on an NVLink mesh it is a packing of Hamiltonian
+ * cycles into the links, found here by depth-first search with a budget; on PCIe one ring whose
+ * most loaded link decides.
  *
  * Not modelled: NCCL's time-outs and its preference for NICs by PCIe distance.
  */
@@ -23,11 +23,11 @@
 #define DFS_BUDGET 200000    /* edges tried by the cycle search */
 
 static const double intra_speeds[] = { 40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0 };
-static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2,
-				       .24, .12, 0 };
+static const double inter_speeds[] = { 48, 30, 28, 24, 20, 18,	15,  12,  10,  9,
+				       7,  6,  5,  4,  3,  2.4, 1.2, .24, .12, 0 };
 static const double intra_speeds_90[] = { 60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3, 0 };
-static const double inter_speeds_90[] = { 48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2,
-					  .24, .12, 0 };
+static const double inter_speeds_90[] = { 48, 45, 42, 40, 30,  24,  22,	 20,  17.5,
+					  15, 12, 6,  3,  2.4, 1.2, .24, .12, 0 };
 static const double intra_speeds_100[] = { 90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18, 0 };
 static const double inter_speeds_100[] = { 96, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3,
 					   2.4, 1.2, .24, .12, 0 };
@@ -66,7 +66,8 @@ static void split(const struct mq_topo *topo, struct mq_graph *graph)
 	graph->inter_Bps /= 2;
 }
 
-/* Rings over a switch or a pair, and out of `rails` NICs where there are more nodes (nic_Bps > 0). */
+/* Rings over a switch or a pair, and out of `rails` NICs where there are more nodes (nic_Bps > 0).
+ */
 static struct mq_graph pack(const struct mq_topo *topo, double port_Bps, double nic_Bps)
 {
 	const double *speeds = speeds_of(topo, nic_Bps > 0);
@@ -234,7 +235,8 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 			while (at < used && link[at] != route->link[k])
 				at++;
 			if (at == MAX_LOADS)
-				return mq_fail(err, MQ_EINPUT, "communicator: the routes of one node "
+				return mq_fail(err, MQ_EINPUT,
+					       "communicator: the routes of one node "
 					       "use more than %d links; simplify the platform",
 					       MAX_LOADS);
 			if (at == used) {
@@ -247,8 +249,8 @@ static enum mq_status loaded_ring(const struct mq_cluster *cluster, const struct
 	for (uint32_t k = 0; k < used; k++) {
 		const struct mq_link *l = &cluster->link[link[k]];
 
-		/* A way through the host is as fast as a part of the GPU's own lanes: its memory has
-		 * room for several, and the flows that meet there share it. */
+		/* A way through the host is as fast as a part of the GPU's own lanes: its memory
+		 * has room for several, and the flows that meet there share it. */
 		if (l->class != MQ_LINK_HOST)
 			*bw_Bps = fmin(*bw_Bps, l->bw_Bps / (l->fatpipe ? 1 : count[k]));
 	}
@@ -291,8 +293,9 @@ static void search_nvls(struct mq_topo *topo, bool inter)
 	topo->nvls_graph = (struct mq_graph){
 		.channels = heads,
 		.intra_Bps = snap(speeds_of(topo, inter), topo->port_nccl_Bps / heads),
-		.inter_Bps = inter ? snap(speeds_of(topo, true), topo->nic_Bps * topo->rails / heads) :
-			     0,
+		.inter_Bps =
+			inter ? snap(speeds_of(topo, true), topo->nic_Bps * topo->rails / heads)
+			      : 0,
 	};
 }
 

@@ -1,10 +1,10 @@
 /*
  * collective_topo.c - which links join the ranks of a communicator.
  *
- * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each of
- * its ranks one route to the next node, whose first network port is the rank's NIC. So the cost does
- * not grow with the communicator. What NCCL reads from the system, we read from the link classes of
- * the platform file.
+ * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each
+ * of its ranks one route to the next node, whose first network port is the rank's NIC. So the cost
+ * does not grow with the communicator. What NCCL reads from the system, we read from the link
+ * classes of the platform file.
  *
  * Not modelled: nodes of one communicator that differ in their inner links (the fullest node stands
  * for all), PCIe path types below "shares a switch or not".
@@ -14,7 +14,8 @@
 
 #include "core/collective_impl.h"
 
-#define NVLINK_SM60 18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
+#define NVLINK_SM60                                                                                \
+	18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */
 #define NVLINK_SM60_NOMINAL 20e9
 #define NVLINK_SM70 20e9
 #define NVLINK_SM86 12e9
@@ -90,8 +91,8 @@ static enum mq_arch arch_of(double compute_capability)
 	       compute_capability >= 80 ? MQ_ARCH_AMPERE : MQ_ARCH_VOLTA;
 }
 
-/* The oldest GPU decides; a device without calibration or without a compute capability is no GPU that
- * NCCL could use. */
+/* The oldest GPU decides; a device without calibration or without a compute capability is no GPU
+ * that NCCL could use. */
 static double oldest(const struct mq_cluster *cluster, const struct mq_calib *calib,
 		     const struct mq_group *group)
 {
@@ -160,11 +161,13 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	if (seen.path[PATH_OTHER] || seen.path[PATH_NETWORK])
 		topo->nccl = false;
 	if (!topo->nccl) {
-		topo->intra_calib = mq_link_calib_of(calib, seen.path[PATH_OTHER] ? "other" : "host", 0);
+		topo->intra_calib =
+			mq_link_calib_of(calib, seen.path[PATH_OTHER] ? "other" : "host", 0);
 		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
 		return MQ_OK;
 	}
-	/* A mesh may leave some pairs to PCIe; whether its NVLinks form a ring is the search's answer. */
+	/* A mesh may leave some pairs to PCIe; whether its NVLinks form a ring is the search's
+	 * answer. */
 	if (seen.direct)
 		topo->intra = MQ_INTRA_MESH;
 	else if (seen.path[PATH_NVLINK] && !seen.path[PATH_PCIE] && !seen.path[PATH_HOST])
@@ -242,7 +245,8 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 	topo->arch = arch_of(topo->compute_capability);
 	topo->nccl = topo->compute_capability > 0;
 	topo->slow_Bps = INFINITY;
-	topo->intra_calib = topo->net_calib = topo->pcie_calib = mq_link_calib_of(calib, "other", 0);
+	topo->intra_calib = topo->net_calib = topo->pcie_calib =
+		mq_link_calib_of(calib, "other", 0);
 	if (topo->n_local > 1)
 		MQ_TRY(probe_node(cluster, calib, topo, err));
 	if (group->n_nodes > 1)

@@ -3,11 +3,11 @@
  * correct in the estimate.
  *
  * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at
- * 2.28.9; constants of older versions where logs need them). Latency = a base plus a step latency per
- * hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
- * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do not
- * know: the bandwidth that the links of this class deliver (bw_share), the step latency of fabrics
- * other than InfiniBand (latency_scale), and the fill of the pipeline (fill).
+ * 2.28.9; constants of older versions where logs need them). Latency = a base plus a step latency
+ * per hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
+ * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do
+ * not know: the bandwidth that the links of this class deliver (bw_share), the step latency of
+ * fabrics other than InfiniBand (latency_scale), and the fill of the pipeline (fill).
  *
  * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
  */
@@ -18,7 +18,9 @@
 #define GB 1e9
 #define US 1e-6
 #define NEWEST 22809
-#define PCI_LL .6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100, 4090) */
+#define PCI_LL                                                                                     \
+	.6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100,      \
+	      4090) */
 
 enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HW };
 
@@ -105,12 +107,12 @@ static const double nvls_tree_max[MQ_N_ARCHS][3] = {
 
 /* NCCL's correction of tree bandwidth at 64 B, 128 B ... 256 MB. */
 static const double tree_factor[MQ_N_PROTOS][23] = {
-	[MQ_PROTO_LL] = { 1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1,
-			  1, 1 },
-	[MQ_PROTO_LL128] = { 1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9,
-			     .9, 1, 1 },
-	[MQ_PROTO_SIMPLE] = { .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7,
-			      .7, .8, .9, .9 },
+	[MQ_PROTO_LL] = { 1,  1,  1,  1,  .9, .8, .7, .7, .7, .7, .6, .5,
+			  .4, .4, .5, .6, .7, .8, .9, 1,  1,  1,  1 },
+	[MQ_PROTO_LL128] = { 1,	 1,  1,	 1,  1,	 .9, .8, .8, .8, .7, .6, .6,
+			     .6, .6, .6, .6, .8, .9, .9, .9, .9, 1,  1 },
+	[MQ_PROTO_SIMPLE] = { .9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+			      .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9 },
 };
 
 static bool one_node(const struct mq_tune *t)
@@ -138,7 +140,8 @@ static const char *nvls_refusal(const struct mq_tune *t, enum mq_algo algo)
 	const struct mq_topo *topo = t->topo;
 
 	if (!topo->nvls || topo->intra != MQ_INTRA_SWITCH || topo->arch < MQ_ARCH_HOPPER)
-		return "needs GPUs of compute capability 9.0 or later on an NVSwitch with mq_nvls=1";
+		return "needs GPUs of compute capability 9.0 or later on an NVSwitch with "
+		       "mq_nvls=1";
 	if (version_of(topo) < 21700)
 		return "came with NCCL 2.17";
 	if (topo->nvls_graph.channels < 2)
@@ -210,7 +213,8 @@ const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_
 }
 
 /* Total bandwidth of a pattern's channels: as NCCL believes, or as the links deliver. */
-static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool intra, bool actual)
+static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool intra,
+			bool actual)
 {
 	const struct mq_topo *topo = t->topo;
 	double port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY :
@@ -270,7 +274,8 @@ static double nvls_bus(const struct mq_tune *t, enum mq_algo algo)
 	const struct mq_graph *graph = &t->topo->nvls_graph;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
 	double c = graph->channels, ppn = ppn_of(t);
-	double intra = graph->intra_Bps * (t->topo->arch >= MQ_ARCH_BLACKWELL ? .74 : .85) * (c - 1) / c;
+	double intra =
+		graph->intra_Bps * (t->topo->arch >= MQ_ARCH_BLACKWELL ? .74 : .85) * (c - 1) / c;
 	double inter = graph->inter_Bps;
 
 	intra *= t->kind == MQ_COLL_ALL_REDUCE ? 2 : (ppn - 1) / ppn;
@@ -297,11 +302,14 @@ static double collnet_direct_bus(const struct mq_tune *t, bool actual)
 
 static double ring_steps(const struct mq_tune *t)
 {
-	return t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1) : gathers(t->kind) ? t->n - 1.0 : t->n;
+	return t->kind == MQ_COLL_ALL_REDUCE ? 2.0 * (t->n - 1)
+	       : gathers(t->kind)	     ? t->n - 1.0
+					     : t->n;
 }
 
 /* Vector bytes per second: bus bandwidth converted by what each algorithm moves. */
-static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto, bool actual)
+static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
+			bool actual)
 {
 	switch (algo) {
 	case MQ_ALGO_RING:
@@ -340,7 +348,8 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 		return c->base[MQ_ALGO_RING][proto] + t->n *
 		       c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	}
-	/* Data that goes round the ring crosses every gap between nodes where nodes hold several ranks. */
+	/* Data that goes round the ring crosses every gap between nodes where nodes hold several
+	 * ranks. */
 	between = one_node(t) ? 0 : all * (t->n_nodes - (actual && ppn_of(t) > 1 ? 0 : 1));
 	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) +
 	      between * net;
@@ -405,8 +414,8 @@ static uint32_t channels_of(const struct mq_topo *topo, enum mq_algo algo)
 	case MQ_ALGO_NVLS_TREE:
 		return topo->nvls_graph.channels;
 	default:
-		return topo->ring_graph.channels * 2 < MQ_MAX_RINGS ? topo->ring_graph.channels * 2 :
-								      MQ_MAX_RINGS;
+		return topo->ring_graph.channels * 2 < MQ_MAX_RINGS ? topo->ring_graph.channels * 2
+								    : MQ_MAX_RINGS;
 	}
 }
 
@@ -449,9 +458,11 @@ static enum mq_status refuse(const struct mq_tune *t, enum mq_algo algo, enum mq
 		why = mq_tune_refusal(t, algo, proto == MQ_PROTO_AUTO ? MQ_PROTO_SIMPLE : proto);
 	else
 		why = mq_tune_refusal(t, MQ_ALGO_RING, proto);
-	return mq_fail(err, MQ_EINPUT, "%s over %u ranks in %u nodes cannot use algorithm %s with protocol "
-		       "%s: %s %s; use auto or ring", mq_coll_name(t->kind), t->n, t->n_nodes,
-		       mq_algo_name(algo), mq_proto_name(proto),
+	return mq_fail(err, MQ_EINPUT,
+		       "%s over %u ranks in %u nodes cannot use algorithm %s with protocol "
+		       "%s: %s %s; use auto or ring",
+		       mq_coll_name(t->kind), t->n, t->n_nodes, mq_algo_name(algo),
+		       mq_proto_name(proto),
 		       mq_algo_name(algo == MQ_ALGO_AUTO ? MQ_ALGO_RING : algo),
 		       why ? why : "does not run");
 }

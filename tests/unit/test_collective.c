@@ -1,5 +1,6 @@
 /*
- * test_collective.c - what NCCL would choose and move: channels, trees, bytes per edge, printed peaks.
+ * test_collective.c - what NCCL would choose and move: channels, trees, bytes per edge, printed
+ * peaks.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -28,12 +29,24 @@ static const struct mq_fabric_spec v100 = {
 	.pcie_Bps = 15.75 * GB,
 };
 static const struct mq_fabric_spec a100 = {
-	.type = "A100", .nodes = 1, .per_node = 8, .inside = MQ_INSIDE_SWITCH, .nvlink_Bps = 300 * GB,
+	.type = "A100",
+	.nodes = 1,
+	.per_node = 8,
+	.inside = MQ_INSIDE_SWITCH,
+	.nvlink_Bps = 300 * GB,
 	.pcie_Bps = 31.5 * GB,
 };
 static const struct mq_fabric_spec h100 = {
-	.type = "H100", .nodes = 1, .per_node = 8, .inside = MQ_INSIDE_SWITCH, .nvlink_Bps = 450 * GB,
-	.pcie_Bps = 63 * GB, .rails = 8, .nic_Bps = 50 * GB, .fabric = MQ_FABRIC_IB, .nvls = true,
+	.type = "H100",
+	.nodes = 1,
+	.per_node = 8,
+	.inside = MQ_INSIDE_SWITCH,
+	.nvlink_Bps = 450 * GB,
+	.pcie_Bps = 63 * GB,
+	.rails = 8,
+	.nic_Bps = 50 * GB,
+	.fabric = MQ_FABRIC_IB,
+	.nvls = true,
 };
 
 struct setup {
@@ -62,7 +75,8 @@ static void set_up(struct setup *s, struct mq_fabric_spec spec, double capabilit
 	s->rank = mq_arena_array(&s->arena, s->n, uint32_t);
 	for (uint32_t i = 0; i < s->n; i++)
 		s->rank[i] = i;
-	assert_int_equal(mq_group_build(s->cluster, s->rank, s->n, &s->arena, &s->group, &s->err), MQ_OK);
+	assert_int_equal(mq_group_build(s->cluster, s->rank, s->n, &s->arena, &s->group, &s->err),
+			 MQ_OK);
 	assert_int_equal(mq_topo_find(s->cluster, s->calib, &s->group, &s->topo, &s->err), MQ_OK);
 	assert_int_equal(mq_topo_search(s->cluster, &s->topo, s->group.n_nodes, &s->err), MQ_OK);
 }
@@ -76,7 +90,8 @@ static struct mq_coll_flows expand(struct setup *s, enum mq_coll_kind kind, doub
 	};
 	struct mq_coll_flows flows;
 
-	if (mq_collective_expand(s->cluster, s->calib, &request, &s->arena, &flows, &s->err) != MQ_OK)
+	if (mq_collective_expand(s->cluster, s->calib, &request, &s->arena, &flows, &s->err) !=
+	    MQ_OK)
 		fail_msg("%s", s->err.text);
 	return flows;
 }
@@ -127,7 +142,8 @@ static void test_channels(void **state)
 	mq_arena_fini(&s.arena);
 }
 
-/* Every ring of the mesh visits all ranks, over NVLinks, and no link is used more than it is wide. */
+/* Every ring of the mesh visits all ranks, over NVLinks, and no link is used more than it is wide.
+ */
 static void test_mesh_rings(void **state)
 {
 	struct setup s;
@@ -156,11 +172,12 @@ static double bus_GBps(struct setup *s, enum mq_algo algo)
 	const struct mq_tune tune = { .topo = &s->topo, .kind = MQ_COLL_ALL_REDUCE, .n = s->n,
 				      .n_nodes = s->group.n_nodes, .bytes = 8e9 };
 
-	return mq_tune_cost(&tune, algo, MQ_PROTO_SIMPLE, false).bw_Bps * 2 * (s->n - 1) / s->n / GB;
+	return mq_tune_cost(&tune, algo, MQ_PROTO_SIMPLE, false).bw_Bps * 2 * (s->n - 1) / s->n /
+	       GB;
 }
 
-/* Bus bandwidths that NCCL's tables lead to on machines whose logs are known: 8 H100 476 GB/s, 2 nodes
- * 462, 4 nodes 364; 120 on a V100 mesh, 240 on A100. */
+/* Bus bandwidths that NCCL's tables lead to on machines whose logs are known: 8 H100 476 GB/s, 2
+ * nodes 462, 4 nodes 364; 120 on a V100 mesh, 240 on A100. */
 static void test_printed_peaks(void **state)
 {
 	struct setup s;
@@ -182,7 +199,8 @@ static void test_printed_peaks(void **state)
 	mq_arena_fini(&s.arena);
 }
 
-/* SHARP on 8 x 200G: the node's NVLinks bound it, 8 channels at 30 GB/s; half of that per vector byte. */
+/* SHARP on 8 x 200G: the node's NVLinks bound it, 8 channels at 30 GB/s; half of that per vector
+ * byte. */
 static void test_sharp(void **state)
 {
 	struct mq_fabric_spec spec = a100;
@@ -194,8 +212,10 @@ static void test_sharp(void **state)
 	spec.nic_Bps = 25 * GB;
 	spec.fabric = MQ_FABRIC_IB;
 	set_up(&s, spec, 80, 4, 0);
-	assert_int_equal(mq_tune_refusal(&(struct mq_tune){ .topo = &s.topo, .n_nodes = 4, .n = 32 },
-					 MQ_ALGO_COLLNET_DIRECT, MQ_PROTO_SIMPLE) != NULL, 1);
+	assert_int_equal(
+		mq_tune_refusal(&(struct mq_tune){ .topo = &s.topo, .n_nodes = 4, .n = 32 },
+				MQ_ALGO_COLLNET_DIRECT, MQ_PROTO_SIMPLE) != NULL,
+		1);
 	mq_arena_fini(&s.arena);
 	spec.sharp = true;
 	set_up(&s, spec, 80, 4, 0);
@@ -269,7 +289,8 @@ static void test_refusals(void **state)
 			 MQ_EINPUT);
 	request.n = 1;
 	request.rank = s.rank;
-	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err), MQ_OK);
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
+			 MQ_OK);
 	assert_true(f.n_flows == 0 && f.alone_s <= 0);
 	mq_arena_fini(&s.arena);
 }
@@ -312,7 +333,8 @@ static void test_ring_bytes(void **state)
 
 	set_up(&s, h100, 90, 3, 0);
 	for (int k = 0; k < 3; k++) {
-		struct mq_coll_flows f = expand(&s, kinds[k].kind, 1e8, MQ_ALGO_RING, MQ_PROTO_SIMPLE);
+		struct mq_coll_flows f =
+			expand(&s, kinds[k].kind, 1e8, MQ_ALGO_RING, MQ_PROTO_SIMPLE);
 		double between = 0;
 
 		sums(&f, 24, out, in);
@@ -402,8 +424,13 @@ static void check_monotonic(struct setup *s, enum mq_coll_kind kind, enum mq_alg
 static void test_monotonic(void **state)
 {
 	struct setup s;
-	struct mq_link_calib link = { .name = "nvlink", .bw_share = .8, .latency_scale = 1, .fill = .45,
-				      .chunk_B = 1e4, .p2p_latency_s = 6e-6, .simple_s = 5e-6,
+	struct mq_link_calib link = { .name = "nvlink",
+				      .bw_share = .8,
+				      .latency_scale = 1,
+				      .fill = .45,
+				      .chunk_B = 1e4,
+				      .p2p_latency_s = 6e-6,
+				      .simple_s = 5e-6,
 				      .ll_Bps = 8e9 };
 
 	set_up(&s, h100, 90, 2, 0);
@@ -411,7 +438,8 @@ static void test_monotonic(void **state)
 	s.calib->n_links = 1;
 	for (int proto = MQ_PROTO_LL; proto < MQ_N_PROTOS; proto++)
 		for (int algo = MQ_ALGO_RING; algo <= MQ_ALGO_TREE; algo++)
-			check_monotonic(&s, MQ_COLL_ALL_REDUCE, (enum mq_algo)algo, (enum mq_proto)proto);
+			check_monotonic(&s, MQ_COLL_ALL_REDUCE, (enum mq_algo)algo,
+					(enum mq_proto)proto);
 	check_monotonic(&s, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS_TREE, MQ_PROTO_SIMPLE);
 	s.n = 8; /* one node */
 	check_monotonic(&s, MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS, MQ_PROTO_SIMPLE);
@@ -442,12 +470,12 @@ static void test_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_channels), cmocka_unit_test(test_mesh_rings),
-		cmocka_unit_test(test_printed_peaks), cmocka_unit_test(test_choices), cmocka_unit_test(test_sharp),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_tree_degrees),
-		cmocka_unit_test(test_ring_bytes), cmocka_unit_test(test_chain_bytes),
-		cmocka_unit_test(test_nvls_shares), cmocka_unit_test(test_monotonic),
-		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_channels),      cmocka_unit_test(test_mesh_rings),
+		cmocka_unit_test(test_printed_peaks), cmocka_unit_test(test_choices),
+		cmocka_unit_test(test_sharp),	      cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_tree_degrees),  cmocka_unit_test(test_ring_bytes),
+		cmocka_unit_test(test_chain_bytes),   cmocka_unit_test(test_nvls_shares),
+		cmocka_unit_test(test_monotonic),     cmocka_unit_test(test_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

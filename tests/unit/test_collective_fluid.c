@@ -30,7 +30,8 @@ static double time_of(struct mq_arena *arena, const struct mq_flow *flow, uint32
 	struct mq_err err = MQ_ERR_INIT;
 	double seconds, bound;
 
-	assert_int_equal(mq_flows_time(flat(arena, 4), rank, flow, n, arena, &seconds, &err), MQ_OK);
+	assert_int_equal(mq_flows_time(flat(arena, 4), rank, flow, n, arena, &seconds, &err),
+			 MQ_OK);
 	assert_int_equal(mq_flows_bound(flat(arena, 4), rank, flow, n, arena, &bound, &err), MQ_OK);
 	assert_true(bound <= seconds * (1 + 1e-12));
 	return seconds;
@@ -39,8 +40,8 @@ static double time_of(struct mq_arena *arena, const struct mq_flow *flow, uint32
 static void test_shared_links(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	/* 0 sends to 1 and 2 (its port is shared), 3 sends to 2 (so is the port of 2): rates are 1/2
-	 * each. All of 1e9 bytes: 2 s. */
+	/* 0 sends to 1 and 2 (its port is shared), 3 sends to 2 (so is the port of 2): rates are
+	 * 1/2 each. All of 1e9 bytes: 2 s. */
 	const struct mq_flow even[] = { { 0, 1, 1e9, INFINITY }, { 0, 2, 1e9, INFINITY },
 					{ 3, 2, 1e9, INFINITY } };
 	/* The same with 0 -> 1 capped at 0.2: 0 -> 2 and 3 -> 2 still meet at the port of 2: 0.5
@@ -66,9 +67,9 @@ static void test_shared_links(void **state)
 static void test_three_levels(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	/* Ports: out of 0: a, b, c; out of 1: d; into 2: a, d; into 3: b, c ... levels: out of 0 fills
-	 * at 1/3 each; into 2 then leaves 2/3 for d. d: 1e9 bytes in 1.5 s; a, b, c: 1e9 in 3 s. When
-	 * d is done nothing speeds up. */
+	/* Ports: out of 0: a, b, c; out of 1: d; into 2: a, d; into 3: b, c ... levels: out of 0
+	 * fills at 1/3 each; into 2 then leaves 2/3 for d. d: 1e9 bytes in 1.5 s; a, b, c: 1e9 in 3
+	 * s. When d is done nothing speeds up. */
 	const struct mq_flow flow[] = { { 0, 2, 1e9, INFINITY }, { 0, 3, 1e9, INFINITY },
 					{ 0, 1, 1e9, INFINITY }, { 1, 2, 1e9, INFINITY } };
 

@@ -86,7 +86,8 @@ static void random_flows(struct simulated *t)
 			flow[i].rate_Bps = mq_rng_unit(&rng) < .5 ? (double)INFINITY :
 					   1e8 + 9e8 * mq_rng_unit(&rng);
 		}
-		EXPECT(t, mq_flows_time(t->cluster, rank, flow, n, &t->arena, &seconds, &err) == MQ_OK);
+		EXPECT(t, mq_flows_time(t->cluster, rank, flow, n, &t->arena, &seconds, &err) ==
+				  MQ_OK);
 		EXPECT_NEAR(t, seconds, simulate(t, flow, n), 1e-9);
 	}
 }

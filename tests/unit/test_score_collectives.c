@@ -1,5 +1,6 @@
 /*
- * test_score_collectives.c - machines read from a table's words; the score of a table of collectives.
+ * test_score_collectives.c - machines read from a table's words; the score of a table of
+ * collectives.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -33,7 +34,8 @@ static void test_words(void **state)
 {
 	struct mq_fabric_spec s;
 
-	s = read_words("Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter", 16, 2);
+	s = read_words("Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter",
+		       16, 2);
 	assert_string_equal(s.type, "H100-SXM-80GB");
 	assert_true(s.inside == MQ_INSIDE_SWITCH && s.nvls && s.rails == 8 &&
 		    s.fabric == MQ_FABRIC_IB && fabs(s.nic_Bps - 50e9) < 1 && s.per_process == 1);
@@ -107,8 +109,9 @@ static void load(struct bench *b, const char *name, struct mq_csv *csv)
 {
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(mq_csv_load(mq_arena_printf(&b->arena, "%s/%s", b->dir, name), &b->arena, csv,
-				     &err), MQ_OK);
+	assert_int_equal(mq_csv_load(mq_arena_printf(&b->arena, "%s/%s", b->dir, name), &b->arena,
+				     csv, &err),
+			 MQ_OK);
 }
 
 static const char *cell(const struct mq_csv *csv, uint32_t row, const char *column)
@@ -176,8 +179,8 @@ static void test_published(void **state)
 				double median = strtod(cell(&csv, i, "median"), NULL);
 
 				if (median > bar[k].median)
-					fail_msg("%s: median error %g, at most %g was reached", bar[k].name,
-						 median, bar[k].median);
+					fail_msg("%s: median error %g, at most %g was reached",
+						 bar[k].name, median, bar[k].median);
 				found++;
 			}
 	assert_int_equal(found, 3);
