@@ -231,6 +231,10 @@ check: all tests ## all quick tests; with SAN=address,undefined under the saniti
 test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
+validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; 5 minutes)
+	@MAQUETTE=$(BUILD)/maquette validator/validate-host $(BUILD)/validate-host
+validate-gpu: all ## the same on this machine's GPUs
+	@MAQUETTE=$(BUILD)/maquette validator/validate-gpu $(BUILD)/validate-gpu
 bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
 bench: all $(BENCH) ## speed beside raw SimGrid
@@ -249,4 +253,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: help all deps doctor demo plots contest contest-figure install tests test check unit bless bench format tidy clean FORCE
+.PHONY: help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
+	validate-gpu bench format tidy clean FORCE

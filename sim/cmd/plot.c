@@ -426,6 +426,28 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 		      err);
 }
 
+/* ---- validation: predicted against measured ------------------------------------------------------ */
+
+static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
+{
+	struct mq_csv csv;
+	enum mq_status status;
+	double low = (double)INFINITY, high = 0;
+
+	if (!table(p, "plans.csv", &csv, &status, err))
+		return status;
+	for (uint32_t r = 0; r < csv.n_rows; r++) {
+		double said = value(&csv, r, "predicted_s"), seen = value(&csv, r, "measured_s");
+
+		low = fmin(low, fmin(said, seen));
+		high = fmax(high, fmax(said, seen));
+	}
+	return figure(p, "validate",
+		      mq_arena_printf(&p->arena, "file=%s; low_ms=%.9g; high_ms=%.9g",
+				      quoted(&p->arena, csv.path), 1e3 * low, 1e3 * high),
+		      err);
+}
+
 /* ---- the command -------------------------------------------------------------------------------- */
 
 /* "gpt:layers=24 on cloud_v100_t4" from the folder's job file. */
@@ -460,6 +482,7 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_timeline(p, err));
 	MQ_TRY(plot_links(p, err));
 	MQ_TRY(plot_search(p, err));
+	MQ_TRY(plot_validation(p, err));
 	if (!p->figures)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: nothing to draw; a results folder of `search` or `simulate` has "
