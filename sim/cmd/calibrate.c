@@ -43,12 +43,13 @@ static const struct argp_option options[] = {
 	{ "devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0 },
 	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default 1)", 0 },
 	{ "type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0 },
-	{ "link-class", OPT_LINK, "NAME", 0, "class of the links (default: host, or nvlink)", 0 },
+	{ "link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0, or nvlink)", 0 },
 	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0 },
 	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0 },
 	{ "draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0 },
 	{ "seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0 },
-	{ "platform-output", OPT_PLATFORM, "FILE.xml", 0, "platform file of this node", 0 },
+	{ "platform-output", OPT_PLATFORM, "FILE.xml", 0, "platform file of this node (with --from: write it, the "
+	  "samples are of this node)", 0 },
 	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
 	{ "share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU; gives a loopback platform "
 	  "only", 0 },
@@ -129,7 +130,7 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 	if (c->share_gpu)
 		c->link_class = "loopback";
 	if (!c->link_class)
-		c->link_class = is_gpu(c) ? "nvlink" : "host";
+		c->link_class = is_gpu(c) ? "nvlink" : "host-sm0"; /* between CPUs */
 	return MQ_OK;
 }
 
@@ -333,7 +334,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	struct mq_calibration fit;
 	struct mq_calibration_request request = { .n_observed = in->n, .observed = in->observed,
 		.type = c->type ? c->type : in->type ? in->type : "unknown",
-		.link_class = c->link_class ? c->link_class : is_gpu(c) ? "nvlink" : "host",
+		.link_class = c->link_class ? c->link_class : is_gpu(c) ? "nvlink" : "host-sm0",
 		.source = mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
 		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU, .n_draws = (uint32_t)c->draws, .seed = c->seed,
 		.memory_B = c->node.memory_B > 0 && !is_gpu(c) ? c->node.memory_B / (double)c->devices
@@ -360,6 +361,8 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
 	if (!c->samples)
 		c->samples = with_suffix(c->out, ".samples", &c->arena);
+	if (c->platform_out && c->from.n && !is_gpu(c)) /* asked for: the samples are of this node */
+		MQ_TRY(mq_node_read(&c->node, err));
 	if (!c->platform_out)
 		c->platform_out = with_suffix(c->out, ".xml", &c->arena);
 	if (!c->from.n) {
@@ -373,6 +376,10 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		c->from.item[c->from.n++] = c->samples;
 	}
 	MQ_TRY(read_input(c, &in, err));
+	if (!c->devices)
+		c->devices = in.n_devices ? in.n_devices : 1;
+	if (!c->type)
+		c->type = in.type;
 	return fit_and_write(c, &in, err);
 }
 

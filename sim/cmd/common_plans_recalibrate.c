@@ -22,9 +22,11 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 			continue;
 		const char *class = mq_calib_link_class(&cluster->link[route->link[0]]);
 		const struct mq_calib *calib = v->session[0].calib;
-		for (uint32_t l = 0; class && l < calib->n_links; l++)
-			if (!strcmp(calib->link[l].name, class))
-				return &calib->link[l];
+		uint32_t type = cluster->device[p->schedule->device[0]].calib;
+		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class,
+			calib->device[type].compute_capability) : NULL;
+		if (entry)
+			return &calib->link[entry - calib->link];
 	}
 	return NULL;
 }
