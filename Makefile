@@ -232,7 +232,7 @@ test: all tests ## check, then a part of it under sanitizers and valgrind: what 
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; 5 minutes)
-	@MAQUETTE=$(BUILD)/maquette validator/validate-host $(BUILD)/validate-host
+	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
 validate-gpu: all ## the same on this machine's GPUs
 	@MAQUETTE=$(BUILD)/maquette validator/validate-gpu $(BUILD)/validate-gpu
 bless: all ## rewrite the expected outputs of goldens and command-line cases

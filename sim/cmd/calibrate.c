@@ -195,6 +195,7 @@ struct input {
 	struct mq_observed *observed;
 	uint32_t n, room, n_devices;
 	const char *environment, *type;
+	double run_sigma;
 };
 
 /* A log becomes observations of collectives on a communicator of all its ranks. */
@@ -246,6 +247,9 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 			in->n_devices = samples.measured[i].schedule->n_devices;
 			in->type = samples.measured[i].schedule->device_type[0];
 		}
+	for (uint32_t i = 0; i < samples.n; i++)
+		if (!strcmp(samples.name[i], "gemm"))
+			in->run_sigma = mq_measured_drift(&samples.measured[i], &c->arena);
 	in->environment = samples.environment;
 	return MQ_OK;
 }
@@ -280,8 +284,13 @@ static void print_group(const struct mq_fitted *f)
 
 static void print_fit(const struct mq_calibration *fit)
 {
-	for (uint32_t i = 0; i < fit->n_fitted; i++)
-		print_group(&fit->fitted[i]);
+	for (uint32_t i = 0; i < fit->n_fitted; i++) {
+		if (fit->fitted[i].n_params)
+			print_group(&fit->fitted[i]);
+		else
+			printf("%-16s whole runs differ by %.1f %%\n", fit->fitted[i].name,
+			       100 * fit->fitted[i].sigma);
+	}
 	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n",
 	       fit->n_observed, fit->n_dropped);
 	if (fit->n_weak)
@@ -337,6 +346,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		.link_class = c->link_class ? c->link_class : is_gpu(c) ? "nvlink" : "host-sm0",
 		.source = mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
 		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU, .n_draws = (uint32_t)c->draws, .seed = c->seed,
+		.run_sigma = in->run_sigma,
 		.memory_B = c->node.memory_B > 0 && !is_gpu(c) ? c->node.memory_B / (double)c->devices
 							       : 80e9,
 		.cores = is_gpu(c) ? 100 : (double)c->cores };

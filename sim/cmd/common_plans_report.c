@@ -288,6 +288,8 @@ static void print_ranks(struct mq_validation *v)
 	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
 
 	for (uint32_t s = 0; s < v->n_open && v->n_open > 1; s++) {
+		double tau;
+
 		uint32_t n = 0;
 
 		for (uint32_t i = 0; i < v->n_plans; i++)
@@ -295,8 +297,10 @@ static void print_ranks(struct mq_validation *v)
 				predicted[n] = v->plan[i].predicted.step_time_s;
 				measured[n++] = v->plan[i].step.median;
 			}
-		printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->question[s].model,
-		       mq_kendall(predicted, measured, n), mq_regret(predicted, measured, n), n);
+		tau = mq_kendall(predicted, measured, n);
+		if (!isnan(tau)) /* one plan, or plans predicted alike: nothing to rank */
+			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->question[s].model, tau,
+			       mq_regret(predicted, measured, n), n);
 	}
 }
 

@@ -430,6 +430,16 @@ static enum mq_status fit_links(const struct mq_calibration_request *r, struct m
 	return MQ_OK;
 }
 
+/* How much whole runs differ: no parameter, but part of every interval. At least 2 %: few launches say
+ * little about the next one. */
+static void note_drift(const struct mq_calibration_request *r, struct mq_calibration *c)
+{
+	struct mq_fitted *f = &c->fitted[c->n_fitted++];
+
+	*f = (struct mq_fitted){ .name = "run", .sigma = r->run_sigma > .02 ? r->run_sigma : .02,
+				 .error = { .n = 0 }, .n_obs = c->n_observed };
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Seconds that a product loses while a collective runs beside it, per second of the collective. */
@@ -512,6 +522,7 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
 		MQ_TRY(fit_memory(request, c, arena, err));
 		MQ_TRY(fit_products(request, c, arena, err));
 		MQ_TRY(fit_shares(request, c, arena, err));
+		note_drift(request, c);
 	}
 	double loss = overlap_loss(request);
 	if (!isnan(loss))

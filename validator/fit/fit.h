@@ -68,6 +68,10 @@ struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_
 /* The clean sample whose step time is nearest the median: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
+/* Spread of what all tasks of a sample have in common: relative deviation between samples of the median
+ * ratio to each task's median. Clocks, neighbours and memory layout differ from run to run. */
+double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *scratch);
+
 /* ---- solve.c --------------------------------------------------------------------------------- */
 
 struct mq_fit_param {
@@ -155,6 +159,7 @@ struct mq_calibration_request {
 	double memory_B, cores;
 	uint32_t n_draws;
 	uint64_t seed;
+	double run_sigma;        /* spread of whole runs, see mq_measured_drift; NaN = not known */
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
 				  struct mq_arena *arena, struct mq_calibration *calibration,

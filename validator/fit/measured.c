@@ -230,3 +230,31 @@ uint32_t mq_measured_typical(const struct mq_measured *m, struct mq_arena *scrat
 			best = i;
 	return best;
 }
+
+double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
+{
+	uint32_t tasks = m->schedule->n_tasks, n = 0;
+	double *own = mq_arena_array(scratch, tasks, double), *ratio = mq_arena_array(scratch, tasks, double);
+	double *value = mq_arena_array(scratch, (size_t)m->n_samples + 1, double);
+	double *common = mq_arena_array(scratch, (size_t)m->n_samples + 1, double);
+
+	for (uint32_t t = 0; t < tasks; t++) {
+		for (uint32_t s = 0; s < m->n_samples; s++) {
+			size_t at = (size_t)s * tasks + t;
+
+			value[s] = m->finish_s[at] - m->start_s[at];
+		}
+		own[t] = mq_quantile(value, m->n_samples, .5);
+	}
+	for (uint32_t s = 0; s < m->n_samples; s++) {
+		n = 0;
+		for (uint32_t t = 0; t < tasks; t++) {
+			size_t at = (size_t)s * tasks + t;
+
+			if (own[t] > 0 && m->switches[at] <= 0)
+				ratio[n++] = (m->finish_s[at] - m->start_s[at]) / own[t];
+		}
+		common[s] = fabs(log(mq_quantile(ratio, n, .5)));
+	}
+	return m->n_samples < 3 ? (double)NAN : 1.4826 * mq_quantile(common, m->n_samples, .5);
+}

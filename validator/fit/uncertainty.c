@@ -1,10 +1,10 @@
 /*
  * uncertainty.c - how sure a prediction is.
  *
- * Two sources, both from the calibration file: the parameters (a joint bootstrap draw per group), and
- * what the model's form misses (residuals of the fit: one log-normal error per distinct kernel shape and
- * per kind of communication call and draw, since the same shape errs the same way each time). A draw is
- * the schedule with its work priced and perturbed, run like any other.
+ * Three sources, all from the calibration file: how much whole runs differ; the parameters (a joint
+ * bootstrap draw per group); and what the model's form misses (residuals of the fit: one log-normal error
+ * per distinct kernel shape and per kind of communication call and draw, since the same shape errs the
+ * same way each time). A draw is the schedule with its work priced and perturbed, run like any other.
  *
  * Not covered: effects that no probe shows, such as caches warm from the task before.
  */
@@ -179,6 +179,14 @@ static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint3
 	return calib;
 }
 
+/* What a whole run has in common, on one device type. */
+static double run_factor(const struct mq_interval_request *r, const char *type, uint64_t seed)
+{
+	const struct mq_uncertain *u = find_group(r->uncertainty, type, "run");
+
+	return error_factor(seed, type, "run", 3, u ? u->sigma : 0);
+}
+
 /* Price of a work on a device type, each distinct shape with its own error. */
 static double perturbed_cost(const struct mq_interval_request *r, const struct mq_device_calib *device,
 			     const struct mq_work *work, uint64_t seed, uint32_t *outside)
@@ -198,7 +206,7 @@ static double perturbed_cost(const struct mq_interval_request *r, const struct m
 			error_factor(seed, device->name, shape, sizeof(shape), u ? u->sigma : 0);
 		host += k->launches * device->host_launch_s;
 	}
-	return fmax(busy, host);
+	return fmax(busy, host) * run_factor(r, device->name, seed);
 }
 
 /* A schedule whose works are priced: one per task, since a work may run on unlike devices. */

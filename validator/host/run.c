@@ -3,7 +3,8 @@
  *
  * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if a
  * computation is ready, the lowest task id runs to its end while posted communication is polled between
- * kernels; with nothing to compute, the core polls. So no order of streams can block another: the
+ * kernels; with nothing to compute, the core polls. Open MPI's non-blocking reduce-scatter falls to a
+ * quarter of its speed above some 10 MB: large ones are posted in parts. So no order of streams can block another: the
  * schedule's own freedom from deadlock carries over. A group of tasks on one stream is posted at once.
  *
  * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which the
@@ -16,7 +17,7 @@
 
 #include "host/script.h"
 
-enum { MAX_FLIGHTS = 256, SPINS_PER_CHECK = 2048 };
+enum { MAX_FLIGHTS = 1024, SPINS_PER_CHECK = 2048, PART_B = 4 << 20 };
 
 struct run {
 	struct host_rank *rank;
@@ -91,7 +92,15 @@ static void post_message(struct run *run, uint32_t id, MPI_Request *request)
 			  (int)run->script->match[id], run->rank->world, request);
 }
 
-static void post_collective(struct run *run, uint32_t id, MPI_Request *request)
+/* How many requests a task takes. */
+static uint32_t parts_of(const struct mq_task *t)
+{
+	if (t->kind != MQ_TASK_COLLECTIVE || t->coll != MQ_COLL_REDUCE_SCATTER)
+		return 1;
+	return (uint32_t)fmin(fmax(ceil(t->bytes / PART_B), 1), MAX_FLIGHTS / 2);
+}
+
+static void post_collective(struct run *run, uint32_t id, double bytes, MPI_Request *request)
 {
 	const struct mq_schedule *s = run->script->schedule;
 	const struct mq_task *t = &s->task[id];
@@ -99,7 +108,7 @@ static void post_collective(struct run *run, uint32_t id, MPI_Request *request)
 	uint32_t n = s->comm[t->comm].n;
 	MPI_Datatype type = t->dtype == MQ_FP64 ? MPI_DOUBLE : MPI_FLOAT;
 	double size = t->dtype == MQ_FP64 ? 8 : 4;
-	int all = (int)ceil(t->bytes / size), part = (int)ceil(t->bytes / size / n);
+	int all = (int)ceil(bytes / size), part = (int)ceil(bytes / size / n);
 	size_t all_B = (size_t)size * (size_t)part * n;
 	void *in = host_pool_in(&run->rank->pool, all_B), *out = host_pool_out(&run->rank->pool, all_B);
 
@@ -131,7 +140,7 @@ static bool may_post(const struct run *run, uint32_t id)
 {
 	const struct mq_task *t = &run->script->schedule->task[id];
 
-	if (run->n_flights == MAX_FLIGHTS || !deps_done(run->script, t))
+	if (run->n_flights + parts_of(t) > MAX_FLIGHTS || !deps_done(run->script, t))
 		return false;
 	/* MPI wants the calls of a communicator in one order on all members. */
 	return t->kind != MQ_TASK_COLLECTIVE || run->script->call[id] == run->script->next_call[t->comm];
@@ -141,14 +150,21 @@ static void post(struct run *run, uint32_t id)
 {
 	const struct mq_task *t = &run->script->schedule->task[id];
 
+	uint32_t parts = parts_of(t);
+
 	begin(run, id);
-	if (t->kind == MQ_TASK_COLLECTIVE) {
+	if (t->kind == MQ_TASK_COLLECTIVE)
 		run->script->next_call[t->comm]++;
-		post_collective(run, id, &run->request[run->n_flights]);
-	} else {
-		post_message(run, id, &run->request[run->n_flights]);
+	run->script->left[id] = (uint16_t)parts;
+	for (uint32_t i = 0; i < parts; i++) {
+		MPI_Request *request = &run->request[run->n_flights];
+
+		if (t->kind == MQ_TASK_COLLECTIVE)
+			post_collective(run, id, t->bytes / parts, request);
+		else
+			post_message(run, id, request);
+		run->flight[run->n_flights++] = id;
 	}
-	run->flight[run->n_flights++] = id;
 	run->script->done[id] = 2; /* posted; becomes 1 */
 }
 
@@ -177,7 +193,10 @@ static void poll_flights(void *context)
 	if (n_ready == MPI_UNDEFINED || !n_ready)
 		return;
 	for (int i = 0; i < n_ready; i++) {
-		end(run, run->flight[ready[i]]);
+		uint32_t id = run->flight[ready[i]];
+
+		if (!--run->script->left[id])
+			end(run, id);
 		run->flight[ready[i]] = MQ_NONE;
 	}
 	for (uint32_t i = 0; i < run->n_flights; i++)

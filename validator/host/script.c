@@ -92,6 +92,7 @@ enum mq_status host_script_build(struct host_rank *rank, const struct mq_schedul
 	script->schedule = schedule;
 	script->device = rank->rank;
 	script->done = mq_arena_array(rank->arena, schedule->n_tasks, uint8_t);
+	script->left = mq_arena_array(rank->arena, schedule->n_tasks, uint16_t);
 	for (uint32_t i = 0; i < schedule->n_tasks; i++)
 		MQ_TRY(check_task(schedule, &schedule->task[i], err));
 	MQ_TRY(mq_schedule_match(schedule, rank->arena, &script->match, &script->call, err));

@@ -21,7 +21,8 @@ struct host_script {
 	uint32_t *match, *call;  /* see mq_schedule_match */
 	MPI_Comm *comm;          /* [n_comms], MPI_COMM_NULL where this rank is no member */
 	uint32_t *next_call;     /* [n_comms] */
-	uint8_t *done;           /* [n_tasks] */
+	uint8_t *done;           /* [n_tasks] 1 finished, 2 posted */
+	uint16_t *left;          /* [n_tasks] requests of a posted task that are under way */
 };
 
 /* Communicators are shared by all schedules that have the same ranks in the same order. */
