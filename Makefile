@@ -234,7 +234,7 @@ test: all tests ## check, then a part of it under sanitizers and valgrind: what 
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; 5 minutes)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
 validate-gpu: all ## the same on this machine's GPUs
-	@MAQUETTE=$(BUILD)/maquette validator/validate-gpu $(BUILD)/validate-gpu
+	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-gpu $(BUILD)/validate-gpu
 bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
 bench: all $(BENCH) ## speed beside raw SimGrid

@@ -325,11 +325,16 @@ static void describe(void *state, char *text, size_t size)
 {
 	struct cuda *c = state;
 	unsigned int MHz = 0, celsius = 0, mW = 0;
-	int runtime = 0, driver = 0, nccl = 0, blas = 0;
+	int runtime = 0, driver = 0, nccl = 0, blas = 0, sms = 0, major = 0, minor = 0;
+	size_t available = 0, total = 0;
 	char name[96] = "unknown";
 
 	c->kit.cudaRuntimeGetVersion(&runtime);
 	c->kit.cudaDriverGetVersion(&driver);
+	c->kit.cudaMemGetInfo(&available, &total);
+	c->kit.cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, c->device);
+	c->kit.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, c->device);
+	c->kit.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, c->device);
 	c->kit.cublasGetVersion_v2(c->blas, &blas);
 	if (c->kit.ncclGetVersion)
 		c->kit.ncclGetVersion(&nccl);
@@ -340,8 +345,9 @@ static void describe(void *state, char *text, size_t size)
 		c->kit.nvmlDeviceGetPowerUsage(c->nvml, &mW);
 	}
 	int n = snprintf(text, size, "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
-			 "nccl=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n", name, c->meet.size,
-			 runtime, driver, blas, nccl, MHz, celsius, mW / 1e3);
+			 "nccl=%d\nmemory_total_B=%zu\nsm_count=%d\ncompute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n", name, c->meet.size,
+			 runtime, driver, blas, nccl, total, sms, 10 * major + minor, MHz, celsius,
+			 mW / 1e3);
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
 		if (!strncmp(*e, "NCCL_", 5))

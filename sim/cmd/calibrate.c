@@ -338,6 +338,14 @@ static enum mq_status write_platform(struct calibrate *c, const struct mq_calibr
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
+/* "key=number" in the record of the environment, or 0. */
+static double recorded(const char *environment, const char *key)
+{
+	const char *at = environment ? strstr(environment, key) : NULL;
+
+	return at ? strtod(at + strlen(key), NULL) : 0;
+}
+
 static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
 {
 	struct mq_calibration fit;
@@ -347,10 +355,13 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		.source = mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
 		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU, .n_draws = (uint32_t)c->draws, .seed = c->seed,
 		.run_sigma = in->run_sigma,
-		.memory_B = c->node.memory_B > 0 && !is_gpu(c) ? c->node.memory_B / (double)c->devices
-							       : 80e9,
-		.cores = is_gpu(c) ? 100 : (double)c->cores };
+		.memory_B = c->node.memory_B / (double)c->devices, .cores = (double)c->cores };
 
+	if (is_gpu(c)) {
+		request.memory_B = recorded(in->environment, "memory_total_B=");
+		request.cores = recorded(in->environment, "sm_count=");
+		request.compute_capability = recorded(in->environment, "compute_capability=");
+	}
 	MQ_TRY(mq_calibration_fit(&request, &c->arena, &fit, err));
 	print_fit(&fit);
 	MQ_TRY(mq_calibration_save(&fit, c->out, err));

@@ -27,7 +27,7 @@
 #define MOCK_Q 0.4
 #define MOCK_BW_SHARE 0.75
 #define MOCK_T0_S 5e-6
-#define MOCK_SMS 100.0
+#define MOCK_SMS 132.0
 #define MOCK_MEM_BPS 2e12
 #define MOCK_SWEEP_SHARE 0.8
 #define MOCK_LAUNCH_S 3e-6

@@ -150,6 +150,13 @@ MOCK_API cudaError_t cudaSetDevice(int device)
 	return cudaSuccess;
 }
 
+MOCK_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+	*value = attribute == cudaDevAttrMultiProcessorCount ? (int)MOCK_SMS :
+		 attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+	return cudaSuccess;
+}
+
 MOCK_API const char *cudaGetErrorString(cudaError_t error)
 {
 	return error == cudaErrorMemoryAllocation ? "out of memory" : "a mock's error";

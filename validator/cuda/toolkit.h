@@ -27,6 +27,9 @@ cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75,
+		      cudaDevAttrComputeCapabilityMinor = 76 };
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaMalloc(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
@@ -121,6 +124,7 @@ struct mq_nccl_config {
 /* Functions that must be there, per library. */
 #define MQ_CUDART_FUNCTIONS(X)                                                                     \
 	X(cudaRuntimeGetVersion) X(cudaDriverGetVersion) X(cudaGetDeviceCount) X(cudaSetDevice)    \
+	X(cudaDeviceGetAttribute)                                                                  \
 	X(cudaGetErrorString) X(cudaMalloc) X(cudaFree) X(cudaMallocHost) X(cudaFreeHost)          \
 	X(cudaMemcpy) X(cudaMemcpyAsync) X(cudaMemset) X(cudaMemGetInfo)                           \
 	X(cudaStreamCreateWithFlags) X(cudaStreamDestroy) X(cudaStreamQuery)                       \

@@ -430,13 +430,13 @@ static enum mq_status fit_links(const struct mq_calibration_request *r, struct m
 	return MQ_OK;
 }
 
-/* How much whole runs differ: no parameter, but part of every interval. At least 2 %: few launches say
- * little about the next one. */
+/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of
+ * the same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
 static void note_drift(const struct mq_calibration_request *r, struct mq_calibration *c)
 {
 	struct mq_fitted *f = &c->fitted[c->n_fitted++];
 
-	*f = (struct mq_fitted){ .name = "run", .sigma = r->run_sigma > .02 ? r->run_sigma : .02,
+	*f = (struct mq_fitted){ .name = "run", .sigma = r->run_sigma > .03 ? r->run_sigma : .03,
 				 .error = { .n = 0 }, .n_obs = c->n_observed };
 }
 
@@ -484,10 +484,12 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 	d->name = r->type;
 	d->source = r->source;
 	d->kind = r->kind;
-	d->memory_B = r->memory_B;
-	d->sm_count = r->cores;
+	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
+	d->sm_count = r->cores > 0 ? r->cores : d->sm_count;
 	d->gemm_misaligned = d->bmm_misaligned = 1;
 	d->copy_bw_Bps = 1e9;
+	if (r->kind == MQ_GPU && r->compute_capability > 0)
+		d->compute_capability = r->compute_capability;
 	if (r->kind == MQ_CPU) {
 		d->compute_capability = 0;
 		d->serial_comm = true;

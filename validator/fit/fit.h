@@ -156,7 +156,8 @@ struct mq_calibration_request {
 	const struct mq_observed *observed;
 	const char *type, *link_class, *source;
 	enum mq_device_kind kind;
-	double memory_B, cores;
+	double memory_B, cores;  /* cores: streaming multiprocessors of a GPU */
+	double compute_capability;
 	uint32_t n_draws;
 	uint64_t seed;
 	double run_sigma;        /* spread of whole runs, see mq_measured_drift; NaN = not known */
