@@ -25,8 +25,9 @@ struct mq_events {
 	uint32_t *call;       /* [n_tasks] index of a collective among those of its communicator */
 };
 
-/* MQ_EINPUT: an index out of range, a send without recv, a communicator that some member does not
- * call as often, a group cut in two by another task of its stream, ... Does not look for cycles. */
+/* Takes indices to be in range (mq_schedule_check sees to that). MQ_EINPUT: a send without recv, a
+ * communicator that some member does not call as often, a group cut in two by another task of its
+ * stream, ... Does not look for cycles. */
 MQ_API enum mq_status mq_events_build(const struct mq_schedule *schedule, struct mq_arena *arena,
 				      struct mq_events *events, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -7,7 +7,8 @@
  * - `deps` name earlier-or-later tasks of the SAME device; devices meet only in send/recv pairs
  *   (a rendezvous: the i-th send from a to b on a channel meets the i-th recv of b from a on it) and in
  *   collectives (the i-th call on a communicator meets the i-th of every other member);
- * - tasks with the same non-zero `group` on one device start together (ncclGroup);
+ * - tasks with the same non-zero `group` on one device start together (ncclGroup); those of a group on
+ *   one stream follow each other in it and run side by side;
  * - no cycle among order, deps and meetings: free of deadlock.
  *
  * File format: JSON lines, see mq_schedule_save. Folding is never in a file.
@@ -102,9 +103,10 @@ MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool
 					struct mq_err *err) MQ_MUST_CHECK;
 
 /* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
- * comms:[{id,purpose,ranks}], ops:[names]}, then one line per task {id, device, stream, kind, deps,
- * group, ops/kernels:[{op,phase,kind,dtype,m,n,k,count,flop,bytes}], bytes, flop, peer | comm, coll,
- * algo, proto, dtype, micro_batch, stage, phase}. */
+ * comms:[{id,purpose,ranks}], ops:[names], works:[{flop,bytes,model_flop,kernels:[{op,phase,kind,dtype,
+ * m,n,k,count,flop,bytes,launches}]}], tasks:N}, then one line per task {id, device, stream, kind, deps,
+ * group, op, work, flop, dtype, bytes, peer, channel | comm, coll, algo, proto, root, micro_batch, stage,
+ * phase}. Load checks the schedule and gives back exactly what was saved. */
 MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,
 				       struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
