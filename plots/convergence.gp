@@ -18,5 +18,5 @@ plot for [i=1:words(engines)] file \
 	using (strcol("engine") eq word(engines, i) ? column("index") + 1 : NaN):(1e3 * column("best_step_time_s")) \
 	with steps lw 2 lc rgb color(i - 1) title word(engines, i), \
 	for [i=1:words(engines)] file \
-	using (strcol("engine") eq word(engines, i) ? column("index") + 1 : NaN):(1e3 * column("best_step_time_s")) \
-	every ::0::0 with points pt 7 ps dot lc rgb color(i - 1) notitle
+	using (strcol("engine") eq word(engines, i) && column("step_time_s") == column("best_step_time_s") ? column("index") + 1 : NaN):(1e3 * column("best_step_time_s")) \
+	with points pt 7 ps dot lc rgb color(i - 1) notitle

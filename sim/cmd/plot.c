@@ -166,12 +166,14 @@ static const char *add_word(struct plotting *p, const char *list, const char *wo
 	return mq_arena_printf(&p->arena, "%s%s%s", list, *list ? " " : "", word);
 }
 
+/* Those with a feasible plan: the others have no points. */
 static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 {
 	const char *list = "";
 
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		list = add_word(p, list, cell(csv, r, "engine"));
+		if (!strcmp(cell(csv, r, "verdict"), "ok"))
+			list = add_word(p, list, cell(csv, r, "engine"));
 	return list;
 }
 
