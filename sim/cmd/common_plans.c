@@ -168,8 +168,8 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
 	return MQ_OK;
 }
 
-static double run_draw(void *context, const struct mq_schedule *schedule,
-		       const struct mq_cluster *cluster, const struct mq_calib *calib)
+double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
+			      const struct mq_cluster *cluster, const struct mq_calib *calib)
 {
 	struct mq_arena *arena = context;
 	struct mq_arena_mark mark = mq_arena_mark(arena);
@@ -194,7 +194,7 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 		struct mq_uncertainty uncertainty = { 0 };
 		struct mq_interval_request request = { .cluster = p->session->cluster,
 			.calib = p->session->calib, .uncertainty = &uncertainty, .n_draws = n_draws,
-			.seed = seed, .run = run_draw, .context = &scratch };
+			.seed = seed, .run = mq_validation_run_draw, .context = &scratch };
 
 		status = mq_validation_predict(p->schedule, p->session->cluster, p->session->calib,
 					       &v->arena, &p->predicted, err);

@@ -50,6 +50,21 @@ enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
 					 struct mq_err *err) MQ_MUST_CHECK;
 
+/* A mq_interval_request's run; context: a scratch arena. */
+double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
+			      const struct mq_cluster *cluster, const struct mq_calib *calib);
+
+/* `simulate --intervals`: prints and writes DIR/intervals.csv for plans whose step time is known; the
+ * first is compared with the others. */
+enum { MQ_INTERVAL_DRAWS = 100 };
+struct mq_ranked {
+	const char *path;
+	const struct mq_plan *plan;
+	double step_time_s;
+};
+enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan,
+				  uint32_t n, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir,
 				   struct mq_err *err) MQ_MUST_CHECK;

@@ -9,15 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/common_plans.h"
 #include "cmd/common_search.h"
 #include "executors/pool.h"
 
-enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE };
+enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST };
 
 struct options {
 	struct mq_question question;
 	const char *plan, *dir, *trace, *schedule;
-	bool analytic;
+	bool analytic, intervals;
+	struct mq_list against;
 };
 
 static const struct argp_option option_rows[] = {
@@ -27,6 +29,10 @@ static const struct argp_option option_rows[] = {
 	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, run.ini", 4 },
 	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace", 4 },
 	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
+	{ "intervals", KEY_INTERVALS, NULL, 0,
+	  "how far the step time may be off, from what the --calib files say about themselves", 4 },
+	{ "against", KEY_AGAINST, "PLAN", 0,
+	  "with --intervals: how likely the plan is to beat this one; repeatable", 4 },
 	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 4 },
 	{ 0 },
 };
@@ -52,6 +58,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->schedule = arg;
 		o->question.no_fold = true; /* a schedule file has every rank */
 		return 0;
+	case KEY_INTERVALS:
+		o->intervals = true;
+		return 0;
+	case KEY_AGAINST:
+		return mq_arg_push("--against", &o->against, arg, o->question.err);
 	case KEY_EXECUTOR:
 		o->analytic = !strcmp(arg, "analytic");
 		if (o->analytic || !strcmp(arg, "simgrid"))
@@ -86,6 +97,10 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 	fprintf(file, "plan = %s\nexecutor = %s\n", o->plan, o->analytic ? "analytic" : "simgrid");
 	if (o->trace)
 		fprintf(file, "trace = %s\n", o->trace);
+	if (o->intervals)
+		fputs("intervals = true\n", file);
+	for (uint32_t i = 0; i < o->against.n; i++)
+		fprintf(file, "against = %s\n", o->against.item[i]);
 	if (o->schedule)
 		fprintf(file, "schedule = %s\n", o->schedule);
 	return mq_job_end(file, o->dir, 0, err);
@@ -138,6 +153,30 @@ static enum mq_status analyse(struct simulation *s, const struct mq_outputs *out
 	return mq_simulate_outputs(&judge, &judged, outputs, err);
 }
 
+static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
+{
+	const struct options *o = s->options;
+	struct mq_arena *arena = &s->session->arena;
+	struct mq_ranked *ranked = mq_arena_array(arena, o->against.n + 1, struct mq_ranked);
+
+	ranked[0] = (struct mq_ranked){ o->plan, &s->plan, s->result.step_time_s };
+	for (uint32_t i = 0; i < o->against.n; i++) {
+		struct mq_plan *plan = mq_arena_array(arena, 1, struct mq_plan);
+		const struct mq_plan *list[1] = { plan };
+		struct mq_result result;
+
+		mq_plan_init(plan, arena, s->session->model->n_ops);
+		MQ_TRY(mq_plan_load(o->against.item[i], s->session->model, s->session->cluster, arena,
+				    plan, err));
+		MQ_TRY(mq_session_judge(s->session, list, 1, &result, err));
+		if (result.verdict != MQ_VERDICT_OK)
+			return mq_fail(err, MQ_ENOPLAN, "--against %s: %s: %s", o->against.item[i],
+				       mq_verdict_name(result.verdict), result.message);
+		ranked[i + 1] = (struct mq_ranked){ o->against.item[i], plan, result.step_time_s };
+	}
+	return mq_plans_intervals(s->session, ranked, o->against.n + 1, o->dir, err);
+}
+
 static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
 				     struct mq_err *err)
 {
@@ -154,7 +193,7 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 		MQ_TRY(mq_pool_detail(session->pool, &s.plan, &outputs, &s.result, err));
 	if (r->verdict == MQ_VERDICT_OK) {
 		print_result(&s);
-		return MQ_OK;
+		return o->intervals ? print_intervals(&s, err) : MQ_OK;
 	}
 	return mq_fail(err, r->verdict == MQ_VERDICT_INVALID ? MQ_EINPUT : MQ_ENOPLAN, "%s: %s: %s",
 		       o->plan, mq_verdict_name(r->verdict), r->message);
