@@ -20,6 +20,7 @@ struct builder {
 	uint32_t *twin;            /* [n_ops] an earlier op of the same shape, or itself */
 	uint32_t *edge_twin;       /* [n_edges] likewise */
 	const double **edge_cost;
+	uint32_t *member;          /* [devices] of the group asked about */
 };
 
 static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double samples)
@@ -52,7 +53,7 @@ static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32
 static bool gradient_time(const struct builder *b, const struct mq_op *op,
 			  const uint32_t split[MQ_N_DIMS], double *seconds)
 {
-	uint32_t n = b->out->devices.n, inner = 1, outer = 1, *rank;
+	uint32_t n = b->out->devices.n, inner = 1, outer = 1;
 	double share[MQ_N_DIMS];
 
 	*seconds = 0;
@@ -70,18 +71,13 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op,
 
 	if (outer == 1)
 		return true; /* replicas compute the same gradients */
-	struct mq_arena_mark mark = mq_arena_mark(b->arena);
-
-	rank = mq_arena_array(b->arena, outer, uint32_t);
 	for (uint32_t i = 0; i < outer; i++)
-		rank[i] = b->out->devices.rank[i * inner * replicas];
+		b->member[i] = b->out->devices.rank[i * inner * replicas];
 	struct mq_coll_request request = {
-		.kind = MQ_COLL_ALL_REDUCE, .n = outer, .rank = rank, .dtype = b->problem->train->dtype,
+		.kind = MQ_COLL_ALL_REDUCE, .n = outer, .rank = b->member, .dtype = b->problem->train->dtype,
 		.bytes = mq_op_param_shard(op, share) * mq_dtype_size(b->problem->train->dtype) };
-	bool fine = b->problem->costs->collective(b->problem->costs->context, &request, seconds);
-
-	mq_arena_rewind(b->arena, mark);
-	return fine;
+	/* No rewinding here: routes that the answer needs may be cached in the same arena. */
+	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
 }
 
 static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ_N_DIMS],
@@ -254,6 +250,7 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const stru
 	*out = (struct mq_pase_model){ .devices = *devices, .micro_batches = micro_batches,
 				       .samples = problem->train->batch / micro_batches,
 				       .limit_B = smallest_memory(problem, devices) };
+	b.member = mq_arena_array(arena, devices->n, uint32_t);
 	find_types(&b);
 	find_twins(&b);
 	MQ_TRY(fill_ops(&b, err));

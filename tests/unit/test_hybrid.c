@@ -1,0 +1,171 @@
+/*
+ * test_hybrid.c - the estimates of the hybrid planner and the PaSE tables of a model, on a small transformer
+ * and two device types, one three times as fast.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "lib/hybrid_cost.h"
+#include "lib/pase_model.h"
+#include "lower/lower.h"
+
+struct question {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_train train;
+	struct mq_limits limits;
+	struct mq_rng rng;
+	struct mq_problem problem;
+};
+
+static void say(void *context, const char *line)
+{
+}
+
+static void ask(struct question *q)
+{
+	struct mq_model_request request = { "gpt:layers=8,hidden=256,heads=4,vocab=512", &q->train, 64 };
+	struct mq_err err = MQ_ERR_INIT;
+
+	*q = (struct question){ .train = { .batch = 32, .dtype = MQ_FP16 } };
+	if (mq_model_load(&request, &q->arena, &q->model, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
+	for (uint32_t d = 4; d < 8; d++)
+		q->cluster->device[d].type = "slow";
+	q->calib = mq_calib_new(&q->arena);
+	mq_calib_add_ideal(q->calib, "fast", 3e13, 3e12, 16e9);
+	mq_calib_add_ideal(q->calib, "slow", 1e13, 1e12, 16e9);
+	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
+	mq_rng_seed(&q->rng, 1);
+	q->problem = (struct mq_problem){
+		.model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train,
+		.costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena),
+		.limits = &q->limits, .objective = "step-time", .rng = &q->rng, .arena = &q->arena,
+		.evals = UINT64_MAX, .seconds = (double)INFINITY, .say = say };
+}
+
+/* One device does everything: the estimate is the sum of all ops and updates. */
+static void one_device_is_the_sum_of_its_ops(void **state)
+{
+	struct question q;
+	struct mq_hybrid_cost cost;
+	struct mq_err err = MQ_ERR_INIT;
+	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	double want = 0;
+
+	ask(&q);
+	assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
+	assert_int_equal(cost.n_types, 2);
+	struct mq_hybrid_candidate k = { .n_stages = 1, .micro_batches = 4 };
+
+	k.stage[0] = (struct mq_hybrid_stage){ .d = 1, .t = 1, .n_shares = 1 };
+	k.stage[0].share[0].type = 1; /* slow: device 4 */
+	k.stage[0].share[0].replicas = 1;
+	k.stage[0].first_rank = k.stage[0].last_rank = 4;
+	assert_true(mq_hybrid_estimate(&cost, &k));
+	for (uint32_t op = 0; op < q.model->n_ops; op++) {
+		void *context = q.problem.costs->context;
+
+		want += 4 * (q.problem.costs->op_time(context, op, MQ_FORWARD, 4, whole, 8) +
+			     q.problem.costs->op_time(context, op, MQ_BACKWARD, 4, whole, 8));
+		if (q.model->op[op].param > 0)
+			want += q.problem.costs->op_time(context, op, MQ_UPDATE, 4, whole, 1);
+	}
+	assert_true(fabs(k.step_s / want - 1) < 1e-9);
+	assert_int_equal(k.stage[0].layers, 8);
+	assert_true(k.excess_B < 0);
+	mq_hybrid_cost_fini(&cost);
+	mq_arena_fini(&q.arena);
+}
+
+/* Two stages, fast and slow: the fast one gets most layers, no deal of layers is better, and the bound
+ * stays below. */
+static void layers_follow_speed(void **state)
+{
+	struct question q;
+	struct mq_hybrid_cost cost;
+	struct mq_err err = MQ_ERR_INIT;
+
+	ask(&q);
+	assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
+	for (uint32_t m = 1; m <= 32; m *= 2) {
+		struct mq_hybrid_candidate k = { .n_stages = 2, .micro_batches = m };
+
+		for (uint32_t s = 0; s < 2; s++) {
+			k.stage[s] = (struct mq_hybrid_stage){ .d = 1, .t = 1, .n_shares = 1,
+							       .first_rank = 4 * s, .last_rank = 4 * s };
+			k.stage[s].share[0].type = s;
+			k.stage[s].share[0].replicas = 1;
+		}
+		assert_true(mq_hybrid_estimate(&cost, &k));
+		assert_int_equal(k.stage[0].layers + k.stage[1].layers, 8);
+		assert_true(k.stage[0].layers > k.stage[1].layers);
+		assert_true(mq_hybrid_bound(&cost, &k) <= k.step_s);
+	}
+	struct mq_hybrid_candidate none = { .n_stages = 1, .micro_batches = 32 };
+
+	none.stage[0] = (struct mq_hybrid_stage){ .d = 4, .t = 1, .n_shares = 1 };
+	none.stage[0].share[0].replicas = 4;
+	assert_false(mq_hybrid_estimate(&cost, &none)); /* one sample for four replicas */
+	mq_hybrid_cost_fini(&cost);
+	mq_arena_fini(&q.arena);
+}
+
+/* The solved choice costs no more than data parallelism, lowers to a valid plan, and fits the sums. */
+static void pase_splits_are_plans(void **state)
+{
+	struct question q;
+	struct mq_pase_model model;
+	struct mq_elim_result r;
+	struct mq_plan plan;
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t *choice;
+
+	ask(&q);
+	struct mq_devices devices = mq_devices_usable(&q.problem, &q.arena);
+
+	assert_int_equal(devices.n, 8);
+	assert_int_equal(mq_pase_from_problem(&q.problem, &devices, 2, &q.arena, &model, &err), MQ_OK);
+	assert_int_equal(mq_elim_solve(&model.problem, &q.arena, &r, &err), MQ_OK);
+	assert_true(fabs(mq_elim_cost(&model.problem, r.choice) / r.optimum - 1) < 1e-12);
+	choice = mq_arena_array(&q.arena, q.model->n_ops, uint32_t);
+	for (uint32_t op = 0; op < q.model->n_ops; op++) {
+		for (uint32_t c = 0; c < model.problem.n_choices[op]; c++) {
+			const uint32_t *split = model.split[op] + c * MQ_N_DIMS;
+			uint32_t parts = 1;
+
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				parts *= split[d];
+			assert_int_equal(8 % parts, 0);
+			if (split[MQ_DIM_BATCH] == 8)
+				choice[op] = c;
+		}
+	}
+	assert_true(r.optimum <= mq_elim_cost(&model.problem, choice));
+	mq_pase_plan(&model, r.choice, &q.problem, &q.arena, &plan);
+	if (mq_plan_check(&plan, q.model, q.cluster, &q.train, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	assert_true(mq_pase_memory(&model, r.choice) > 0);
+	mq_arena_fini(&q.arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_device_is_the_sum_of_its_ops),
+		cmocka_unit_test(layers_follow_speed),
+		cmocka_unit_test(pase_splits_are_plans),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
