@@ -262,8 +262,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 	return mq_hash(hash, text, strlen(text) + 1);
 }
 
-/* Contents of a file; what cannot be read (a built-in model's name) counts as its name alone. */
-static uint64_t hash_file(uint64_t hash, const char *path)
+uint64_t mq_hash_file(uint64_t hash, const char *path)
 {
 	char buffer[65536];
 	size_t n;
@@ -301,18 +300,18 @@ uint64_t mq_session_context(const struct mq_session *s)
 	hash = hash_text(hash, text);
 	free(text);
 	char *file = mq_arena_strdup(&scratch, q->model);
-	hash = hash_file(hash, file);
+	hash = mq_hash_file(hash, file);
 	file[strcspn(file, ":")] = '\0';
-	hash = hash_file(hash, file);
+	hash = mq_hash_file(hash, file);
 	if (!s->own_platform)
-		hash = hash_file(hash, s->platform_path);
+		hash = mq_hash_file(hash, s->platform_path);
 	for (uint32_t i = 0; i < q->calib.n; i++)
-		hash = hash_file(hash, q->calib.item[i]);
+		hash = mq_hash_file(hash, q->calib.item[i]);
 	if (mq_find_dir("platforms/calib", &scratch, &dir, &lost) == MQ_OK &&
 	    mq_plugin_names(dir, ".json", &scratch, &names, &lost) == MQ_OK)
 		for (; *names; names++)
-			hash = hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
-	hash = hash_file(hash, "/proc/self/exe");
+			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
+	hash = mq_hash_file(hash, "/proc/self/exe");
 	mq_arena_fini(&scratch);
 	return hash;
 }

@@ -36,6 +36,10 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 /* Hash of all that a judgement depends on: the question, the files it names, this program. */
 uint64_t mq_session_context(const struct mq_session *session);
 
+/* Adds a file's path and contents to a hash; what cannot be read (a built-in model's name) counts as its
+ * name alone. */
+uint64_t mq_hash_file(uint64_t hash, const char *path);
+
 /* Table of the best plans, why the first wins, what each engine did. */
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome,
 		     FILE *file);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/csv.h"
+#include "core/loader.h"
 #include "core/rng.h"
 #include "executors/platform_generate.h"
 
@@ -124,6 +124,15 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 			s->efficiency = 0.8;
 		return true;
 	}
+	if (!strcmp(key, "breakeven.target") || !strcmp(key, "breakeven.plan_a") ||
+	    !strcmp(key, "breakeven.plan_b")) {
+		const char **text = !strcmp(key, "breakeven.target") ? &s->breakeven_target :
+				    !strcmp(key, "breakeven.plan_a") ? &s->breakeven_plan[0] :
+								       &s->breakeven_plan[1];
+
+		*text = mq_arena_strdup(s->arena, value);
+		return true;
+	}
 	double *field = !strcmp(key, "efficiency")  ? &s->efficiency :
 			!strcmp(key, "sensitivity") ? &s->sensitivity :
 						      NULL;
@@ -152,6 +161,13 @@ static int take(void *user, const char *section, const char *name, const char *v
 	}
 	if (own_key(r, name, value))
 		return !r->failed;
+	for (uint32_t i = 0; i < s->n_axes; i++)
+		if (!strcmp(s->axis[i].key, name)) {
+			mq_fail(r->err, MQ_EINPUT,
+				"%s: %s is given twice; write its values in one list", r->path, name);
+			r->failed = true;
+			return 0;
+		}
 	if (!strcmp(name, "engine") || !strcmp(name, "output")) {
 		add_value(&axis, &room, r, mq_arena_strdup(s->arena, value));
 	} else {
@@ -175,13 +191,49 @@ static int take(void *user, const char *section, const char *name, const char *v
 	return 1;
 }
 
+static const struct mq_axis *find_axis(const struct mq_study *study, const char *key)
+{
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		if (!strcmp(study->axis[i].key, key))
+			return &study->axis[i];
+	return NULL;
+}
+
+double mq_study_size(const struct mq_study *study, const char *const *value)
+{
+	static const char *const keys[] = { "platform.nodes", "platform.gpus" };
+	double size = 1;
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const struct mq_axis *axis = find_axis(study, keys[i]);
+		double v;
+
+		if (axis && mq_parse_f64(value[axis - study->axis], &v)) {
+			size *= v;
+			any |= axis->n > 1;
+		}
+	}
+	return any ? size : 0;
+}
+
+static enum mq_status check_weak(const struct mq_study *study, struct mq_err *err)
+{
+	const struct mq_axis *batch = find_axis(study, "batch");
+
+	if (!batch || batch->n != 1)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: scaling = weak: give one batch, that of the smallest cluster", study->path);
+	return MQ_OK;
+}
+
 enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq_study *study,
 			     struct mq_err *err)
 {
 	struct reading r = { .study = study, .err = err, .path = path };
 	FILE *file = fopen(path, "r");
 
-	*study = (struct mq_study){ .arena = arena, .path = path };
+	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT };
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the study: %s", path, strerror(errno));
 	int line = ini_parse_file(file, take, &r);
@@ -199,6 +251,32 @@ enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq
 		return mq_fail(err, MQ_EINPUT, "%s: %.3g points; a study has at most %d", path, points,
 			       MQ_MAX_POINTS);
 	study->n_points = (uint32_t)points;
+	if (!study->breakeven_plan[0] != !study->breakeven_plan[1])
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: give breakeven.plan_a and breakeven.plan_b, or neither: then the two "
+			       "best plans of the search are compared", path);
+	if (study->breakeven_plan[0] && !study->breakeven_target)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
+	return study->weak ? check_weak(study, err) : MQ_OK;
+}
+
+enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
+{
+	static const struct { const char *kind, *suffix; } parts[] = { { "platforms/calib", ".json" },
+								       { "engines", ".so" } };
+	uint64_t hash = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		const char *dir, **name;
+
+		MQ_TRY(mq_find_dir(parts[i].kind, study->arena, &dir, err));
+		MQ_TRY(mq_plugin_names(dir, parts[i].suffix, study->arena, &name, err));
+		for (; *name; name++)
+			hash = mq_hash_file(hash, mq_arena_printf(study->arena, "%s/%s%s", dir, *name,
+								  parts[i].suffix));
+	}
+	study->context = hash;
 	return MQ_OK;
 }
 
@@ -282,6 +360,47 @@ static enum mq_status parse_point(struct mq_point *p, struct argv *v, struct mq_
 	return MQ_OK;
 }
 
+/* Keys that name files: what is in them counts, too. */
+static bool is_file_key(const char *key)
+{
+	static const char *const keys[] = { "model", "platform", "calib", "start" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!strcmp(keys[i], key))
+			return true;
+	return false;
+}
+
+/* The study's own keys change what is asked of a point's plans. */
+static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
+{
+	hash = mq_hash(hash, &study->sensitivity, sizeof(study->sensitivity));
+	if (!study->breakeven_target)
+		return hash;
+	hash = mq_hash(hash, study->breakeven_target, strlen(study->breakeven_target) + 1);
+	for (int i = 0; i < 2 && study->breakeven_plan[i]; i++)
+		hash = mq_hash_file(hash, study->breakeven_plan[i]);
+	return hash;
+}
+
+/* Weak scaling: the batch of the first size, times the growth of the cluster. */
+static enum mq_status grow_batch(const struct mq_study *study, const char *const *value,
+				 struct mq_arena *arena, const char **batch, struct mq_err *err)
+{
+	const char **first = mq_arena_array(arena, study->n_axes, const char *);
+	double n;
+
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		first[i] = study->axis[i].value[0];
+	double from = mq_study_size(study, first), to = mq_study_size(study, value);
+	if (!(from > 0) || !mq_parse_f64(*batch, &n))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: scaling = weak: give a list of platform.nodes or platform.gpus, and a "
+			       "number for batch", study->path);
+	*batch = mq_arena_printf(arena, "%.12g", n * to / from);
+	return MQ_OK;
+}
+
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {
@@ -296,6 +415,7 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 		point->value[i] = study->axis[i].value[rest % study->axis[i].n];
 		rest /= study->axis[i].n;
 	}
+	point->hash = study->context;
 	mq_platform_spec_init(&spec);
 	push(arena, &v, mq_arena_strdup(arena, "whatif"));
 	for (uint32_t i = 0; i < study->n_axes; i++) {
@@ -307,13 +427,20 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 			platform = mq_arena_printf(arena, "%s%s=%s\n", platform, key, value);
 		} else if (is_change(key)) {
 			push(arena, &v, mq_arena_printf(arena, "--change=%s=%s", key, value));
+		} else if (!strcmp(key, "plan")) {
+			point->plan = value;
+			point->hash = mq_hash_file(point->hash, value);
 		} else {
+			if (study->weak && !strcmp(key, "batch"))
+				MQ_TRY(grow_batch(study, point->value, arena, &value, err));
+			if (is_file_key(key))
+				point->hash = mq_hash_file(point->hash, value);
 			if (!strcmp(key, "engine"))
 				value = without_blanks(arena, value);
 			push(arena, &v, mq_arena_printf(arena, "--%s=%s", key, value));
 		}
 	}
-	point->hash = MQ_HASH_INIT;
+	point->hash = hash_extras(study, point->hash);
 	for (uint32_t i = 0; i < v.n; i++)
 		point->hash = mq_hash(point->hash, v.arg[i], strlen(v.arg[i]) + 1);
 	point->hash = mq_hash(point->hash, platform, strlen(platform) + 1);
@@ -324,157 +451,8 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 		push(arena, &v, mq_arena_printf(arena, "--platform=%s", path));
 	}
 	push(arena, &v, NULL);
-	return parse_point(point, &v, err);
-}
-
-/* ---- rows --------------------------------------------------------------------------------------------------- */
-
-static const char columns[] =
-	"verdict,step_time_s,samples_per_s,mfu,peak_memory_B,devices,usd_per_step,kWh_per_step,"
-	"compute_s,exposed_comm_s,bubble_s,lower_bound_s,bottleneck,engine,plans,plan_hash,dp,tp,pp,"
-	"micro_batches,schedule,recompute,plan";
-
-static bool varies(const struct mq_axis *axis)
-{
-	return axis->n > 1;
-}
-
-const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena)
-{
-	const char *text = "point";
-
-	for (uint32_t i = 0; i < study->n_axes; i++)
-		if (varies(&study->axis[i]))
-			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
-	return mq_arena_printf(arena, "%s,%s", text, columns);
-}
-
-/* Sums a price or a power over the distinct devices of a plan. */
-static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan *plan, bool price)
-{
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	bool *seen = mq_arena_array(&scratch, cluster->n_devices, bool);
-	double sum = 0;
-
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		const struct mq_config *c = &plan->config[plan->config_of[op]];
-
-		for (uint32_t i = 0; i < c->n_devices; i++) {
-			const struct mq_device *d = &cluster->device[c->device[i]];
-
-			if (seen[c->device[i]])
-				continue;
-			seen[c->device[i]] = true;
-			sum += price ? d->price_per_h : d->power_W;
-		}
-	}
-	mq_arena_fini(&scratch);
-	return sum;
-}
-
-double mq_step_price(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s)
-{
-	return sum_devices(cluster, plan, true) * step_time_s / 3600;
-}
-
-double mq_step_energy_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
-			  double step_time_s)
-{
-	return sum_devices(cluster, plan, false) * step_time_s / 3.6e6;
-}
-
-static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
-		     const struct mq_point *point)
-{
-	mq_csv_put_u64(w, point->index);
-	for (uint32_t i = 0; i < study->n_axes; i++)
-		if (varies(&study->axis[i]))
-			mq_csv_put_text(w, point->value[i]);
-}
-
-/* A point without a plan: the verdict says why, the last column in words. */
-static void put_nothing(struct mq_csv_writer *w, const char *verdict, const char *why)
-{
-	mq_csv_put_text(w, verdict);
-	for (const char *c = columns; (c = strchr(c, ',')) && strcmp(c, ",plan"); c++)
-		mq_csv_put_empty(w);
-	mq_csv_put_text(w, why);
-}
-
-static void put_degree(struct mq_csv_writer *w, uint32_t degree)
-{
-	if (degree)
-		mq_csv_put_u64(w, degree);
-	else
-		mq_csv_put_empty(w);
-}
-
-static void put_best(struct mq_csv_writer *w, const struct mq_session *s,
-		     const struct mq_search_outcome *outcome, struct mq_arena *arena)
-{
-	const struct mq_candidate *best = &outcome->best[0];
-	const struct mq_result *r = &best->result;
-	struct mq_degrees g = mq_plan_degrees(best->plan);
-	const struct mq_config *c = &best->plan->config[best->plan->config_of[0]];
-
-	mq_csv_put_text(w, mq_verdict_name(r->verdict));
-	mq_csv_put_f64(w, r->step_time_s);
-	mq_csv_put_f64(w, r->samples_per_s);
-	mq_csv_put_f64(w, r->mfu);
-	mq_csv_put_f64(w, r->peak_memory_B);
-	mq_csv_put_u64(w, g.n_devices);
-	mq_csv_put_f64(w, mq_step_price(s->cluster, best->plan, r->step_time_s));
-	mq_csv_put_f64(w, mq_step_energy_kWh(s->cluster, best->plan, r->step_time_s));
-	mq_csv_put_f64(w, r->compute_s);
-	mq_csv_put_f64(w, r->exposed_comm_s);
-	mq_csv_put_f64(w, r->bubble_s);
-	mq_csv_put_f64(w, r->lower_bound_s);
-	mq_csv_put_text(w, r->bottleneck);
-	mq_csv_put_text(w, best->engine);
-	mq_csv_put_u64(w, outcome->proposals);
-	mq_csv_put_text(w, mq_arena_printf(arena, "%016llx", (unsigned long long)best->hash));
-	put_degree(w, g.dp);
-	put_degree(w, g.tp);
-	put_degree(w, g.pp);
-	mq_csv_put_u64(w, best->plan->micro_batches);
-	mq_csv_put_text(w, mq_pipeline_name(best->plan->pipeline));
-	mq_csv_put_text(w, mq_recompute_name(c->recompute));
-	mq_csv_put_text(w, mq_plan_describe(best->plan, s->cluster, arena));
-}
-
-static enum mq_status search_point(const struct mq_point *point, struct mq_session *session,
-				   struct mq_search_outcome *outcome, struct mq_err *err)
-{
-	MQ_TRY(mq_session_open(session, &point->question, err));
-	return mq_search_session(session, &point->search, NULL, outcome, err);
-}
-
-enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
-			    struct mq_arena *arena, const char **row, struct mq_err *err)
-{
-	struct mq_session session = { 0 };
-	struct mq_search_outcome outcome;
-	char *text;
-	size_t size;
-	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = "row" };
-
-	mq_assert(w.file);
-	put_head(&w, study, point);
-	enum mq_status status = search_point(point, &session, &outcome, err);
-	if (status != MQ_OK)
-		put_nothing(&w, "refused", err->text);
-	else if (!outcome.n_best)
-		put_nothing(&w, outcome.have_nearest ?
-					mq_verdict_name(outcome.nearest.result.verdict) :
-					"none",
-			    outcome.have_nearest ? outcome.nearest.result.message :
-						   "no feasible plan");
-	else
-		put_best(&w, &session, &outcome, arena);
-	mq_session_close(&session);
-	if (fclose(w.file))
-		return mq_fail(err, MQ_EBUG, "out of memory for a row");
-	*row = mq_arena_strdup(arena, text);
-	free(text);
+	MQ_TRY(parse_point(point, &v, err));
+	if (study->breakeven_target)
+		point->search.top = 2;
 	return MQ_OK;
 }

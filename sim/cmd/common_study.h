@@ -10,6 +10,8 @@
  *	platform.nodes = 1, 2, 4        batch = 32..512*2       link.network.bw = 0.5..2+0.5
  *
  * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
+ * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
+ * strong|weak, efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
  */
 #ifndef MQ_CMD_COMMON_STUDY_H
 #define MQ_CMD_COMMON_STUDY_H
@@ -32,6 +34,9 @@ struct mq_study {
 	double efficiency;           /* scaling: report where it falls under this share; 0 = no scaling */
 	bool weak;                   /* scaling = weak: batch grows with the devices */
 	double sensitivity;          /* relative step of the sensitivities; 0 = none */
+	const char *breakeven_target;/* a change's target, as link.network.bw; NULL = not asked */
+	const char *breakeven_plan[2]; /* files; NULL = the two best of the search */
+	uint64_t context;            /* hash of this program, its engines and calibrations */
 };
 
 enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
@@ -39,6 +44,12 @@ enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
 /* MQ_EINPUT: file, line, value and remedy. */
 enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq_study *study,
 			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Fills `context`, so that rows of another program or other calibrations are not taken for this one's. */
+enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Devices that a point asks for, where platform.nodes or platform.gpus is an axis; else 0. */
+double mq_study_size(const struct mq_study *study, const char *const *value);
 
 /* One point: its value on each axis, and the question it asks. `platform_dir` receives generated
  * platforms. The question lives in the arena; MQ_EINPUT names the point's values. */
@@ -48,6 +59,7 @@ struct mq_point {
 	uint64_t hash;               /* of the question, for resuming */
 	struct mq_question question;
 	struct mq_search_options search;
+	const char *plan;            /* judge this plan and search nothing; or NULL */
 };
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point,
@@ -56,11 +68,30 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 /* The header of whatif.csv: point, the axes with more than one value, the columns of a row. */
 const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena);
 
-/* Searches one point and writes its row (without newline) to `row`. A point that has no feasible plan, or
- * that cannot be asked (its platform cannot be built, say), is a row too. MQ_EINPUT only where a row
- * cannot be made at all. */
+/* Searches one point and writes its row to `row`, without newline. Further lines, each after a newline,
+ * are what was asked of the best plan (a letter tells the table, the point comes later). A point that has
+ * no feasible plan, or that cannot be asked (its platform cannot be built, say), is a row too. `plan_path`
+ * (may be NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
-			    struct mq_arena *arena, const char **row, struct mq_err *err) MQ_MUST_CHECK;
+			    const char *plan_path, struct mq_arena *arena, const char **row,
+			    struct mq_err *err) MQ_MUST_CHECK;
+
+/* The best plan judged again under changed hardware: lines "S,target,factor,..." (sensitivity.csv) and
+ * "B,target,..." (breakeven.csv) to `file`. */
+#define MQ_SENSITIVITY_HEADER "point,target,factor,step_time_s,elasticity,verdict"
+#define MQ_BREAKEVEN_HEADER                                                                        \
+	"point,target,factor,step_time_a_s,step_time_b_s,at_low,at_high,plan_a,plan_b,answer"
+enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
+				    const struct mq_session *session, const struct mq_candidate *best,
+				    FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_point *point,
+				  struct mq_session *session, const struct mq_search_outcome *outcome,
+				  FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+
+/* From DIR/whatif.csv and the tables beside it: scaling.csv, losses.csv, pareto.csv, and answers in
+ * words to `words`. */
+enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words,
+				struct mq_err *err) MQ_MUST_CHECK;
 
 /* Cost of one step in $ and kWh over the devices of a plan; NaN where a price or a power is not known. */
 double mq_step_price(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);

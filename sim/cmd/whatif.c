@@ -7,7 +7,7 @@
  * worker's point is done again by another, and none is done twice. Worker processes are this program
  * again; under mpirun or Slurm every rank is one (nobody coordinates, nobody calls MPI: a waiting MPI call
  * spins a core). whatif.csv is written in the order of points by whoever finds all rows finished, so it
- * has the same bytes however the work was spread or interrupted.
+ * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan.
  */
 #include "cmd/cmd.h"
 
@@ -37,7 +37,7 @@ struct whatif {
 	struct mq_arena arena;
 	struct mq_study study;
 	const struct options *o;
-	const char *points, *platforms, *table;
+	const char *points, *platforms, *table; /* folders; whatif.csv */
 	int claims;                 /* file descriptor */
 	char **row_path;            /* [n_points] */
 	bool *done;                 /* [n_points] row seen on disk */
@@ -89,7 +89,9 @@ static const struct argp argp = {
 	.doc = "Answers a what-if study: the cross product of its lists and ranges, one search and one row "
 	       "per point. Stopped at any moment, the same command continues where it was.\vKeys of the "
 	       "file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
-	       "generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...). Under "
+	       "generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
+	       "FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, sensitivity = "
+	       "STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b. Under "
 	       "mpirun or Slurm the ranks share the points through the output folder.",
 };
 
@@ -135,32 +137,80 @@ static enum mq_status write_file(const char *path, const char *text, struct mq_e
 	return MQ_OK;
 }
 
-/* whatif.csv from the rows of all points up to the first that is missing; *all = none is. */
-static enum mq_status assemble(struct whatif *w, bool *all, struct mq_err *err)
+enum { N_TABLES = 3 };
+struct table {
+	const char *name, *header;
+	char letter;            /* what its lines begin with in a point's file; '\0': the first line */
+	bool asked;
+};
+
+/* Copies the lines of one point that belong to a table; its first cell is the point, because a row does
+ * not know its place in this study. */
+static void copy_lines(const struct table *t, const char *path, uint32_t point, FILE *out)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	char *text, line[65536];
+	char *line = NULL;
+	size_t room = 0;
+	FILE *f = fopen(path, "r");
+
+	for (uint32_t n = 0; f && getline(&line, &room, f) > 0; n++) {
+		bool first = n == 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (t->letter ? !first && *line == t->letter : first)
+			fprintf(out, "%u%s\n", point, t->letter ? line + 1 : line);
+	}
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+static enum mq_status assemble_table(struct whatif *w, const struct table *t, struct mq_err *err)
+{
+	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	uint32_t p = 0;
 
 	mq_assert(out);
-	fprintf(out, "%s\n", mq_study_header(&w->study, &scratch));
-	for (; p < w->study.n_points && finished(w, p); p++) {
-		FILE *row = fopen(w->row_path[p], "r");
-
-		if (!row || !fgets(line, sizeof(line), row))
-			line[0] = '\0';
-		if (row)
-			fclose(row);
-		/* A row does not know its place in this study: the first cell is the point. */
-		fprintf(out, "%u%s\n", p, line);
-	}
+	fprintf(out, "%s\n", t->header);
+	for (uint32_t p = 0; p < w->study.n_points; p++)
+		copy_lines(t, w->row_path[p], p, out);
 	fclose(out);
-	*all = p == w->study.n_points;
-	enum mq_status status = write_file(w->table, text, err);
+	enum mq_status status =
+		write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), text, err);
 	free(text);
-	mq_arena_fini(&scratch);
+	return status;
+}
+
+/* The tables, from the files of all points. */
+static enum mq_status assemble(struct whatif *w, struct mq_err *err)
+{
+	const struct table table[N_TABLES] = {
+		{ "whatif.csv", mq_study_header(&w->study, &w->arena), '\0', true },
+		{ "sensitivity.csv", MQ_SENSITIVITY_HEADER, 'S', w->study.sensitivity > 0 },
+		{ "breakeven.csv", MQ_BREAKEVEN_HEADER, 'B', w->study.breakeven_target != NULL },
+	};
+
+	for (int i = 0; i < N_TABLES; i++)
+		if (table[i].asked)
+			MQ_TRY(assemble_table(w, &table[i], err));
+	return MQ_OK;
+}
+
+/* Answers in words: printed, and kept beside the tables. */
+static enum mq_status answer(struct whatif *w, struct mq_err *err)
+{
+	char *text;
+	size_t size;
+	FILE *words = open_memstream(&text, &size);
+
+	mq_assert(words);
+	enum mq_status status = mq_study_answers(&w->study, w->o->dir, words, err);
+	fclose(words);
+	if (status == MQ_OK)
+		status = write_file(mq_arena_printf(&w->arena, "%s/answers.txt", w->o->dir), text, err);
+	if (status == MQ_OK)
+		fputs(text, stdout);
+	free(text);
 	return status;
 }
 
@@ -171,6 +221,7 @@ static enum mq_status prepare(struct whatif *w, struct mq_err *err)
 	uint32_t n;
 
 	MQ_TRY(mq_study_load(w->o->study, &w->arena, &w->study, err));
+	MQ_TRY(mq_study_bind(&w->study, err));
 	n = w->study.n_points;
 	w->points = mq_arena_printf(&w->arena, "%s/points", w->o->dir);
 	w->platforms = mq_arena_printf(&w->arena, "%s/platforms", w->o->dir);
@@ -213,7 +264,9 @@ static enum mq_status do_point(struct whatif *w, uint32_t index, struct mq_err *
 	enum mq_status status = mq_study_point(&w->study, index, w->platforms, &scratch, &point, err);
 
 	if (status == MQ_OK)
-		status = mq_study_run(&w->study, &point, &scratch, &row, err);
+		status = mq_study_run(&w->study, &point,
+				      mq_arena_printf(&scratch, "%s.json", w->row_path[index]), &scratch,
+				      &row, err);
 	if (status == MQ_OK) /* without the first cell, which is the point's place in the study */
 		status = write_file(w->row_path[index], strchr(row, ','), err);
 	mq_arena_fini(&scratch);
@@ -272,7 +325,6 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 {
 	pid_t *pid = mq_arena_array(&w->arena, w->o->jobs, pid_t);
 	uint32_t n = 0;
-	bool all;
 
 	MQ_TRY(list_points(w, err));
 	if (!w->o->worker && w->study.n_points > 1)
@@ -286,9 +338,9 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(status);
 	if (w->o->worker)
 		return MQ_OK;
-	MQ_TRY(assemble(w, &all, err));
+	MQ_TRY(assemble(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);
-	return MQ_OK;
+	return answer(w, err);
 }
 
 /* The first point is searched for real with few plans; the rest is arithmetic. */
@@ -312,17 +364,27 @@ static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 	double evals = (double)point.search.evals;
 	point.search.evals = 4;
 	begin = mq_now_s();
-	MQ_TRY(mq_study_run(&w->study, &point, &w->arena, &row, err));
+	MQ_TRY(mq_study_run(&w->study, &point, NULL, &w->arena, &row, err));
 	few = mq_now_s() - begin;
 	point.search.evals = 12;
 	begin = mq_now_s();
-	MQ_TRY(mq_study_run(&w->study, &point, &w->arena, &row, err));
+	MQ_TRY(mq_study_run(&w->study, &point, NULL, &w->arena, &row, err));
 	double each = fmax(mq_now_s() - begin - few, 0) / 8;
 	all = (few + each * fmax(evals - 4, 0)) * w->study.n_points / w->o->jobs;
 	char text[32];
 	fprintf(stderr, "%u points; about %s with %u at a time, if all are like the first\n",
 		w->study.n_points, mq_text_s(all, text), w->o->jobs);
 	return MQ_OK;
+}
+
+/* Open MPI, Slurm and MPICH say it so; NULL: alone. */
+static const char *rank_of_many(void)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+	if (!rank)
+		rank = getenv("SLURM_PROCID");
+	return rank ? rank : getenv("PMI_RANK");
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
@@ -336,9 +398,14 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "give a study: maquette whatif STUDY.ini -o DIR");
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
-	/* A rank of many does its own share only. */
-	if (getenv("OMPI_COMM_WORLD_SIZE") || getenv("SLURM_PROCID"))
+	/* A rank of many does its own share only; the first writes and prints. */
+	const char *rank = rank_of_many();
+	if (rank) {
 		o.jobs = 1;
+		o.worker |= strcmp(rank, "0") != 0;
+	}
+	if (rank && o.worker && o.dry_run)
+		return MQ_OK;
 	enum mq_status status = prepare(&w, err);
 	if (status == MQ_OK)
 		status = o.dry_run ? dry_run(&w, err) : run_study(&w, err);

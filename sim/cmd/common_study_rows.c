@@ -1,0 +1,218 @@
+/*
+ * common_study_rows.c - the row of a study's point: search (or judge) it, and say what came of it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/common_study.h"
+#include "core/csv.h"
+
+static const char columns[] =
+	"verdict,step_time_s,samples_per_s,mfu,peak_memory_B,devices,usd_per_step,kWh_per_step,"
+	"usd_per_Mtoken,kWh_per_Mtoken,compute_s,exposed_comm_s,bubble_s,lower_bound_s,bottleneck,engine,plans,plan_hash,dp,tp,pp,"
+	"micro_batches,schedule,recompute,plan";
+
+static bool varies(const struct mq_axis *axis)
+{
+	return axis->n > 1;
+}
+
+const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena)
+{
+	const char *text = "point";
+
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		if (varies(&study->axis[i]))
+			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
+	return mq_arena_printf(arena, "%s,%s", text, columns);
+}
+
+/* Sums a price or a power over the distinct devices of a plan. */
+static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan *plan, bool price)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool *seen = mq_arena_array(&scratch, cluster->n_devices, bool);
+	double sum = 0;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+
+		for (uint32_t i = 0; i < c->n_devices; i++) {
+			const struct mq_device *d = &cluster->device[c->device[i]];
+
+			if (seen[c->device[i]])
+				continue;
+			seen[c->device[i]] = true;
+			sum += price ? d->price_per_h : d->power_W;
+		}
+	}
+	mq_arena_fini(&scratch);
+	return sum;
+}
+
+double mq_step_price(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s)
+{
+	return sum_devices(cluster, plan, true) * step_time_s / 3600;
+}
+
+double mq_step_energy_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
+			  double step_time_s)
+{
+	return sum_devices(cluster, plan, false) * step_time_s / 3.6e6;
+}
+
+static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
+		     const struct mq_point *point)
+{
+	mq_csv_put_u64(w, point->index);
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		if (varies(&study->axis[i]))
+			mq_csv_put_text(w, point->value[i]);
+}
+
+/* A point without a plan: the verdict says why, the last column in words. */
+static void put_nothing(struct mq_csv_writer *w, const char *verdict, const char *why)
+{
+	mq_csv_put_text(w, verdict);
+	for (const char *c = columns; (c = strchr(c, ',')) && strcmp(c, ",plan"); c++)
+		mq_csv_put_empty(w);
+	mq_csv_put_text(w, why);
+}
+
+static void put_degree(struct mq_csv_writer *w, uint32_t degree)
+{
+	if (degree)
+		mq_csv_put_u64(w, degree);
+	else
+		mq_csv_put_empty(w);
+}
+
+static void put_best(struct mq_csv_writer *w, const struct mq_session *s,
+		     const struct mq_search_outcome *outcome, struct mq_arena *arena)
+{
+	const struct mq_candidate *best = &outcome->best[0];
+	const struct mq_result *r = &best->result;
+	struct mq_degrees g = mq_plan_degrees(best->plan);
+	const struct mq_config *c = &best->plan->config[best->plan->config_of[0]];
+
+	mq_csv_put_text(w, mq_verdict_name(r->verdict));
+	mq_csv_put_f64(w, r->step_time_s);
+	mq_csv_put_f64(w, r->samples_per_s);
+	mq_csv_put_f64(w, r->mfu);
+	mq_csv_put_f64(w, r->peak_memory_B);
+	mq_csv_put_u64(w, g.n_devices);
+	mq_csv_put_f64(w, mq_step_price(s->cluster, best->plan, r->step_time_s));
+	mq_csv_put_f64(w, mq_step_energy_kWh(s->cluster, best->plan, r->step_time_s));
+	double tokens = r->samples_per_s * r->step_time_s * s->model->tokens_per_sample / 1e6;
+	if (!(tokens > 0))
+		tokens = (double)NAN;
+	mq_csv_put_f64(w, mq_step_price(s->cluster, best->plan, r->step_time_s) / tokens);
+	mq_csv_put_f64(w, mq_step_energy_kWh(s->cluster, best->plan, r->step_time_s) / tokens);
+	mq_csv_put_f64(w, r->compute_s);
+	mq_csv_put_f64(w, r->exposed_comm_s);
+	mq_csv_put_f64(w, r->bubble_s);
+	mq_csv_put_f64(w, r->lower_bound_s);
+	mq_csv_put_text(w, r->bottleneck);
+	mq_csv_put_text(w, best->engine);
+	mq_csv_put_u64(w, outcome->proposals);
+	mq_csv_put_text(w, mq_arena_printf(arena, "%016llx", (unsigned long long)best->hash));
+	put_degree(w, g.dp);
+	put_degree(w, g.tp);
+	put_degree(w, g.pp);
+	mq_csv_put_u64(w, best->plan->micro_batches);
+	mq_csv_put_text(w, mq_pipeline_name(best->plan->pipeline));
+	mq_csv_put_text(w, mq_recompute_name(c->recompute));
+	mq_csv_put_text(w, mq_plan_describe(best->plan, s->cluster, arena));
+}
+
+/* A given plan instead of a search: an outcome of one candidate. */
+static enum mq_status judge_given(const struct mq_point *point, struct mq_session *s,
+				  struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	struct mq_candidate *c = mq_arena_alloc(&s->arena, sizeof(*c));
+
+	memset(outcome, 0, sizeof(*outcome));
+	c->plan = mq_arena_alloc(&s->arena, sizeof(*c->plan));
+	c->engine = "plan";
+	MQ_TRY(mq_plan_load(point->plan, s->model, s->cluster, &s->arena, c->plan, err));
+	MQ_TRY(mq_plan_check(c->plan, s->model, s->cluster, &point->question.train, err));
+	c->hash = mq_plan_hash(c->plan);
+	const struct mq_plan *plan = c->plan;
+	MQ_TRY(mq_session_judge(s, &plan, 1, &c->result, err));
+	outcome->proposals = 1;
+	if (c->result.verdict == MQ_VERDICT_OK) {
+		outcome->best = c;
+		outcome->n_best = 1;
+	} else {
+		outcome->nearest = *c;
+		outcome->have_nearest = true;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status search_point(const struct mq_point *point, struct mq_session *session,
+				   struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	MQ_TRY(mq_session_open(session, &point->question, err));
+	if (point->plan)
+		return judge_given(point, session, outcome, err);
+	return mq_search_session(session, &point->search, NULL, outcome, err);
+}
+
+/* Row and further lines of a point that has a plan. */
+static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study *study,
+				 const struct mq_point *point, struct mq_session *session,
+				 const struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	put_best(w, session, outcome, &session->arena);
+	if (study->sensitivity > 0)
+		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
+	if (study->breakeven_target)
+		MQ_TRY(mq_study_breakeven(study, point, session, outcome, w->file, err));
+	return MQ_OK;
+}
+
+static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study,
+				const struct mq_point *point, struct mq_session *session,
+				const char *plan_path, struct mq_err *err)
+{
+	struct mq_search_outcome outcome;
+	enum mq_status status = search_point(point, session, &outcome, err);
+
+	if (status != MQ_OK) {
+		put_nothing(w, "refused", err->text);
+		return MQ_OK;
+	}
+	if (!outcome.n_best) {
+		put_nothing(w, outcome.have_nearest ?
+				       mq_verdict_name(outcome.nearest.result.verdict) : "none",
+			    outcome.have_nearest ? outcome.nearest.result.message :
+						   "no feasible plan");
+		return MQ_OK;
+	}
+	if (plan_path)
+		MQ_TRY(mq_plan_save(outcome.best[0].plan, session->model, session->cluster, plan_path,
+				    err));
+	return put_answer(w, study, point, session, &outcome, err);
+}
+
+enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
+			    const char *plan_path, struct mq_arena *arena, const char **row,
+			    struct mq_err *err)
+{
+	struct mq_session session = { 0 };
+	char *text;
+	size_t size;
+	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = "row" };
+
+	mq_assert(w.file);
+	put_head(&w, study, point);
+	enum mq_status status = put_point(&w, study, point, &session, plan_path, err);
+	mq_session_close(&session);
+	if (fclose(w.file))
+		return mq_fail(err, MQ_EBUG, "out of memory for a row");
+	*row = mq_arena_strdup(arena, text);
+	free(text);
+	return status;
+}
