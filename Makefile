@@ -149,7 +149,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
 	libjansson-dev libinih-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev
-DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev libglpk-dev coinor-cbc gnuplot-nox \
+DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
 	graphviz libcmocka-dev valgrind python3
 deps: ## install what is missing (as root or through sudo), or print the line to run
 	@missing=$$(for p in $(DEB_BUILD) $(DEB_PARTS); do \
