@@ -99,11 +99,11 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 		else if (n == 6 && !strncmp(argv[i], "change", 6))
 			change[job->n_change++] = equals + 1;
 		else if (!equals || !set(job, argv[i], n, equals + 1))
-			return mq_fail(err, MQ_EINPUT, "worker: bad argument '%s'; this command is "
+			return mq_fail(err, MQ_EINPUT, "bad argument '%s'; this command is "
 				       "started by the others and not meant to be typed", argv[i]);
 	}
 	if (!job->platform)
-		return mq_fail(err, MQ_EINPUT, "worker: no platform; this command is started by the "
+		return mq_fail(err, MQ_EINPUT, "no platform; this command is started by the "
 			       "others and not meant to be typed");
 	return MQ_OK;
 }
