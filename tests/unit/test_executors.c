@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "lower/lower.h"
 #include "schedules.h"
 #include "simulated.h"
 
@@ -340,6 +341,40 @@ static void swapped_devices_change_nothing(struct simulated *t)
 	}
 }
 
+/* Lowered plans of a transformer: leaving out the flows that meet nobody changes nothing. */
+static void plans_either_way(struct simulated *t)
+{
+	struct mq_train train = { .batch = 32, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+	struct mq_model_request ask = { "gpt:layers=4,hidden=256,heads=4", &train, 128 };
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_model *model;
+
+	EXPECT(t, mq_model_load(&ask, &t->arena, &model, &err) == MQ_OK);
+	t->calib->device[0].overlap_compute = 0.4;
+	for (uint32_t i = 0; i < 12; i++) {
+		struct mq_shape shape = { .dp = 1u << i % 3, .tp = 1u << i / 3 % 2,
+					  .pp = i % 6 == 5 ? 1 : 2, .micro_batches = 4,
+					  .pipeline = i < 6 ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE };
+		struct mq_plan plan;
+		struct mq_lowered low;
+		struct mq_lower_request rq = { .model = model, .cluster = t->cluster,
+					       .calib = t->calib, .train = &train, .plan = &plan };
+		if (mq_plan_from_shape(&shape, model, t->cluster, &t->arena, &plan, &err) ||
+		    mq_lower(&rq, &t->arena, &low, &err) || low.verdict != MQ_VERDICT_OK) {
+			EXPECT(t, !"lowered");
+			fprintf(stderr, "%s %s\n", err.text, low.message);
+			continue;
+		}
+		for (int slowed = 0; slowed < 2; slowed++) {
+			double few = simulated_step(t, low.schedule, mq_execute_simgrid, slowed);
+			double low_s = simulated_step(t, low.schedule, mq_execute_analytic, false);
+			if (!slowed)
+				EXPECT_NEAR(t, simulated_all(t, low.schedule, false), few, 1e-9);
+			EXPECT(t, few >= low_s * (1 - 1e-9));
+		}
+	}
+}
+
 /* The same schedules on a platform whose speeds are divided by c and latencies multiplied by c. Without
  * collectives, whose library has step times of its own. */
 static double scale_sum;
@@ -444,6 +479,14 @@ static void case_properties(void **state)
 	assert_true(simulated_run(&p, swapped_devices_change_nothing));
 }
 
+static void case_plans(void **state)
+{
+	struct simulated_platform p = { .n = 8, .bw_Bps = 1e9, .lat_s = 1e-6 };
+	assert_true(simulated_run(&p, plans_either_way));
+	p.backbone_Bps = 2e9;
+	assert_true(simulated_run(&p, plans_either_way));
+}
+
 static void case_scaling(void **state)
 {
 	struct simulated_platform p = { .n = 8, .bw_Bps = 1e9, .lat_s = 1e-6, .backbone_Bps = 3e9 };
@@ -462,6 +505,7 @@ int main(void)
 		cmocka_unit_test(case_transfers),
 		cmocka_unit_test(case_collectives),
 		cmocka_unit_test(case_properties),
+		cmocka_unit_test(case_plans),
 		cmocka_unit_test(case_scaling),
 		cmocka_unit_test(case_faster_is_never_slower),
 	};
