@@ -18,6 +18,12 @@
 #define GB 1e9
 #define US 1e-6
 #define NEWEST 22809
+/* Ring with Simple, in us, as rings of 2, 4 and 8 H100 and of 2 and 4 V100 over PCIe show; NCCL's tuning
+ * has 8.4 and 3.4, 5.7. */
+#define SIMPLE_BASE 14
+#define SIMPLE_NVLINK 2
+#define SIMPLE_PCI 3.7
+#define LL_HOPPER 120 /* GB/s of all LL channels, by the same rings of H100; the tuning has 141 */
 #define PCI_LL                                                                                     \
 	.6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100,      \
 	      4090) */
@@ -228,6 +234,16 @@ static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, b
 	return fmin(port, intra ? fmax(net, graph->channels * graph->intra_Bps) : net);
 }
 
+/* On one node; Hopper had Ampere's cap until 2.20. */
+static double ll_cap(const struct mq_topo *topo, bool actual)
+{
+	bool old = version_of(topo) < 22100;
+
+	if (actual && topo->arch == MQ_ARCH_HOPPER)
+		return LL_HOPPER;
+	return ll_max[old && !actual && topo->arch > MQ_ARCH_AMPERE ? MQ_ARCH_AMPERE : topo->arch];
+}
+
 static bool pcie_ll(const struct mq_topo *topo)
 {
 	return topo->intra == MQ_INTRA_PCIE || topo->intra == MQ_INTRA_MIXED;
@@ -238,7 +254,7 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	const struct mq_topo *topo = t->topo;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
 	double bus = total_Bps(t, &topo->ring_graph, t->n_nodes <= 2, actual);
-	double cap = scale ? ll_max_net[scale - 1] : ll_max[topo->arch];
+	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
 
 	if (proto == MQ_PROTO_LL)
 		return fmin(cap * GB, bus / 2 * (actual && pcie_ll(topo) ? PCI_LL : 1));
@@ -255,7 +271,7 @@ static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
 	double bus = fmin(.92 * total_Bps(t, graph, t->n_nodes <= 2, actual),
 			  graph->channels * tree_max[topo->arch][scale] * GB);
-	double cap = scale ? ll_max_net[scale - 1] : ll_max[topo->arch];
+	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
 
 	if (proto == MQ_PROTO_LL)
 		bus = fmin(bus / 3.8, cap * GB);
@@ -362,6 +378,9 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 /* What a step takes over this class of link: NCCL's figure scaled, and at least a hop's latency. */
 static void correct_steps(const struct mq_tune *t, struct constants *c)
 {
+	c->base[MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_BASE;
+	c->step[HW_NVLINK][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_NVLINK;
+	c->step[HW_PCI][MQ_ALGO_RING][MQ_PROTO_SIMPLE] = SIMPLE_PCI;
 	for (int hw = 0; hw < N_HW; hw++) {
 		const struct mq_link_calib *link = hw == HW_NET ? t->topo->net_calib :
 						   t->topo->intra_calib;
