@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "cmd/common_validate.h"
+#include "cmd/common_plans.h"
 
 struct calibrate {
 	const char *executor, *out, *samples, *type, *link_class, *platform_out;
@@ -336,6 +336,38 @@ static enum mq_status write_platform(struct calibrate *c, const struct mq_calibr
 	return MQ_OK;
 }
 
+/* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong. */
+static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit,
+				   struct mq_err *err)
+{
+	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices, .type = fit->device.name,
+		.name = "this-node", .speed_flops = 1, .memory_B = fit->device.memory_B, .node = &c->node,
+		.bw_Bps = fit->device.mem_bw_Bps, .lat_s = 1e-6 };
+	struct mq_cluster *cluster = mq_node_cluster(&p, &c->arena);
+	struct mq_calib *calib = mq_calib_new(&c->arena);
+	struct mq_samples samples;
+
+	MQ_TRY(mq_calib_load(calib, c->out, err));
+	MQ_TRY(mq_calib_bind(calib, cluster, err));
+	MQ_TRY(mq_samples_load(c->from.item[0], &c->arena, &samples, err));
+	puts("the probes in the simulator, whole schedules:");
+	for (uint32_t i = 0; i < samples.n; i++) {
+		struct mq_timeline timeline;
+		uint32_t dropped;
+		bool weak;
+
+		if (!samples.measured[i].n_samples ||
+		    samples.measured[i].schedule->n_devices > cluster->n_devices)
+			continue;
+		double measured = mq_measured_step(&samples.measured[i], &c->arena, &dropped, &weak).median;
+		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib, &c->arena,
+					     &timeline, err));
+		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n", samples.name[i],
+		       1e3 * timeline.step_time_s, 1e3 * measured, timeline.step_time_s / measured);
+	}
+	return MQ_OK;
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 /* "key=number" in the record of the environment, or 0. */
@@ -369,6 +401,8 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		MQ_TRY(write_environment(c, in->environment, err));
 	printf("%s: calibration of %s%s%s\n", c->out, request.type, fit.has_link ? " and link class " :
 	       "", fit.has_link ? request.link_class : "");
+	if (fit.has_device && fit.has_link)
+		MQ_TRY(check_probes(c, &fit, err));
 	if (c->node.cores && !is_gpu(c) && fit.has_device)
 		return write_platform(c, &fit, err);
 	return MQ_OK;
