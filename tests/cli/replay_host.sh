@@ -1,0 +1,34 @@
+# The host executor: two CPU ranks under mpirun, its bookkeeping, and its ends.
+command -v mpirun >/dev/null || { echo "skipped: no mpirun"; exit 77; }
+[ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || { echo "skipped: fewer than two cores"; exit 77; }
+export TMPDIR=$PWD
+"$MAQUETTE" calibrate --schedule-only --devices 2 --type C --samples m -o c.json >/dev/null
+"$REPLAY" --dry-run m/comm.jsonl | sed 's/[0-9]* CPU cores on this machine/N CPU cores on this machine/; s/, [0-9]* per device/, N per device/'
+"$REPLAY" --warmup 0 --reps 2 -o out m/overlap.jsonl m/empty.jsonl; echo "-> $?"
+# Every task once per sample; no task ends before it starts; tasks of a stream follow one another.
+awk -F, 'NR > 1 { n++; if ($7 < $6) bad++; k = $2 "," $3 "," $11; if ((k in last) && $6 < last[k] - 1e-9) order++; last[k] = $7 }
+	END { print n % 2 ? "not whole samples" : "whole samples", bad + 0, order + 0 }' out/overlap.timeline.csv
+# What a task costs by itself: the quietest thousandth of a step of empty tasks tells the bookkeeping.
+awk -F, 'NR > 1 && $2 == "cpu0" { if (s == $11 && p != "") { d = $6 - p; if (!n++ || d < best) best = d; sum[s] += d; c[s]++ } s = $11; p = $6 }
+	END { for (i in sum) { m = sum[i] / c[i]; if (!k++ || m < least) least = m }
+	print least <= 2e-6 ? "at most 2 us per task" : "bookkeeping of " least * 1e6 " us per task" }' out/empty.timeline.csv
+grep -c . out/environment.txt >/dev/null && echo "environment recorded"
+# More devices than cores; a type the BLAS does not have; a file that is none.
+"$MAQUETTE" calibrate --schedule-only --devices 512 --type C --samples many -o c.json >/dev/null
+"$REPLAY" -o out2 many/empty.jsonl 2>&1 | sed 's/this machine has [0-9]*/this machine has N/'; echo "-> ${PIPESTATUS[0]}"
+sed 's/"dtype":"fp32"/"dtype":"fp16"/g' m/gemm.jsonl >half.jsonl
+"$REPLAY" -o half.csv half.jsonl; echo "-> $?"
+echo '{"maquette_schedule":1}' >broken.jsonl
+"$REPLAY" -o x.csv broken.jsonl 2>&1 | cut -c1-30; echo "-> ${PIPESTATUS[0]}"
+"$REPLAY" --executor nothing -o x.csv m/overlap.jsonl 2>&1 | sed 's/in .* (there/in DIR (there/'; echo "-> ${PIPESTATUS[0]}"
+# A rank that dies ends the run with its name, soon and without orphans.
+"$REPLAY" --warmup 0 --reps 100000 --deadline 10 -o out3 m/overlap.jsonl m/empty.jsonl >dead.log 2>&1 & run=$!
+for i in $(seq 100); do
+	rank=$(pgrep -f "out3 m/overlap.jsonl" | while read -r p; do
+		tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=1 && echo "$p"; done | head -n 1)
+	[ -n "$rank" ] && break; sleep 0.1
+done
+sleep 1
+kill -9 "$rank"
+wait $run; echo "-> $?"
+cat dead.log
