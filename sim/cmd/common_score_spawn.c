@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,9 +66,10 @@ static enum mq_status write_input(struct mq_work_group *g, struct mq_err *err)
 static enum mq_status start(const struct mq_score_options *o, const char *table,
 			    struct mq_work_group *g, struct mq_err *err)
 {
+	const char *seconds = mq_arena_printf(o->arena, "%.17g", o->row_seconds);
 	const char *const argv[] = { "maquette", "score", "--worker", g->platform, "--executor",
-				     o->executor, "--platforms", o->platforms, "-o", o->out, table,
-				     NULL };
+				     o->executor, "--platforms", o->platforms, "--row-seconds",
+				     seconds, "-o", o->out, table, NULL };
 	posix_spawn_file_actions_t files;
 	int failed;
 
@@ -121,7 +123,7 @@ static const char *last_line(const char *path, struct mq_arena *arena)
 }
 
 /* Takes in what a finished worker wrote; a row without an answer is where it died. */
-static void collect(struct mq_work_group *g, struct mq_arena *arena)
+static void collect(struct mq_work_group *g, bool late, struct mq_arena *arena)
 {
 	FILE *file = fopen(g->output, "r");
 	char text[1024];
@@ -134,9 +136,10 @@ static void collect(struct mq_work_group *g, struct mq_arena *arena)
 	if (g->next < g->n) {
 		struct mq_work_item *item = g->item[g->next++];
 
-		item->verdict = MQ_VERDICT_CRASH;
 		item->step_s = item->peak_B = item->limit_B = NAN;
-		item->message = last_line(g->errors, arena);
+		item->verdict = late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH;
+		item->message = late ? "the simulation took more processor time than --row-seconds" :
+				       last_line(g->errors, arena);
 	}
 }
 
@@ -157,7 +160,7 @@ static void clean_up(struct mq_work_group *g)
 			unlink(paths[i]);
 }
 
-static struct mq_work_group *finished(struct mq_work_group *group, uint32_t n)
+static struct mq_work_group *finished(struct mq_work_group *group, uint32_t n, bool *late)
 {
 	int code;
 	pid_t pid;
@@ -165,6 +168,7 @@ static struct mq_work_group *finished(struct mq_work_group *group, uint32_t n)
 	do
 		pid = waitpid(-1, &code, 0);
 	while (pid < 0 && errno == EINTR);
+	*late = pid > 0 && WIFSIGNALED(code) && WTERMSIG(code) == SIGPROF;
 	for (uint32_t i = 0; i < n; i++)
 		if (pid > 0 && group[i].pid == pid)
 			return &group[i];
@@ -176,6 +180,7 @@ enum mq_status mq_work_run(const struct mq_score_options *o, const char *table,
 {
 	uint32_t running = 0, next = 0;
 	enum mq_status status = MQ_OK;
+	bool late;
 
 	while (status == MQ_OK && (next < n || running)) {
 		if (next < n && running < o->jobs) {
@@ -186,18 +191,18 @@ enum mq_status mq_work_run(const struct mq_score_options *o, const char *table,
 			next++;
 			continue;
 		}
-		struct mq_work_group *g = finished(group, n);
+		struct mq_work_group *g = finished(group, n, &late);
 		if (!g)
 			continue;
 		running--;
-		collect(g, o->arena);
+		collect(g, late, o->arena);
 		if (g->next < g->n) {
 			status = start(o, table, g, err);
 			running += status == MQ_OK;
 		}
 	}
 	while (running) /* after a failure: let the others end */
-		running -= finished(group, n) != NULL;
+		running -= finished(group, n, &late) != NULL;
 	for (uint32_t i = 0; i < n; i++)
 		clean_up(&group[i]);
 	return status;

@@ -136,7 +136,7 @@ static enum mq_status read_name(const struct mq_csv *csv, uint32_t row, const ch
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
-	double launch_us, reserve_GB, bucket_MB;
+	double reserve_GB, bucket_MB;
 	int index;
 
 	*s = (struct mq_stack){ .name = mq_table_text(csv, row, "stack") };
@@ -162,9 +162,8 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	s->full_first = !strcmp(mq_table_text(csv, row, "partition"), "ceil");
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
-	MQ_TRY(mq_table_f64(csv, row, "host_launch_us", 5, &launch_us, err));
+	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
 	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
-	s->host_launch_s = launch_us * 1e-6;
 	s->reserve_B = reserve_GB * 1e9;
 	return MQ_OK;
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include "executors/conductor.h"
 #include "executors/executor.h"
@@ -44,7 +45,7 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		if (d->kind == MQ_CPU)
 			continue;
 		d->elementwise_traffic = c->stack.traffic;
-		d->host_launch_s = c->stack.host_launch_s;
+		d->host_launch_s *= c->stack.host;
 		d->attention_eff *= c->stack.attention;
 		d->reserve_B = c->stack.reserve_B;
 		if (c->fp8) { /* products in fp8, attention and the rest in 16 bit */
@@ -167,6 +168,15 @@ static void answer(uint32_t line, enum mq_status status, const struct mq_result 
 	fflush(stdout);
 }
 
+/* A row may use so much processor time; then the signal ends this process, and the parent says so. */
+static void limit_time(double seconds)
+{
+	struct itimerval timer = { .it_value.tv_sec = (time_t)seconds,
+				   .it_value.tv_usec = (suseconds_t)(fmod(seconds, 1) * 1e6) };
+
+	setitimer(ITIMER_PROF, &timer, NULL);
+}
+
 static void judge_line(struct worker *w, uint32_t line)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -194,8 +204,10 @@ static void serve(void *data)
 	struct worker *w = data;
 	char text[32];
 
-	while (fgets(text, sizeof(text), stdin))
+	while (fgets(text, sizeof(text), stdin)) {
+		limit_time(w->options->row_seconds);
 		judge_line(w, (uint32_t)strtoul(text, NULL, 10));
+	}
 }
 
 enum mq_status mq_score_work(const struct mq_score_options *options, const char *platform,

@@ -14,7 +14,7 @@
 #include "cmd/score_runs.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_PLATFORMS, KEY_EXECUTOR, KEY_ONLY, KEY_FIT,
-       KEY_THRESHOLD, KEY_WORKER };
+       KEY_THRESHOLD, KEY_ROW_SECONDS, KEY_WORKER };
 
 struct options {
 	struct mq_score_options score;
@@ -34,6 +34,8 @@ static const struct argp_option option_rows[] = {
 	{ "only", KEY_ONLY, "TEXT", 0, "rows whose id or model contains it", 0 },
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm: estimate the device's parameters first", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
+	{ "row-seconds", KEY_ROW_SECONDS, "S", 0,
+	  "processor time that one row may take (default 8); a row above it is refused", 0 },
 	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
 	{ "worker", KEY_WORKER, "XML", OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
@@ -76,6 +78,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_THRESHOLD:
 		return mq_arg_f64("--threshold", arg, 0, 1e6, &o->score.threshold, o->err);
+	case KEY_ROW_SECONDS:
+		return mq_arg_f64("--row-seconds", arg, .001, 1e6, &o->score.row_seconds, o->err);
 	case 'j':
 		return mq_arg_u64("-j", arg, 1, 1024, &o->jobs, o->err);
 	case KEY_WORKER:
@@ -142,7 +146,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options o = {
-		.score = { .executor = "simgrid", .threshold = INFINITY, .arena = &arena },
+		.score = { .executor = "simgrid", .threshold = INFINITY, .row_seconds = 8,
+			   .arena = &arena },
 		.jobs = cpus > 0 ? (uint64_t)cpus : 1,
 		.err = err,
 	};

@@ -23,6 +23,7 @@ struct mq_score_options {
 	const char *only;       /* --only TEXT: rows whose row_id or model contains it, or NULL */
 	bool fit;               /* --fit: estimate device parameters from the table first */
 	double threshold;       /* --threshold: mean error above which the exit status is 5 */
+	double row_seconds;     /* --row-seconds: processor time that one row may take */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
 	struct mq_calib *calib; /* of `platforms` */

@@ -43,7 +43,7 @@ struct mq_stack {
 	bool full_first;           /* uneven stages: ceil(layers/stages) each until none are left */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
 	double attention;          /* its fused attention / the device's attention_eff */
-	double host_launch_s;      /* host time per kernel */
+	double host;               /* its host time per kernel / the device's host_launch_s */
 	double reserve_B;          /* framework, libraries, workspaces */
 	enum mq_recompute recompute; /* where the row does not say */
 	bool selective_ops;        /* "selective" keeps attention and every second product */
