@@ -5,10 +5,7 @@
  * O(groups x devices) besides the simulation. It cannot split tensors or cut pipelines, learns nothing that
  * carries over to another graph, and promises no optimum.
  */
-#include "core/engine.h"
 #include "lib/post.h"
-
-static const struct mq_opt opts[] = { MQ_POST_OPTS(struct mq_post), MQ_END };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -18,27 +15,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return mq_post_start(post, "reinforce", problem, err);
 }
 
-static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
-{
-	return mq_post_propose(state, problem, arena, plan);
-}
-
-static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		    const struct mq_result *result)
-{
-	mq_post_observe(state, result);
-}
-
 MQ_ENGINE(reinforce) = {
 	MQ_ENGINE_HEAD("reinforce"),
 	.summary = "placement by plain policy gradient",
-	.paper = "Gao, Chen, Li, NeurIPS 2018",
-	.opts = opts,
-	.state_size = sizeof(struct mq_post),
-	.batch = MQ_POST_BATCH,
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
-	.observe = observe,
+	MQ_POST_ENGINE,
 };

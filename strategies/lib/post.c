@@ -4,6 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+const struct mq_opt mq_post_opts[] = {
+	MQ_U32(struct mq_post, groups, 0, 0, 100000, "groups of ops (0: every op or colour by itself)"),
+	MQ_U32(struct mq_post, samples, 40, 4, 100000, "evaluations between cross-entropy steps (N)"),
+	MQ_U32(struct mq_post, every, 8, 1, 100000, "evaluations between policy gradient steps (K)"),
+	MQ_U32(struct mq_post, steps, 10, 1, 1000, "gradient steps each time"),
+	MQ_F64(struct mq_post, rho, 0.1, 0.001, 1, "share of the samples that count as elite"),
+	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in"),
+	MQ_F64(struct mq_post, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),
+	MQ_F64(struct mq_post, rate, 1, 1e-6, 1e6, "step size of the gradient ascent"),
+	MQ_END
+};
+
 static void softmax(struct mq_post *p)
 {
 	uint32_t d_n = p->coarse.n_devices;
@@ -66,9 +78,10 @@ static bool all_possible(const struct mq_post *p, uint32_t device)
 	return true;
 }
 
-enum mq_status mq_post_propose(struct mq_post *p, const struct mq_problem *problem,
-			       struct mq_arena *arena, struct mq_plan *plan)
+enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			       struct mq_plan *plan, struct mq_err *err)
 {
+	struct mq_post *p = state;
 	uint32_t n = p->coarse.n, *choice = p->drawn + p->next++ % MQ_POST_BATCH * n;
 
 	while (p->n_single < p->coarse.n_devices && !all_possible(p, p->n_single))
@@ -179,8 +192,10 @@ static void note_time(struct mq_post *p, const struct mq_result *r, double *time
 	p->mean_s += (*time_s - p->mean_s) / (double)p->n_mean;
 }
 
-void mq_post_observe(struct mq_post *p, const struct mq_result *r)
+void mq_post_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		     const struct mq_result *r)
 {
+	struct mq_post *p = state;
 	uint32_t n = p->coarse.n;
 	size_t size = (size_t)n * p->coarse.n_devices * sizeof(double);
 

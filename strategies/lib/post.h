@@ -40,21 +40,20 @@ struct mq_post {
 
 enum { MQ_POST_BATCH = 8 };
 
-/* Rows of the option table, with the defaults used here. */
-#define MQ_POST_OPTS(type)                                                                              \
-	MQ_U32(type, groups, 0, 0, 100000, "groups of ops (0: every op or colour by itself)"),          \
-		MQ_U32(type, samples, 40, 4, 100000, "evaluations between cross-entropy steps (N)"),    \
-		MQ_U32(type, every, 8, 1, 100000, "evaluations between policy gradient steps (K)"),     \
-		MQ_U32(type, steps, 10, 1, 1000, "gradient steps each time"),                           \
-		MQ_F64(type, rho, 0.1, 0.001, 1, "share of the samples that count as elite"),           \
-		MQ_F64(type, eps, 0.1, 0, 1, "share of the uniform distribution mixed in"),             \
-		MQ_F64(type, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),                \
-		MQ_F64(type, rate, 1, 1e-6, 1e6, "step size of the gradient ascent")
+extern const struct mq_opt mq_post_opts[];
 
+/* `start` after the engine has set cross_entropy, proximal or reinforce; the others are engine hooks. */
 enum mq_status mq_post_start(struct mq_post *post, const char *engine, const struct mq_problem *problem,
 			     struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_post_propose(struct mq_post *post, const struct mq_problem *problem,
-			       struct mq_arena *arena, struct mq_plan *plan) MQ_MUST_CHECK;
-void mq_post_observe(struct mq_post *post, const struct mq_result *result);
+enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+			       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+void mq_post_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+		     const struct mq_result *result);
+
+/* What the four engines have in common. */
+#define MQ_POST_ENGINE                                                                              \
+	.paper = "Gao, Chen, Li, NeurIPS 2018", .opts = mq_post_opts,                               \
+	.state_size = sizeof(struct mq_post), .batch = MQ_POST_BATCH, .heuristic = true,            \
+	.start = start, .propose = mq_post_propose, .observe = mq_post_observe
 
 #endif
