@@ -1,0 +1,489 @@
+/*
+ * automap.c - operator partitioning, pipeline cuts and data parallelism decided step by step by deep Q-learning
+ * (Wang, Zhang, Tian, Chu, Chang, Yang, "Auto-MAP: A DQN Framework for Exploring Distributed Execution Plans for
+ * DNN Workloads", arXiv 2007.04069, 2020).
+ *
+ * The plan is a sequence of choices, one action each:
+ *     stages, tensor-parallel degree, micro-batches, recomputation     (mode=hybrid; fixed in the others)
+ *     split or replicate, for each linkage group                       (mode=opp and hybrid)
+ *     shift of each stage boundary from the even cut, -r .. r layers   (mode=pp and hybrid)
+ * A linkage group is everything that one decision implies: a weight split by columns splits what follows it
+ * feature by feature, up to the weight that is then split by rows. Groups are decided largest first. With
+ * `tie` groups of equal layers are one decision.
+ *
+ * Q-network: double, duelling, prioritised replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore`
+ * episodes. The state holds all choices made so far and which one is next. Reward at the end of an episode:
+ * log(T_first / T), -1 where the plan does not fit; with reward=count, as in the paper, +0.4 for every group
+ * that is split and +0.1 for every one that is not are added on the way.
+ *
+ * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline
+ * formula as reward; here the graph is the model's, the three combine, and the simulator scores. The
+ * discount is 0.95 by default (0.6 there), because the reward comes at the end. Device cuts need no pruning:
+ * stages take neighbouring ranks.
+ *
+ * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models of more than
+ * MAX_CHOICES decisions. Promises no optimum.
+ *
+ * link: openblas
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/plans.h"
+#include "nn/dqn.h"
+
+enum { BATCH = 4, MAX_CHOICES = 512, MAX_ACTIONS = 16 };
+enum mode { OPP, PP, HYBRID };
+enum kind { STAGES, TENSOR, MICRO, RECOMPUTE, GROUP, SHIFT };
+
+struct choice {
+	uint8_t kind;
+	uint32_t n, value[MAX_ACTIONS]; /* what the actions mean */
+	uint32_t group;                 /* GROUP */
+};
+
+struct episode {
+	uint32_t action[MAX_CHOICES];
+	bool broken;                    /* the plan could not be made: scored without simulation */
+};
+
+struct automap {
+	/* options */
+	uint32_t mode, stages, radius, explore, reward;
+	bool tie;
+	uint32_t width, replay_batch, replay, copy_every;
+	double rate, gamma, alpha, beta;
+	/* the decisions */
+	uint32_t n_choices;
+	struct choice *choice;
+	uint32_t n_groups, *group_of;   /* [n_ops] linkage group, MQ_NONE = never split */
+	uint32_t whole;                 /* mode=opp: the largest tensor degree that every op can have */
+	/* learning */
+	struct nn_dqn dqn;
+	uint32_t n_state;
+	double *state, *next;
+	bool mask[MAX_ACTIONS];
+	struct episode pending[BATCH];
+	uint32_t n_proposed, n_observed, n_split_best;
+	double first_s, best_s;
+};
+
+static const struct mq_opt opts[] = {
+	MQ_CHOICE(struct automap, mode, HYBRID, "opp|pp|hybrid",
+		  "operator partitioning over all devices, pipeline cuts, or all together"),
+	MQ_U32(struct automap, stages, 2, 2, 1024, "mode=pp: number of stages (K)"),
+	MQ_U32(struct automap, radius, 2, 0, 7, "layers by which a boundary may move from the even cut"),
+	MQ_BOOL(struct automap, tie, 1, "equal layers decide together"),
+	MQ_U32(struct automap, explore, 300, 1, 1000000, "episodes over which epsilon falls to 0.1"),
+	MQ_CHOICE(struct automap, reward, 0, "score|count", "score alone, or with the paper's counts"),
+	MQ_U32(struct automap, width, 128, 8, 1024, "width of the hidden layers"),
+	MQ_U32(struct automap, replay_batch, 64, 4, 4096, "steps replayed at a time"),
+	MQ_U32(struct automap, replay, 10000, 64, 1000000, "steps remembered"),
+	MQ_U32(struct automap, copy_every, 100, 1, 1000000, "gradient steps between copies of the target"),
+	MQ_F64(struct automap, rate, 5e-4, 1e-6, 1, "step size of Adam"),
+	MQ_F64(struct automap, gamma, 0.95, 0, 1, "discount"),
+	MQ_F64(struct automap, alpha, 0.2, 0, 1, "exponent of the priorities"),
+	MQ_F64(struct automap, beta, 0.6, 0, 1, "exponent of the importance correction"),
+	MQ_END
+};
+
+/* ---- linkage groups ---------------------------------------------------------------------------------------- */
+
+static uint32_t root_of(uint32_t *parent, uint32_t v)
+{
+	while (parent[v] != v)
+		v = parent[v] = parent[parent[v]];
+	return v;
+}
+
+static void join(uint32_t *parent, uint32_t a, uint32_t b)
+{
+	uint32_t x = root_of(parent, a), y = root_of(parent, b);
+
+	parent[x > y ? x : y] = x > y ? y : x;
+}
+
+static bool splits_features(const struct mq_model *m, uint32_t op, uint32_t split[MQ_N_DIMS])
+{
+	return mq_tensor_split(m, op, 2, false, true, split) &&
+	       (split[MQ_DIM_HEAD] > 1 || split[MQ_DIM_OUT] > 1 || split[MQ_DIM_IN] > 1);
+}
+
+/* The name without the number of its layer: "layer7.qkv" and "layer8.qkv" play the same role. */
+static const char *role_of(const struct mq_model *m, uint32_t op)
+{
+	const char *dot = strchr(m->op[op].name, '.');
+
+	return m->op[op].layer != MQ_NONE && dot ? dot + 1 : m->op[op].name;
+}
+
+struct sized {
+	uint32_t root, n;
+};
+
+static int largest_first(const void *a, const void *b)
+{
+	const struct sized *x = a, *y = b;
+
+	if (x->n != y->n)
+		return x->n > y->n ? -1 : 1;
+	return x->root < y->root ? -1 : x->root > y->root;
+}
+
+static void find_groups(struct automap *s, const struct mq_problem *p)
+{
+	const struct mq_model *m = p->model;
+	uint32_t *parent = mq_arena_array(p->arena, m->n_ops, uint32_t), split[MQ_N_DIMS];
+	bool *may = mq_arena_array(p->arena, m->n_ops, bool);
+	struct sized *size = mq_arena_array(p->arena, m->n_ops, struct sized);
+
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		parent[op] = op;
+		may[op] = splits_features(m, op, split);
+	}
+	/* Features that stay split along an edge link its ends; a split by rows ends the chain. */
+	for (uint32_t e = 0; e < m->n_edges; e++) {
+		uint32_t a = m->edge[e].src, b = m->edge[e].dst;
+
+		if (!may[a] || !may[b])
+			continue;
+		mq_tensor_split(m, a, 2, false, true, split);
+		if (split[MQ_DIM_IN] == 1)
+			join(parent, a, b);
+	}
+	for (uint32_t op = 0; s->tie && op < m->n_ops; op++)
+		for (uint32_t k = 0; may[op] && k < op; k++)
+			if (may[k] && m->op[k].kind == m->op[op].kind &&
+			    !strcmp(role_of(m, k), role_of(m, op))) {
+				join(parent, k, op);
+				break;
+			}
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		size[op].root = op;
+		if (may[op])
+			size[root_of(parent, op)].n++;
+	}
+	qsort(size, m->n_ops, sizeof(*size), largest_first);
+	s->group_of = mq_arena_array(p->arena, m->n_ops, uint32_t);
+	while (s->n_groups < m->n_ops && size[s->n_groups].n)
+		s->n_groups++;
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		s->group_of[op] = MQ_NONE;
+		for (uint32_t g = 0; may[op] && g < s->n_groups; g++)
+			if (size[g].root == root_of(parent, op))
+				s->group_of[op] = g;
+	}
+}
+
+/* ---- choices --------------------------------------------------------------------------------------------------- */
+
+static struct choice *add_choice(struct automap *s, enum kind kind)
+{
+	struct choice *c = &s->choice[s->n_choices++];
+
+	c->kind = (uint8_t)kind;
+	return c;
+}
+
+static void add_divisors(struct choice *c, uint32_t of, uint32_t most)
+{
+	for (uint32_t d = 1; d <= of && d <= most && c->n < MAX_ACTIONS; d++)
+		if (of % d == 0)
+			c->value[c->n++] = d;
+}
+
+static enum mq_status list_choices(struct automap *s, const struct mq_problem *p, struct mq_err *err)
+{
+	const struct mq_model *m = p->model;
+	uint32_t devices = p->cluster->n_devices, boundaries;
+
+	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
+	if (s->n_groups + boundaries + 4 > MAX_CHOICES)
+		return mq_fail(err, MQ_EINPUT, "engine 'automap': %u decisions, more than %d; use tie=true",
+			       s->n_groups + boundaries + 4, MAX_CHOICES);
+	s->choice = mq_arena_array(p->arena, MAX_CHOICES, struct choice);
+	if (s->mode == HYBRID) {
+		add_divisors(add_choice(s, STAGES), devices, m->n_layers ? (m->n_layers < 8 ? m->n_layers : 8) : 1);
+		add_divisors(add_choice(s, TENSOR), devices, 64);
+	}
+	if (s->mode != OPP) {
+		struct choice *c = add_choice(s, MICRO);
+
+		for (uint32_t k = 1; k <= p->train->batch && c->n < MAX_ACTIONS; k *= 2)
+			if (fmod(p->train->batch, k) == 0)
+				c->value[c->n++] = k;
+		c = add_choice(s, RECOMPUTE);
+		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
+			c->value[c->n++] = r;
+	}
+	for (uint32_t g = 0; s->mode != PP && g < s->n_groups; g++) {
+		struct choice *c = add_choice(s, GROUP);
+
+		c->group = g;
+		c->value[c->n++] = 0;
+		c->value[c->n++] = 1;
+	}
+	for (uint32_t b = 0; b < boundaries; b++) {
+		struct choice *c = add_choice(s, SHIFT);
+
+		for (uint32_t k = 0; k <= 2 * s->radius && c->n < MAX_ACTIONS; k++)
+			c->value[c->n++] = k;
+	}
+	return MQ_OK;
+}
+
+/* All devices, or fewer where the number of heads does not divide: the rest are data-parallel then. */
+static uint32_t largest_degree(const struct mq_problem *p)
+{
+	uint32_t split[MQ_N_DIMS];
+
+	for (uint32_t t = p->cluster->n_devices; t > 1; t--) {
+		bool all = p->cluster->n_devices % t == 0;
+
+		for (uint32_t op = 0; all && op < p->model->n_ops; op++)
+			all = mq_tensor_split(p->model, op, t, false, true, split);
+		if (all)
+			return t;
+	}
+	return 1;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *p, struct mq_err *err)
+{
+	struct automap *s = state;
+
+	if (s->mode == PP && (p->model->n_layers < s->stages || p->cluster->n_devices % s->stages))
+		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (%u) and must "
+			       "divide the %u devices", s->stages, p->model->n_layers, p->cluster->n_devices);
+	find_groups(s, p);
+	s->whole = largest_degree(p);
+	MQ_TRY(list_choices(s, p, err));
+	if (!s->n_choices)
+		return mq_fail(err, MQ_EINPUT, "engine 'automap': '%s' has no weight that mode=opp can split",
+			       p->model->name);
+	s->n_state = 2 * s->n_choices;
+	s->state = mq_arena_array(p->arena, s->n_state, double);
+	s->next = mq_arena_array(p->arena, s->n_state, double);
+	struct nn_dqn_options o = { s->width, s->replay_batch, s->replay, s->copy_every,
+				    s->rate,  s->gamma,        s->alpha,  s->beta };
+	nn_dqn_init(&s->dqn, p->arena, &o, s->n_state, MAX_ACTIONS, p->rng);
+	s->first_s = s->best_s = NAN;
+	return MQ_OK;
+}
+
+/* ---- plans --------------------------------------------------------------------------------------------------------- */
+
+struct decided {
+	uint32_t stages, tensor, micro, recompute;
+	bool *split;             /* [n_groups] */
+	int *shift;              /* [boundaries] layers */
+	uint32_t n_shifts;
+};
+
+static struct decided read_episode(const struct automap *s, const struct episode *e,
+				   const struct mq_problem *p, struct mq_arena *arena)
+{
+	struct decided d = { .stages = s->mode == PP ? s->stages : 1,
+			     .tensor = s->mode == OPP ? s->whole : 1,
+			     .micro = 1,
+			     .split = mq_arena_array(arena, s->n_groups, bool),
+			     .shift = mq_arena_array(arena, s->n_choices, int) };
+
+	for (uint32_t i = 0; i < s->n_choices; i++) {
+		const struct choice *c = &s->choice[i];
+		uint32_t v = c->value[e->action[i]];
+
+		switch ((enum kind)c->kind) {
+		case STAGES:
+			d.stages = v;
+			break;
+		case TENSOR:
+			d.tensor = v;
+			break;
+		case MICRO:
+			d.micro = v;
+			break;
+		case RECOMPUTE:
+			d.recompute = v;
+			break;
+		case GROUP:
+			d.split[c->group] = v;
+			break;
+		case SHIFT:
+			d.shift[d.n_shifts++] = (int)v - (int)s->radius;
+			break;
+		}
+	}
+	return d;
+}
+
+/* Boundaries of the even cut, moved; false where a stage would be empty. */
+static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count)
+{
+	int last = 0;
+
+	for (uint32_t k = 0; k < d->stages; k++) {
+		int even = (int)(((uint64_t)k + 1) * layers / d->stages);
+		int end = k + 1 == d->stages ? (int)layers : even + (k < d->n_shifts ? d->shift[k] : 0);
+
+		if (end <= last)
+			return false;
+		count[k] = (uint32_t)(end - last);
+		last = end;
+	}
+	return true;
+}
+
+/* The usual plan of the shape, with the groups that are not split made whole again. */
+static enum mq_status make_plan(const struct automap *s, const struct decided *d,
+				const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
+				struct mq_err *err)
+{
+	uint32_t per = p->cluster->n_devices / d->stages, *layers = mq_arena_array(arena, d->stages, uint32_t);
+	struct mq_shape shape = { .dp = per / d->tensor,
+				  .tp = d->tensor,
+				  .pp = d->stages,
+				  .micro_batches = d->micro,
+				  .pipeline = MQ_PIPE_1F1B,
+				  .recompute = (uint8_t)d->recompute,
+				  .vocab_parallel = true };
+
+	if (per % d->tensor)
+		return mq_fail(err, MQ_EINPUT, "tensor degree does not divide a stage");
+	if (p->model->n_layers && !cut_layers(d, p->model->n_layers, layers))
+		return mq_fail(err, MQ_EINPUT, "an empty stage");
+	shape.stage_layers = p->model->n_layers ? layers : NULL;
+	MQ_TRY(mq_plan_from_shape(&shape, p->model, p->cluster, arena, plan, err));
+	uint32_t *whole = mq_arena_array(arena, d->stages, uint32_t); /* config + 1 by stage */
+	for (uint32_t op = 0; op < p->model->n_ops; op++) {
+		uint32_t g = s->group_of[op], from = plan->config_of[op], stage = plan->config[from].stage;
+
+		if (g == MQ_NONE || d->split[g] || d->tensor == 1)
+			continue;
+		if (!whole[stage]) {
+			uint32_t c = mq_plan_add_config(plan, arena, plan->config[from].n_devices);
+
+			memcpy(plan->config[c].device, plan->config[from].device,
+			       plan->config[from].n_devices * sizeof(uint32_t));
+			plan->config[c].split[MQ_DIM_BATCH] = shape.dp;
+			plan->config[c].stage = stage;
+			plan->config[c].recompute = plan->config[from].recompute;
+			whole[stage] = c + 1;
+		}
+		plan->config_of[op] = whole[stage] - 1;
+	}
+	return mq_plan_check(plan, p->model, p->cluster, p->train, err);
+}
+
+/* ---- episodes ---------------------------------------------------------------------------------------------------------- */
+
+/* All choices so far (0 = open), then a one-hot of the next. */
+static void fill_state(const struct automap *s, const struct episode *e, uint32_t at, double *state)
+{
+	memset(state, 0, s->n_state * sizeof(double));
+	for (uint32_t i = 0; i < at; i++)
+		state[i] = (e->action[i] + 1.0) / s->choice[i].n;
+	state[s->n_choices + at] = 1;
+}
+
+static void fill_mask(struct automap *s, uint32_t at)
+{
+	for (uint32_t a = 0; a < MAX_ACTIONS; a++)
+		s->mask[a] = a < s->choice[at].n;
+}
+
+static void play(struct automap *s, const struct mq_problem *p, struct episode *e)
+{
+	double epsilon = fmax(0.1, 1 - 0.9 * s->n_proposed / s->explore);
+
+	e->broken = false;
+	for (uint32_t i = 0; i < s->n_choices; i++) {
+		fill_state(s, e, i, s->state);
+		fill_mask(s, i);
+		e->action[i] = nn_dqn_act(&s->dqn, s->state, s->mask, epsilon, p->rng);
+	}
+}
+
+static void remember(struct automap *s, const struct mq_problem *p, const struct episode *e, double score)
+{
+	for (uint32_t i = 0; i < s->n_choices; i++) {
+		bool last = i + 1 == s->n_choices;
+		double reward = last ? score : 0;
+
+		if (s->reward && s->choice[i].kind == GROUP)
+			reward += s->choice[i].value[e->action[i]] ? 0.4 : 0.1;
+		fill_state(s, e, i, s->state);
+		if (!last) {
+			fill_state(s, e, i + 1, s->next);
+			fill_mask(s, i + 1);
+		}
+		nn_dqn_remember(&s->dqn, s->state, e->action[i], reward, last ? NULL : s->next, s->mask);
+	}
+	for (uint32_t i = 0; i < 4; i++)
+		nn_dqn_learn(&s->dqn, p->rng);
+}
+
+/* Sequences that make no plan are conflicts: they end with -1 and cost no simulation. */
+static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena,
+			      struct mq_plan *plan, struct mq_err *err)
+{
+	struct automap *s = state;
+	struct episode *e = &s->pending[s->n_proposed % BATCH];
+	enum mq_status status = MQ_EINPUT;
+
+	for (uint32_t tries = 0; tries < 100 && status != MQ_OK; tries++) {
+		play(s, p, e);
+		struct decided d = read_episode(s, e, p, arena);
+		status = make_plan(s, &d, p, arena, plan, err);
+		if (status != MQ_OK)
+			remember(s, p, e, -1);
+	}
+	s->n_proposed++;
+	return status == MQ_OK ? MQ_OK : MQ_DONE;
+}
+
+static void observe(void *state, const struct mq_problem *p, const struct mq_plan *plan,
+		    const struct mq_result *result)
+{
+	struct automap *s = state;
+	const struct episode *e = &s->pending[s->n_observed++ % BATCH];
+	double score = -1;
+
+	if (result->verdict == MQ_VERDICT_OK) {
+		if (isnan(s->first_s))
+			s->first_s = result->step_time_s;
+		score = log(s->first_s / result->step_time_s);
+		if (!(result->step_time_s >= s->best_s)) {
+			s->best_s = result->step_time_s;
+			s->n_split_best = 0;
+			for (uint32_t i = 0; i < s->n_choices; i++)
+				s->n_split_best += s->choice[i].kind == GROUP &&
+						   s->choice[i].value[e->action[i]];
+		}
+	}
+	remember(s, p, e, score);
+}
+
+static void stop(void *state, const struct mq_problem *p)
+{
+	struct automap *s = state;
+
+	mq_say(p, "automap: %u decisions, %u linkage groups, %u of them split in the best plan (%.9g s)",
+	       s->n_choices, s->n_groups, s->n_split_best, s->best_s);
+	nn_dqn_fini(&s->dqn);
+}
+
+MQ_ENGINE(automap) = {
+	MQ_ENGINE_HEAD("automap"),
+	.summary = "operator partitioning and pipeline cuts by deep Q-learning (Auto-MAP)",
+	.paper = "Wang et al., arXiv 2007.04069, 2020",
+	.opts = opts,
+	.state_size = sizeof(struct automap),
+	.batch = BATCH,
+	.heuristic = true,
+	.start = start,
+	.propose = propose,
+	.observe = observe,
+	.stop = stop,
+};
