@@ -15,12 +15,12 @@ set ylabel "step time / best of all (geometric mean)"
 set xlabel "plans tried by the engine"
 plot for [i=1:words(engines)] dir."/curve.csv" \
 	using (strcol("engine") eq word(engines, i) ? column("evals") : NaN):(column("mean_ratio")) \
-	with linespoints pt 7 ps 0.5*dot lw 1.5 lc rgb color(i - 1) title word(engines, i)
+	with linespoints pt (i <= 12 ? 7 : i <= 24 ? 5 : 9) ps 0.8*dot lw 1.5 lc rgb color(i - 1) title word(engines, i)
 if (seconds) {
 	set xlabel "seconds"
 	plot for [i=1:words(engines)] dir."/seconds.csv" \
 		using (strcol("engine") eq word(engines, i) ? column("seconds") : NaN):(column("mean_ratio")) \
-		with linespoints pt 7 ps 0.5*dot lw 1.5 lc rgb color(i - 1) \
+		with linespoints pt (i <= 12 ? 7 : i <= 24 ? 5 : 9) ps 0.8*dot lw 1.5 lc rgb color(i - 1) \
 		title word(engines, i)
 }
 unset multiplot

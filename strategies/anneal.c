@@ -1,12 +1,12 @@
 /*
- * anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over the
- * usual plans, or over placements for graphs of profiled ops.
+ * anneal.c - simulated annealing with GSL's siman (Kirkpatrick, Gelatt, Vecchi, Science 1983) over
+ * the usual plans, or over placements for graphs of profiled ops.
  *
  * GSL calls back for energies, so it cannot wait for the search loop: the walk uses the analytic
- * executor's step time (screens, counted and reported), or, for placements, the max-load of lib/place.h;
- * the best states of the walk are then proposed, best first, and the simulator ranks them. A move
- * changes one degree, the micro-batches, schedule, sync or recomputation of a plan; or one op group's
- * device. Plans that do not fit have ten times the energy of the first that does.
+ * executor's step time (screens, counted and reported), or, for placements, the max-load of
+ * lib/place.h; the best states of the walk are then proposed, best first, and the simulator ranks
+ * them. A move changes one degree, the micro-batches, schedule, sync or recomputation of a plan; or
+ * one op group's device. Plans that do not fit have ten times the energy of the first that does.
  *
  * link: gsl
  */
@@ -23,7 +23,7 @@
 enum { KEEP = 16 };
 
 struct anneal {
-	uint32_t tries, proposals;     /* options */
+	uint32_t tries, proposals; /* options */
 	double t_initial, t_min;
 	const struct mq_problem *problem;
 	bool place;
@@ -31,7 +31,7 @@ struct anneal {
 	struct shape_space space;
 	struct shape_point *point;
 	uint32_t n_points, point_room;
-	double scale;                  /* energy 1 = the first plan's time */
+	double scale; /* energy 1 = the first plan's time */
 	/* placements */
 	struct mq_place_model model;
 	struct mq_units units;
@@ -45,15 +45,13 @@ struct anneal {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct anneal, tries, 400, 1, 1e7, "states that the walk visits, about"),
-	MQ_U32(struct anneal, proposals, 8, 1, KEEP, "best states proposed"),
-	MQ_F64(struct anneal, t_initial, 0.3, 1e-9, 1e9, "first temperature; energy 1 = the start"),
-	MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"),
-	MQ_END
-};
+        MQ_U32(struct anneal, tries, 400, 1, 1e7, "states that the walk visits, about"),
+        MQ_U32(struct anneal, proposals, 8, 1, KEEP, "best states proposed"),
+        MQ_F64(struct anneal, t_initial, 0.3, 1e-9, 1e9, "first temperature; energy 1 = the start"),
+        MQ_F64(struct anneal, t_min, 0.003, 1e-12, 1e9, "last temperature"), MQ_END};
 
-/* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins with
- * the way to the engine. */
+/* One state: the index of a point, or a device per unit. GSL copies it byte by byte, so it begins
+ * with the way to the engine. */
 struct walk_state {
 	struct anneal *owner;
 	uint32_t value[];
@@ -64,7 +62,8 @@ static size_t state_bytes(const struct anneal *s)
 	return sizeof(struct walk_state) + s->size * sizeof(uint32_t);
 }
 
-/* ---- energies --------------------------------------------------------------------------------- */
+/* ---- energies ---------------------------------------------------------------------------------
+ */
 
 static double shape_energy(struct anneal *s, uint32_t index)
 {
@@ -147,17 +146,18 @@ static double energy_of(void *walk)
 	return energy;
 }
 
-/* ---- moves ------------------------------------------------------------------------------------ */
+/* ---- moves ------------------------------------------------------------------------------------
+ */
 
 /* In how many choices two points differ. */
 static uint32_t difference(const struct shape_point *a, const struct shape_point *b)
 {
 	return (a->set != b->set) + (a->dp != b->dp || a->tp != b->tp || a->pp != b->pp) +
-	       (a->cp != b->cp) + (a->ep != b->ep) + (a->virtual != b->virtual ||
-	       a->pipeline != b->pipeline) + (a->micro_batches != b->micro_batches) +
-	       (a->sync != b->sync) + (a->recompute != b->recompute) +
-	       (a->sequence_parallel != b->sequence_parallel) + (a->balanced != b->balanced) +
-	       (a->replica_major != b->replica_major);
+	       (a->cp != b->cp) + (a->ep != b->ep) +
+	       (a->virtual != b->virtual || a->pipeline != b->pipeline) +
+	       (a->micro_batches != b->micro_batches) + (a->sync != b->sync) +
+	       (a->recompute != b->recompute) + (a->sequence_parallel != b->sequence_parallel) +
+	       (a->balanced != b->balanced) + (a->replica_major != b->replica_major);
 }
 
 static uint32_t neighbour(const struct anneal *s, const gsl_rng *rng, uint32_t from)
@@ -182,7 +182,7 @@ static void step(const gsl_rng *rng, void *walk, double size)
 
 	if (s->place)
 		w->value[gsl_rng_uniform_int(rng, s->size)] =
-			(uint32_t)gsl_rng_uniform_int(rng, s->n_devices);
+		        (uint32_t)gsl_rng_uniform_int(rng, s->n_devices);
 	else
 		w->value[0] = neighbour(s, rng, w->value[0]);
 }
@@ -211,7 +211,8 @@ static double rng_double(void *state)
 	return mq_rng_unit(*rng);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------ */
+/* ---- hooks ------------------------------------------------------------------------------------
+ */
 
 static bool collect(void *context, const struct shape_point *p)
 {
@@ -230,8 +231,10 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 		s->space.zero = true;
 		shapes_each(&s->space, collect, s);
 		if (!s->n_points || !problem->costs->screen)
-			return mq_fail(err, MQ_EINPUT, "engine 'anneal': no plan of the usual shapes divides a "
-				       "batch of %g over these devices", problem->train->batch);
+			return mq_fail(err, MQ_EINPUT,
+			               "engine 'anneal': no plan of the usual shapes divides a "
+			               "batch of %g over these devices",
+			               problem->train->batch);
 		s->size = 1;
 		return MQ_OK;
 	}
@@ -254,16 +257,24 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct anneal *s = state;
-	gsl_rng_type type = { .name = "maquette", .max = UINT32_MAX, .min = 0,
-			      .size = sizeof(struct mq_rng *), .set = rng_set, .get = rng_get,
-			      .get_double = rng_double };
+	gsl_rng_type type = {.name = "maquette",
+	                     .max = UINT32_MAX,
+	                     .min = 0,
+	                     .size = sizeof(struct mq_rng *),
+	                     .set = rng_set,
+	                     .get = rng_get,
+	                     .get_double = rng_double};
 
 	s->problem = problem;
 	s->place = placements_natural(problem);
 	MQ_TRY(set_up(s, problem, err));
 	/* A factor for cooling that spends the tries between the two temperatures. */
-	gsl_siman_params_t params = { .n_tries = 1, .iters_fixed_T = 4, .step_size = 1, .k = 1,
-				      .t_initial = s->t_initial, .t_min = s->t_min };
+	gsl_siman_params_t params = {.n_tries = 1,
+	                             .iters_fixed_T = 4,
+	                             .step_size = 1,
+	                             .k = 1,
+	                             .t_initial = s->t_initial,
+	                             .t_min = s->t_min};
 	double rounds = fmax(2, s->tries * (s->place ? 10.0 : 1.0) / 4);
 
 	params.mu_t = pow(s->t_initial / s->t_min, 1 / rounds);
@@ -272,18 +283,20 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	*(struct mq_rng **)gsl_rng_state(rng) = problem->rng;
 	walk->owner = s;
-	gsl_siman_solve(rng, walk, energy_of, step, distance, NULL, NULL, NULL, NULL, state_bytes(s),
-			params);
+	gsl_siman_solve(rng, walk, energy_of, step, distance, NULL, NULL, NULL, NULL,
+	                state_bytes(s), params);
 	gsl_rng_free(rng);
 	mq_arena_fini(&s->scratch);
 	if (!s->n_best)
-		return mq_fail(err, MQ_ENOPLAN, "engine 'anneal': no plan that fits in %u tries: raise "
-			       "tries=N", s->tries);
+		return mq_fail(err, MQ_ENOPLAN,
+		               "engine 'anneal': no plan that fits in %u tries: raise "
+		               "tries=N",
+		               s->tries);
 	return MQ_OK;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct anneal *s = state;
 	const uint32_t *value;
@@ -310,12 +323,13 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(anneal) = {
-	MQ_ENGINE_HEAD("anneal"),
-	.summary = "simulated annealing (GSL) over usual plans or placements, screened analytically",
-	.paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
-	.opts = opts,
-	.state_size = sizeof(struct anneal),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("anneal"),
+        .summary =
+                "simulated annealing (GSL) over usual plans or placements, screened analytically",
+        .paper = "Kirkpatrick, Gelatt, Vecchi, Science 1983",
+        .opts = opts,
+        .state_size = sizeof(struct anneal),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

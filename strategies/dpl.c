@@ -2,20 +2,20 @@
  * dpl.c - the linearised dynamic programme: the best pipeline whose stages are intervals of one
  * depth-first topological order (DPL of Tarnawski et al., NeurIPS 2020).
  *
- * The same objective as ideal-dp, over at most n + 1 ideals, so any graph can be solved: O(n^2) sets
- * times the states of the devices. A heuristic: the order is fixed before the search.
- * Device types and replicated stages as in ideal-dp.
+ * The same objective as ideal-dp, over at most n + 1 ideals, so any graph can be solved: O(n^2)
+ * sets times the states of the devices. A heuristic: the order is fixed before the search. Device
+ * types and replicated stages as in ideal-dp.
  */
 #include "core/engine.h"
 #include "lib/place_engine.h"
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
-	       "most devices that may share a stage; 0 = 1 for graphs with their own devices, else any"),
-	MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
-	       "micro-batches per step; 0 = one per sample, or powers of two in turn"),
-	MQ_END
-};
+        MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
+               "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
+               "any"),
+        MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
+               "micro-batches per step; 0 = one per sample, or powers of two in turn"),
+        MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -23,18 +23,18 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	return mq_place_engine_propose(state, true, problem, arena, plan, err);
 }
 
 MQ_ENGINE(dpl) = {
-	MQ_ENGINE_HEAD("dpl"),
-	.summary = "best pipeline along one topological order (linearised dynamic programme)",
-	.paper = "Tarnawski et al., NeurIPS 2020",
-	.opts = opts,
-	.state_size = sizeof(struct mq_place_engine),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("dpl"),
+        .summary = "best pipeline along one topological order (linearised dynamic programme)",
+        .paper = "Tarnawski et al., NeurIPS 2020",
+        .opts = opts,
+        .state_size = sizeof(struct mq_place_engine),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

@@ -1,10 +1,11 @@
 /*
- * heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for placement.
+ * heft.c - heterogeneous earliest finish time (Topcuoglu, Hariri, Wu, IEEE TPDS 2002), for
+ * placement.
  *
- * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in falling
- * rank; each goes where it finishes first, in a gap between earlier tasks where one is wide enough, on
- * devices with memory left. Tasks are ops, or ops that must share a device. O(tasks x (degree + gaps) x
- * devices). One plan is proposed; its makespan is the engine's objective.
+ * rank(i) = mean time of i + max over successors j of (mean transfer i-j + rank(j)); tasks in
+ * falling rank; each goes where it finishes first, in a gap between earlier tasks where one is wide
+ * enough, on devices with memory left. Tasks are ops, or ops that must share a device. O(tasks x
+ * (degree + gaps) x devices). One plan is proposed; its makespan is the engine's objective.
  *
  * Not modelled: contention on links, memory that is freed during the step.
  */
@@ -25,7 +26,7 @@ struct heft {
 
 struct lanes {
 	uint32_t *n, *room;
-	struct slot **slot;     /* [devices], by time */
+	struct slot **slot; /* [devices], by time */
 };
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
@@ -37,7 +38,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 struct ranked {
 	double rank;
-	uint32_t place, task;   /* place: in topological order, for ties */
+	uint32_t place, task; /* place: in topological order, for ties */
 };
 
 static int by_rank(const void *left, const void *right)
@@ -63,7 +64,7 @@ static struct ranked *rank_tasks(const struct mq_tasks *t, struct mq_arena *aren
 			rank[v] = fmax(rank[v], mq_tasks_mean_move(t, e->bytes) + rank[e->dst]);
 		}
 		rank[v] += mq_tasks_mean_time(t, v);
-		list[i] = (struct ranked){ rank[v], i, v };
+		list[i] = (struct ranked){rank[v], i, v};
 	}
 	qsort(list, t->n, sizeof(*list), by_rank);
 	return list;
@@ -84,9 +85,10 @@ static double earliest(const struct lanes *l, uint32_t device, double ready, dou
 	return begin;
 }
 
-static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, double begin, double end)
+static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, double begin,
+                   double end)
 {
-	struct slot slot = { begin, end };
+	struct slot slot = {begin, end};
 
 	MQ_PUSH(arena, l->slot[device], l->n[device], l->room[device], slot);
 	for (uint32_t i = l->n[device] - 1; i > 0 && l->slot[device][i - 1].begin > begin; i--) {
@@ -96,14 +98,14 @@ static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, dou
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct heft *s = state;
 	const struct mq_tasks *t = &s->tasks;
 	struct mq_schedule_state now;
-	struct lanes lanes = { mq_arena_array(arena, t->n_devices, uint32_t),
-			       mq_arena_array(arena, t->n_devices, uint32_t),
-			       mq_arena_array(arena, t->n_devices, struct slot *) };
+	struct lanes lanes = {mq_arena_array(arena, t->n_devices, uint32_t),
+	                      mq_arena_array(arena, t->n_devices, uint32_t),
+	                      mq_arena_array(arena, t->n_devices, struct slot *)};
 
 	if (s->done)
 		return MQ_DONE;
@@ -120,14 +122,17 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 			if (!isfinite(length) || now.used[d] + t->memory[v] > t->limit[d])
 				continue;
-			double from = earliest(&lanes, d, mq_schedule_ready(t, &now, v, d, false), length);
+			double from = earliest(&lanes, d, mq_schedule_ready(t, &now, v, d, false),
+			                       length);
 
 			if (from + length < least)
 				least = from + length, best = d, begin = from;
 		}
 		if (best == MQ_NONE)
-			return mq_fail(err, MQ_ENOPLAN, "engine 'heft': op group %u of %u (%.3g B) fits no "
-				       "device: %u groups are placed", v, t->n, t->memory[v], i);
+			return mq_fail(err, MQ_ENOPLAN,
+			               "engine 'heft': op group %u of %u (%.3g B) fits no "
+			               "device: %u groups are placed",
+			               v, t->n, t->memory[v], i);
 		occupy(&lanes, arena, best, begin, least);
 		now.device_of[v] = best;
 		now.finish[v] = least;
@@ -141,11 +146,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(heft) = {
-	MQ_ENGINE_HEAD("heft"),
-	.summary = "list scheduling by upward rank, earliest finish with insertion",
-	.paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
-	.state_size = sizeof(struct heft),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("heft"),
+        .summary = "list scheduling by upward rank, earliest finish with insertion",
+        .paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
+        .state_size = sizeof(struct heft),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

@@ -1,22 +1,24 @@
 /*
- * hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers on
- * groups of devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches,
+ * hybrid.c - our planner for models of repeated layers on mixed clusters: ordered stages of layers
+ * on groups of devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches,
  * schedule, recomputation and ZeRO stage, with memory counted.
  *
- * Two families of candidates are walked through in full: the usual shapes on the whole cluster and parts of
- * it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each lie on one
- * device type, with degrees of their own per type and the types in any order. A closed estimate
- * (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (all layers spread
- * without loss, nothing else counted) is dropped without it. The best of the list are screened with
- * the analytic executor, and proposed in the order that it gives; the simulator decides.
+ * Two families of candidates are walked through in full: the usual shapes on the whole cluster and
+ * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
+ * lie on one device type, with degrees of their own per type and the types in any order. A closed
+ * estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (all
+ * layers spread without loss, nothing else counted) is dropped without it. The best of the list are
+ * screened with the analytic executor, and proposed in the order that it gives; the simulator
+ * decides.
  *
- * Option proof: prints the best lower bounds that the search has shown and the gap to its best plan.
- * For one bound no plan of any kind is faster; for the other no pipeline of these two families, by the
- * cost model of single ops.
+ * Option proof: prints the best lower bounds that the search has shown and the gap to its best
+ * plan. For one bound no plan of any kind is faster; for the other no pipeline of these two
+ * families, by the cost model of single ops.
  *
- * Models without repeated layers (convolutional networks, profiled graphs) are cut by the linearised
- * dynamic programme with replicated stages (lib/ideal.h) and split op by op by elimination
- * (lib/pase_model.h), for every number of micro-batches, beside the usual shapes without stages.
+ * Models without repeated layers (convolutional networks, profiled graphs) are cut by the
+ * linearised dynamic programme with replicated stages (lib/ideal.h) and split op by op by
+ * elimination (lib/pase_model.h), for every number of micro-batches, beside the usual shapes
+ * without stages.
  *
  * Heuristic: the estimate has no contention.
  */
@@ -45,34 +47,33 @@ struct item {
 	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
 	uint32_t n_parts;
 	struct part part[MAX_TYPES];
-	double step_s;              /* estimated, then screened */
-	double rank_s;              /* order of screening: the estimate; 0 = surely */
+	double step_s; /* estimated, then screened */
+	double rank_s; /* order of screening: the estimate; 0 = surely */
 	uint32_t order;
 };
 
 struct hybrid {
-	uint32_t keep, screens;     /* options */
+	uint32_t keep, screens; /* options */
 	bool proof;
 	struct shape_space space;
 	struct mq_hybrid_cost cost;
 	struct mq_hybrid_candidate now;
-	struct item *list;          /* [keep] sorted by step_s */
+	struct item *list; /* [keep] sorted by step_s */
 	uint32_t n, next, n_ticks;
 	uint64_t seen, pruned, estimated;
-	double bound_s;             /* of everything seen */
+	double bound_s; /* of everything seen */
 	double best_s, any_plan_s;
-	bool stopped, selective;    /* selective: it would save something */
+	bool stopped, selective; /* selective: it would save something */
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
-	MQ_U32(struct hybrid, screens, 0, 0, 100000,
-	       "of them screened with the analytic executor; 0 = 64, fewer beyond 64 devices"),
-	MQ_BOOL(struct hybrid, proof, 0, "print the lower bounds shown and the gap"),
-	MQ_END
-};
+        MQ_U32(struct hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
+        MQ_U32(struct hybrid, screens, 0, 0, 100000,
+               "of them screened with the analytic executor; 0 = 64, fewer beyond 64 devices"),
+        MQ_BOOL(struct hybrid, proof, 0, "print the lower bounds shown and the gap"), MQ_END};
 
-/* ---- the list --------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------------
+ */
 
 static double worst_kept(const struct hybrid *s)
 {
@@ -118,7 +119,8 @@ static bool consider(struct hybrid *s, struct item *item)
 	return !s->stopped;
 }
 
-/* ---- the usual shapes ------------------------------------------------------------------------- */
+/* ---- the usual shapes -------------------------------------------------------------------------
+ */
 
 static uint32_t type_of(const struct hybrid *s, uint32_t rank)
 {
@@ -132,7 +134,8 @@ static uint32_t type_of(const struct hybrid *s, uint32_t rank)
 
 static uint32_t replica_at(const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
-	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp * p->tp;
+	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp *
+	       p->tp;
 }
 
 static bool add_share(struct mq_hybrid_stage *stage, uint32_t type)
@@ -162,11 +165,12 @@ static bool visit_shape(void *context, const struct shape_point *p)
 {
 	struct hybrid *s = context;
 	const struct shape_set *set = &s->space.set[p->set];
-	struct item item = { .point = *p };
+	struct item item = {.point = *p};
 
 	if (p->tp > 1 && p->sequence_parallel == false && s->cost.problem->model->seq % p->tp == 0)
 		return true; /* never better than with it */
-	if (p->pp > MQ_HYBRID_MAX_STAGES || (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
+	if (p->pp > MQ_HYBRID_MAX_STAGES ||
+	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
 		return true;
 	set_globals(s, p);
 	s->now.n_stages = p->pp;
@@ -177,7 +181,8 @@ static bool visit_shape(void *context, const struct shape_point *p)
 		to->d = p->dp * p->cp;
 		to->t = p->tp;
 		to->n_shares = 0;
-		/* Long runs of one type would be walked device by device: sets are sorted by type. */
+		/* Long runs of one type would be walked device by device: sets are sorted by type.
+		 */
 		for (uint32_t r = 0; r < p->dp; r++)
 			if (!add_share(to, type_of(s, set->device[replica_at(p, stage, r)])))
 				return true;
@@ -189,11 +194,19 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	return consider(s, &item);
 }
 
-/* ---- pipelines over device types ---------------------------------------------------------------- */
+/* Degrees that the user fixed are those of one shape: the other families have several. */
+static bool shapes_only(const struct mq_limits *l)
+{
+	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ep > 1 ||
+	       l->fix_virtual > 1 || l->max_dp || l->max_pp;
+}
+
+/* ---- pipelines over device types ----------------------------------------------------------------
+ */
 
 struct menu {
 	uint32_t n;
-	struct part part[256];      /* ways to use all devices of one type */
+	struct part part[256]; /* ways to use all devices of one type */
 };
 
 static void fill_menu(const struct hybrid *s, uint32_t type, struct menu *menu)
@@ -206,13 +219,15 @@ static void fill_menu(const struct hybrid *s, uint32_t type, struct menu *menu)
 	for (uint32_t tp = 1; tp <= t->per_node; tp *= 2) {
 		if (t->per_node % tp || (tp > 1 && (!model->heads || model->heads % tp)))
 			continue;
-		if ((limits->fix_tp && limits->fix_tp != tp) || (limits->max_tp && tp > limits->max_tp))
+		if ((limits->fix_tp && limits->fix_tp != tp) ||
+		    (limits->max_tp && tp > limits->max_tp))
 			continue;
 		for (uint32_t pp = 1; pp <= MAX_PARTS && pp < s->cost.n_layers; pp++) {
 			if (t->n % (tp * pp))
 				continue;
 			if (menu->n < sizeof(menu->part) / sizeof(*menu->part))
-				menu->part[menu->n++] = (struct part){ type, tp, t->n / (tp * pp), pp };
+				menu->part[menu->n++] =
+				        (struct part){type, tp, t->n / (tp * pp), pp};
 		}
 	}
 }
@@ -231,7 +246,7 @@ static bool lay_stages(struct hybrid *s, const struct item *item)
 			struct mq_hybrid_stage *to = &s->now.stage[n];
 			uint32_t width = p->dp * p->tp;
 
-			*to = (struct mq_hybrid_stage){ .d = p->dp, .t = p->tp, .n_shares = 1 };
+			*to = (struct mq_hybrid_stage){.d = p->dp, .t = p->tp, .n_shares = 1};
 			to->share[0].type = p->type;
 			to->share[0].replicas = p->dp;
 			to->first_rank = type->rank[k * width];
@@ -246,8 +261,8 @@ static bool lay_stages(struct hybrid *s, const struct item *item)
 /* Micro-batches, schedule, recomputation and ZeRO of typed pipelines. */
 static bool each_global(struct hybrid *s, struct item *item)
 {
-	static const uint8_t pipes[] = { MQ_PIPE_1F1B, MQ_PIPE_ZB_H1 };
-	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1 };
+	static const uint8_t pipes[] = {MQ_PIPE_1F1B, MQ_PIPE_ZB_H1};
+	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1};
 	const struct mq_limits *limits = s->cost.problem->limits;
 	bool infer = s->cost.problem->train->infer;
 	double batch = s->cost.problem->train->batch;
@@ -259,10 +274,13 @@ static bool each_global(struct hybrid *s, struct item *item)
 		if (fmod(batch, m) != 0)
 			continue;
 		for (uint32_t i = 0; i < 2 * 2 * MQ_N_RECOMPUTES; i++) {
-			struct shape_point p = { .micro_batches = (uint32_t)m, .pipeline = pipes[i % 2],
-						 .sync = syncs[i / 2 % 2], .recompute = (uint8_t)(i / 4) };
+			struct shape_point p = {.micro_batches = (uint32_t)m,
+			                        .pipeline = pipes[i % 2],
+			                        .sync = syncs[i / 2 % 2],
+			                        .recompute = (uint8_t)(i / 4)};
 
-			if ((infer && i) || (p.recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective) ||
+			if ((infer && i) ||
+			    (p.recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective) ||
 			    (limits->fix_pipeline >= 0 && limits->fix_pipeline != p.pipeline) ||
 			    (limits->fix_recompute >= 0 && limits->fix_recompute != p.recompute) ||
 			    (limits->fix_sync >= 0 && limits->fix_sync != p.sync))
@@ -298,14 +316,16 @@ static bool each_order(struct hybrid *s, struct item *item, const struct menu *m
 	return true;
 }
 
-/* ---- plans ------------------------------------------------------------------------------------ */
+/* ---- plans ------------------------------------------------------------------------------------
+ */
 
 static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_arena *arena,
-		       struct mq_plan *plan)
+                       struct mq_plan *plan)
 {
 	const struct mq_problem *problem = s->cost.problem;
 	const struct mq_model *model = problem->model;
-	uint32_t *stage_of = mq_arena_array(arena, s->cost.n_layers, uint32_t), layer = 0, stage = 0;
+	uint32_t *stage_of = mq_arena_array(arena, s->cost.n_layers, uint32_t), layer = 0,
+	         stage = 0;
 	struct mq_spot *spot;
 
 	set_globals(s, &item->point);
@@ -317,12 +337,15 @@ static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_aren
 
 		for (uint32_t k = 0; k < p->pp; k++, stage++) {
 			spot[stage] = (struct mq_spot){
-				.n_devices = p->dp * p->tp, .stage = stage, .tp = p->tp,
-				.device = s->cost.type[p->type].rank + k * p->dp * p->tp,
-				.sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
-				.recompute = item->point.recompute,
-				.sequence_parallel = p->tp > 1 && model->seq % p->tp == 0 };
-			for (uint32_t l = 0; l < s->now.stage[stage].layers && layer < s->cost.n_layers; l++)
+			        .n_devices = p->dp * p->tp,
+			        .stage = stage,
+			        .tp = p->tp,
+			        .device = s->cost.type[p->type].rank + k * p->dp * p->tp,
+			        .sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
+			        .recompute = item->point.recompute,
+			        .sequence_parallel = p->tp > 1 && model->seq % p->tp == 0};
+			for (uint32_t l = 0;
+			     l < s->now.stage[stage].layers && layer < s->cost.n_layers; l++)
 				stage_of[layer++] = stage;
 		}
 	}
@@ -330,7 +353,8 @@ static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_aren
 	plan->micro_batches = item->point.micro_batches;
 	plan->pipeline = item->point.pipeline;
 	plan->overlap_grads = true;
-	/* What belongs to no layer goes with the first stage until a layer was seen, then the last. */
+	/* What belongs to no layer goes with the first stage until a layer was seen, then the last.
+	 */
 	uint32_t outside = 0;
 
 	for (uint32_t op = 0; op < model->n_ops; op++) {
@@ -338,14 +362,14 @@ static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_aren
 
 		if (inside)
 			outside = s->now.n_stages - 1;
-		mq_plan_put(plan, problem, op, &spot[inside ? stage_of[model->op[op].layer] : outside],
-			    arena);
+		mq_plan_put(plan, problem, op,
+		            &spot[inside ? stage_of[model->op[op].layer] : outside], arena);
 	}
 	return true;
 }
 
 static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena *arena,
-		      struct mq_plan *plan)
+                      struct mq_plan *plan)
 {
 	struct mq_err ignored = MQ_ERR_INIT;
 
@@ -361,7 +385,8 @@ static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena
 	return true;
 }
 
-/* ---- models without layers --------------------------------------------------------------------- */
+/* ---- models without layers ---------------------------------------------------------------------
+ */
 
 /* Seconds to exchange all gradients over a point's replicas: first stage, first ranks. */
 static double exchange_s(struct hybrid *s, const struct shape_point *p)
@@ -370,10 +395,12 @@ static double exchange_s(struct hybrid *s, const struct shape_point *p)
 	const struct mq_problem *problem = s->space.problem;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	uint32_t *rank = mq_arena_array(&scratch, p->dp, uint32_t);
-	struct mq_coll_request rq = {
-		.kind = MQ_COLL_ALL_REDUCE, .n = p->dp, .rank = rank, .dtype = problem->train->dtype,
-		.bytes = mq_model_totals(problem->model).parameters / p->pp *
-			 mq_dtype_size(problem->train->grad_dtype) };
+	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
+	                             .n = p->dp,
+	                             .rank = rank,
+	                             .dtype = problem->train->dtype,
+	                             .bytes = mq_model_totals(problem->model).parameters / p->pp *
+	                                      mq_dtype_size(problem->train->grad_dtype)};
 	double seconds = 0;
 
 	for (uint32_t d = 0; d < p->dp; d++)
@@ -389,7 +416,7 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 {
 	struct hybrid *s = context;
 	const struct shape_set *set = &s->space.set[p->set];
-	struct item item = { .kind = SHAPE, .point = *p };
+	struct item item = {.kind = SHAPE, .point = *p};
 	double speed = 0, slowest = INFINITY, work;
 
 	/* Pipelines come from the dynamic programme, which knows where to cut; recomputation and
@@ -419,7 +446,7 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 static void keep_plan(struct hybrid *s, const struct mq_plan *plan, double step_s)
 {
 	struct mq_plan *copy = mq_arena_array(s->space.problem->arena, 1, struct mq_plan);
-	struct item item = { .kind = READY, .plan = copy, .step_s = step_s };
+	struct item item = {.kind = READY, .plan = copy, .step_s = step_s};
 
 	s->seen++;
 	s->estimated++;
@@ -429,12 +456,12 @@ static void keep_plan(struct hybrid *s, const struct mq_plan *plan, double step_
 }
 
 static enum mq_status place_stages(struct hybrid *s, uint32_t micro_batches, uint32_t in_flight,
-				   struct mq_arena *scratch, struct mq_err *err)
+                                   struct mq_arena *scratch, struct mq_err *err)
 {
 	const struct mq_problem *problem = s->space.problem;
 	double samples = floor(problem->train->batch / micro_batches), sum = 0;
-	struct mq_ideal_options o = { .linearize = true, .max_replicas = samples < 1 ? 1
-				      : (uint32_t)fmin(samples, 1e6) };
+	struct mq_ideal_options o = {
+	        .linearize = true, .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6)};
 	struct mq_place_model model;
 	struct mq_ideal_result r;
 	struct mq_plan plan;
@@ -455,7 +482,7 @@ static enum mq_status place_stages(struct hybrid *s, uint32_t micro_batches, uin
 
 /* The best split of every op, where its graph is narrow enough to be solved at once. */
 static enum mq_status split_ops(struct hybrid *s, uint32_t micro_batches, struct mq_arena *scratch,
-				struct mq_err *err)
+                                struct mq_err *err)
 {
 	const struct mq_problem *problem = s->space.problem;
 	struct mq_devices devices = mq_devices_usable(problem, scratch);
@@ -475,7 +502,8 @@ static enum mq_status split_ops(struct hybrid *s, uint32_t micro_batches, struct
 	return MQ_OK;
 }
 
-static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *problem, struct mq_err *err)
+static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *problem,
+                                 struct mq_err *err)
 {
 	double batch = floor(problem->train->batch);
 	struct mq_arena scratch = MQ_ARENA_INIT;
@@ -485,22 +513,25 @@ static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *prob
 	for (uint32_t op = 0; op < problem->model->n_ops; op++)
 		backward = backward || problem->model->op[op].phase == MQ_BACKWARD;
 	shapes_each(&s->space, visit_flat_shape, s);
-	for (double m = 1; m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
+	bool free = !shapes_only(problem->limits) && !problem->limits->fix_tp;
+
+	for (double m = 1; free && m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
 		if (fmod(batch, m) != 0)
 			continue;
 		status = place_stages(s, (uint32_t)m, 1, &scratch, err);
 		if (status == MQ_OK && m > 1 && !problem->train->infer)
 			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n),
-					      &scratch, err);
+			                      &scratch, err);
 		if (status == MQ_OK && m <= 4 && !backward)
 			status = split_ops(s, (uint32_t)m, &scratch, err);
-		mq_arena_rewind(&scratch, (struct mq_arena_mark){ NULL, 0 });
+		mq_arena_rewind(&scratch, (struct mq_arena_mark){NULL, 0});
 	}
 	mq_arena_fini(&scratch);
 	return status;
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------ */
+/* ---- hooks ------------------------------------------------------------------------------------
+ */
 
 static int faster(const void *left, const void *right)
 {
@@ -511,7 +542,8 @@ static int faster(const void *left, const void *right)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like. */
+/* Do two candidates use the devices the same way? They then differ in schedule, sync and the like.
+ */
 static bool same_family(const struct item *a, const struct item *b)
 {
 	if (a->kind != b->kind || a->kind == READY || a->n_parts != b->n_parts)
@@ -523,16 +555,16 @@ static bool same_family(const struct item *a, const struct item *b)
 	       a->point.cp == b->point.cp && a->point.balanced == b->point.balanced;
 }
 
-/* Screening in two halves: first one of each family, best estimates first, so that no family that the
- * estimate flatters hides the others; then more of the families that came out best. */
+/* Screening in two halves: first one of each family, best estimates first, so that no family that
+ * the estimate flatters hides the others; then more of the families that came out best. */
 struct screening {
 	struct hybrid *s;
 	const struct mq_problem *problem;
 	struct mq_arena arena;
-	uint32_t *family;        /* [n] first item of the same family */
-	uint32_t *tries;         /* [n] by first item */
-	double *best;            /* [n] by first item: screened time */
-	uint8_t *known;          /* [n] 1 = screened and fits, 2 = does not */
+	uint32_t *family; /* [n] first item of the same family */
+	uint32_t *tries;  /* [n] by first item */
+	double *best;     /* [n] by first item: screened time */
+	uint8_t *known;   /* [n] 1 = screened and fits, 2 = does not */
 	uint32_t left;
 };
 
@@ -580,11 +612,12 @@ static void screen_families(struct screening *w, uint32_t n)
 	}
 }
 
-/* The analytic executor orders the best; what it finds too large is dropped; the rest stays behind. */
+/* The analytic executor orders the best; what it finds too large is dropped; the rest stays behind.
+ */
 static void screen_list(struct hybrid *s, const struct mq_problem *problem)
 {
 	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
-	struct screening w = { .s = s, .problem = problem };
+	struct screening w = {.s = s, .problem = problem};
 	struct item *sorted;
 
 	if (!problem->costs->screen)
@@ -622,7 +655,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct hybrid *s = state;
 	struct menu *menu;
-	struct item item = { .kind = TYPED };
+	struct item item = {.kind = TYPED};
 
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
@@ -634,13 +667,15 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		MQ_TRY(start_flat(s, problem, err));
 		screen_list(s, problem);
 		if (!s->n)
-			return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': no plan fits the memory of '%s'",
-				       problem->cluster->name);
+			return mq_fail(err, MQ_ENOPLAN,
+			               "engine 'hybrid': no plan fits the memory of '%s'",
+			               problem->cluster->name);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	shapes_each(&s->space, visit_shape, s);
-	if (s->cost.n_types > 1 && s->cost.n_types <= MAX_TYPES && !s->stopped) {
+	if (s->cost.n_types > 1 && s->cost.n_types <= MAX_TYPES && !s->stopped &&
+	    !shapes_only(problem->limits)) {
 		menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);
 		for (uint32_t t = 0; t < s->cost.n_types; t++)
 			fill_menu(s, t, &menu[t]);
@@ -648,13 +683,15 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	}
 	screen_list(s, problem);
 	if (!s->n)
-		return mq_fail(err, MQ_ENOPLAN, "engine 'hybrid': none of %llu candidates fits the memory "
-			       "of '%s'", (unsigned long long)s->seen, problem->cluster->name);
+		return mq_fail(err, MQ_ENOPLAN,
+		               "engine 'hybrid': none of %llu candidates fits the memory "
+		               "of '%s'",
+		               (unsigned long long)s->seen, problem->cluster->name);
 	return MQ_OK;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct hybrid *s = state;
 
@@ -671,7 +708,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		    const struct mq_result *result)
+                    const struct mq_result *result)
 {
 	struct hybrid *s = state;
 
@@ -686,25 +723,29 @@ static void stop(void *state, const struct mq_problem *problem)
 	struct hybrid *s = state;
 
 	if (s->proof && isfinite(s->best_s)) {
-		mq_say(problem, "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
+		mq_say(problem,
+		       "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
 		       (unsigned long long)s->seen, (unsigned long long)s->pruned,
 		       (unsigned long long)s->estimated);
 		mq_say(problem, "hybrid: best %.9g s; no plan at all is below %.9g s: gap %.3g %%",
 		       s->best_s, s->any_plan_s, 100 * (1 - s->any_plan_s / s->best_s));
-		mq_say(problem, "hybrid: no candidate is below %.9g s by the times of its layers: gap %.3g %%",
+		mq_say(problem,
+		       "hybrid: no candidate is below %.9g s by the times of its layers: gap %.3g "
+		       "%%",
 		       s->bound_s, 100 * fmax(0, 1 - s->bound_s / s->best_s));
 	}
 	mq_hybrid_cost_fini(&s->cost);
 }
 
 MQ_ENGINE(hybrid) = {
-	MQ_ENGINE_HEAD("hybrid"),
-	.summary = "our planner: stages on mixed devices, all usual choices, estimate then simulate",
-	.opts = opts,
-	.state_size = sizeof(struct hybrid),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
-	.observe = observe,
-	.stop = stop,
+        MQ_ENGINE_HEAD("hybrid"),
+        .summary =
+                "our planner: stages on mixed devices, all usual choices, estimate then simulate",
+        .opts = opts,
+        .state_size = sizeof(struct hybrid),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
+        .observe = observe,
+        .stop = stop,
 };

@@ -1,31 +1,31 @@
 /*
- * ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski, Phanishayee,
- * Devanur, Mahajan, Nina Paravecino, "Efficient algorithms for device placement of DNN graph
- * operators", NeurIPS 2020).
+ * ideal_dp.c - the best contiguous pipeline by dynamic programming over ideals (Tarnawski,
+ * Phanishayee, Devanur, Mahajan, Nina Paravecino, "Efficient algorithms for device placement of DNN
+ * graph operators", NeurIPS 2020).
  *
- * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a full
- * pipeline; --objective latency reports the latency of that same pipeline. Method and complexity: see
- * lib/ideal.h. Beyond the paper: any number of device types of unequal speed and memory, and stages
- * replicated over several devices (option replicas).
+ * Objective: the load of the most loaded device, that is the time per sample (per micro-batch) of a
+ * full pipeline; --objective latency reports the latency of that same pipeline. Method and
+ * complexity: see lib/ideal.h. Beyond the paper: any number of device types of unequal speed and
+ * memory, and stages replicated over several devices (option replicas).
  *
- * On a graph with its own devices (-p model) one plan is proposed and its value printed in the file's
- * unit. Elsewhere one plan per number of micro-batches, once with memory for one micro-batch and once
- * for all that 1F1B keeps in flight; the simulator ranks them.
+ * On a graph with its own devices (-p model) one plan is proposed and its value printed in the
+ * file's unit. Elsewhere one plan per number of micro-batches, once with memory for one micro-batch
+ * and once for all that 1F1B keeps in flight; the simulator ranks them.
  *
- * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with more
- * ideals than the option allows.
+ * Not modelled by the objective: fill and drain, tensor splits, contention. Refuses graphs with
+ * more ideals than the option allows.
  */
 #include "core/engine.h"
 #include "lib/place_engine.h"
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct mq_place_engine, ideals, 60000, 1, 100e6, "refuse graphs with more ideals"),
-	MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
-	       "most devices that may share a stage; 0 = 1 for graphs with their own devices, else any"),
-	MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
-	       "micro-batches per step; 0 = one per sample, or powers of two in turn"),
-	MQ_END
-};
+        MQ_U32(struct mq_place_engine, ideals, 60000, 1, 100e6, "refuse graphs with more ideals"),
+        MQ_U32(struct mq_place_engine, replicas, 0, 0, 65536,
+               "most devices that may share a stage; 0 = 1 for graphs with their own devices, else "
+               "any"),
+        MQ_U32(struct mq_place_engine, micro_batches, 0, 0, 1e6,
+               "micro-batches per step; 0 = one per sample, or powers of two in turn"),
+        MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -33,18 +33,18 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	return mq_place_engine_propose(state, false, problem, arena, plan, err);
 }
 
 MQ_ENGINE(ideal_dp) = {
-	MQ_ENGINE_HEAD("ideal-dp"),
-	.summary = "optimal contiguous pipeline by dynamic programming over ideals",
-	.paper = "Tarnawski et al., NeurIPS 2020",
-	.opts = opts,
-	.state_size = sizeof(struct mq_place_engine),
-	.heuristic = true, /* optimal in its own objective, among contiguous pipelines */
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("ideal-dp"),
+        .summary = "optimal contiguous pipeline by dynamic programming over ideals",
+        .paper = "Tarnawski et al., NeurIPS 2020",
+        .opts = opts,
+        .state_size = sizeof(struct mq_place_engine),
+        .heuristic = true, /* optimal in its own objective, among contiguous pipelines */
+        .start = start,
+        .propose = propose,
 };

@@ -1,11 +1,12 @@
 /*
- * ip.c - placement by integer programming (Tarnawski et al., NeurIPS 2020), solved by the program cbc.
+ * ip.c - placement by integer programming (Tarnawski et al., NeurIPS 2020), solved by the program
+ * cbc.
  *
- * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0) any
- * sets; latency, the time of one sample, with `pieces` sets per accelerator. See lib/place_ip.h. Starts
- * from the linearised dynamic programme; stops at the time limit and reports the gap that is left.
- * Proposes one plan: the best placement found. Exponential in the worst case: programs of more than
- * `columns` columns are refused.
+ * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0)
+ * any sets; latency, the time of one sample, with `pieces` sets per accelerator. See
+ * lib/place_ip.h. Starts from the linearised dynamic programme; stops at the time limit and reports
+ * the gap that is left. Proposes one plan: the best placement found. Exponential in the worst case:
+ * programs of more than `columns` columns are refused.
  *
  * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that
  * repeat. Not modelled: replicated stages, tensor splits, fill and drain of the pipeline.
@@ -26,14 +27,13 @@ struct ip_engine {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_BOOL(struct ip_engine, contiguous, 1, "max-load: sets that a pipeline can run"),
-	MQ_U32(struct ip_engine, pieces, 1, 1, 16, "latency: sets per accelerator"),
-	MQ_F64(struct ip_engine, seconds, 60, 0.1, 1e6, "time limit of the program cbc, s"),
-	MQ_F64(struct ip_engine, gap, 0, 0, 1, "stop when this close to the bound (relative)"),
-	MQ_U32(struct ip_engine, micro_batches, 1, 1, 1e6, "micro-batches per step"),
-	MQ_U32(struct ip_engine, columns, 100000, 1, 1e9, "refuse larger programs (unit x device)"),
-	MQ_END
-};
+        MQ_BOOL(struct ip_engine, contiguous, 1, "max-load: sets that a pipeline can run"),
+        MQ_U32(struct ip_engine, pieces, 1, 1, 16, "latency: sets per accelerator"),
+        MQ_F64(struct ip_engine, seconds, 60, 0.1, 1e6, "time limit of the program cbc, s"),
+        MQ_F64(struct ip_engine, gap, 0, 0, 1, "stop when this close to the bound (relative)"),
+        MQ_U32(struct ip_engine, micro_batches, 1, 1, 1e6, "micro-batches per step"),
+        MQ_U32(struct ip_engine, columns, 100000, 1, 1e9, "refuse larger programs (unit x device)"),
+        MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -41,25 +41,30 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	if (problem->objective && strcmp(problem->objective, "max-load") &&
 	    strcmp(problem->objective, "latency") && strcmp(problem->objective, "step-time"))
-		return mq_fail(err, MQ_EINPUT, "engine 'ip' cannot minimise '%s': use --objective "
-			       "max-load, latency or step-time", problem->objective);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'ip' cannot minimise '%s': use --objective "
+		               "max-load, latency or step-time",
+		               problem->objective);
 	if (s->micro_batches > problem->train->batch)
-		return mq_fail(err, MQ_EINPUT, "engine 'ip': %u micro-batches of a batch of %g: use at "
-			       "most one per sample", s->micro_batches, problem->train->batch);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'ip': %u micro-batches of a batch of %g: use at "
+		               "most one per sample",
+		               s->micro_batches, problem->train->batch);
 	return MQ_OK;
 }
 
 static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_place *place,
-				   struct mq_err *err)
+                                   struct mq_err *err)
 {
 	double devices = 0;
 
 	for (uint32_t t = 0; t < place->n_types; t++)
 		devices += place->type[t].count;
 	if (devices * place->n_nodes > s->columns)
-		return mq_fail(err, MQ_EINPUT, "engine 'ip': %u ops on %g devices make %.3g columns, the "
-			       "bound is %u: use --max devices=N, columns=N, or engine ideal-dp",
-			       place->n_nodes, devices, devices * place->n_nodes, s->columns);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'ip': %u ops on %g devices make %.3g columns, the "
+		               "bound is %u: use --max devices=N, columns=N, or engine ideal-dp",
+		               place->n_nodes, devices, devices * place->n_nodes, s->columns);
 	return MQ_OK;
 }
 
@@ -71,31 +76,36 @@ static bool tick(void *context, double done, const char *what)
 }
 
 static void report(const struct mq_problem *problem, const char *what,
-		   const struct mq_place_ip_result *r)
+                   const struct mq_place_ip_result *r)
 {
 	double gap = r->value > 0 ? (r->value - r->bound) / r->value : 0;
 
 	mq_say(problem, "%s %.9g", what, r->value);
 	if (r->optimal)
-		mq_say(problem, "%s proven optimal by the integer program (bound %.9g)", what, r->bound);
+		mq_say(problem, "%s proven optimal by the integer program (bound %.9g)", what,
+		       r->bound);
 	else
 		mq_say(problem, "%s not proven: lower bound %.9g, gap %.3g %%", what,
 		       fmax(0, r->bound), 100 * fmin(1, gap));
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct ip_engine *s = state;
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 	struct mq_place_model model;
-	struct mq_ideal_options line = { .linearize = true, .keep_idle = true };
+	struct mq_ideal_options line = {.linearize = true, .keep_idle = true};
 	struct mq_ideal_result start_from;
 	struct mq_place_ip_result r;
 	struct mq_place_ip_options o = {
-		.objective = latency ? MQ_PLACE_LATENCY : MQ_PLACE_MAX_LOAD,
-		.contiguous = s->contiguous, .pieces = s->pieces, .gap = s->gap,
-		.seconds = fmin(s->seconds, problem->seconds), .tick = tick, .tick_context = &problem,
+	        .objective = latency ? MQ_PLACE_LATENCY : MQ_PLACE_MAX_LOAD,
+	        .contiguous = s->contiguous,
+	        .pieces = s->pieces,
+	        .gap = s->gap,
+	        .seconds = fmin(s->seconds, problem->seconds),
+	        .tick = tick,
+	        .tick_context = &problem,
 	};
 
 	if (s->done)
@@ -108,9 +118,10 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		o.start = &start_from.placement;
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
 	if (!r.placement.n_stages || isinf(r.value))
-		return mq_fail(err, MQ_ENOPLAN, "engine 'ip': %s", r.infeasible
-			       ? "no placement fits the devices' memory"
-			       : "no placement found within the time limit: raise seconds=S");
+		return mq_fail(
+		        err, MQ_ENOPLAN, "engine 'ip': %s",
+		        r.infeasible ? "no placement fits the devices' memory"
+		                     : "no placement found within the time limit: raise seconds=S");
 	if (mq_placement_sort(&model.place, &r.placement, arena))
 		mq_place_plan(&model, &r.placement, problem, arena, plan);
 	else
@@ -121,12 +132,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(ip) = {
-	MQ_ENGINE_HEAD("ip"),
-	.summary = "placement by integer programming with the program cbc: max-load or latency",
-	.paper = "Tarnawski et al., NeurIPS 2020",
-	.opts = opts,
-	.state_size = sizeof(struct ip_engine),
-	.heuristic = true, /* optimal in its own objective */
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("ip"),
+        .summary = "placement by integer programming with the program cbc: max-load or latency",
+        .paper = "Tarnawski et al., NeurIPS 2020",
+        .opts = opts,
+        .state_size = sizeof(struct ip_engine),
+        .heuristic = true, /* optimal in its own objective */
+        .start = start,
+        .propose = propose,
 };

@@ -1,9 +1,10 @@
 /*
- * local_search.c - local search for the least max-load from random starts: the best move of one op group
- * until no move gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
+ * local_search.c - local search for the least max-load from random starts: the best move of one op
+ * group until no move gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
  *
- * Objective: load of the most loaded device, sets contiguous or not (lib/place.h). Each proposal is one
- * start; the seed decides them. Memory is respected. O(groups x devices x signals of a group) a move.
+ * Objective: load of the most loaded device, sets contiguous or not (lib/place.h). Each proposal is
+ * one start; the seed decides them. Memory is respected. O(groups x devices x signals of a group) a
+ * move.
  */
 #include <math.h>
 
@@ -18,8 +19,7 @@ struct local_search {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct local_search, starts, 10, 1, 1e6, "random starts, one plan each"), MQ_END
-};
+        MQ_U32(struct local_search, starts, 10, 1, 1e6, "random starts, one plan each"), MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -30,7 +30,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct local_search *s = state;
 	struct mq_place_model model;
@@ -47,8 +47,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	if (status != MQ_OK)
 		return s->refused == s->starts
-			       ? mq_fail(err, MQ_ENOPLAN, "engine 'local-search': none of %u random starts "
-					 "fits the memory", s->starts) : MQ_DONE;
+		               ? mq_fail(err, MQ_ENOPLAN,
+		                         "engine 'local-search': none of %u random starts "
+		                         "fits the memory",
+		                         s->starts)
+		               : MQ_DONE;
 	mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.placement.max_load;
 	s->best = fmin(s->best, r.placement.max_load);
@@ -58,12 +61,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(local_search) = {
-	MQ_ENGINE_HEAD("local-search"),
-	.summary = "best single move of an op group until none gains, from random starts",
-	.paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
-	.opts = opts,
-	.state_size = sizeof(struct local_search),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("local-search"),
+        .summary = "best single move of an op group until none gains, from random starts",
+        .paper = "Tarnawski et al., NeurIPS 2020 (baseline)",
+        .opts = opts,
+        .state_size = sizeof(struct local_search),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

@@ -1,8 +1,8 @@
 /*
  * m_etf.c - Baechi's m-etf: the task and device that can start first.
- * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning
- * Graphs", SoCC 2020). Method and differences: lib/baechi.h. One plan is proposed; the makespan of its
- * schedule is the engine's objective.
+ * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine
+ * Learning Graphs", SoCC 2020). Method and differences: lib/baechi.h. One plan is proposed; the
+ * makespan of its schedule is the engine's objective.
  */
 #include "core/engine.h"
 #include "lib/baechi.h"
@@ -20,7 +20,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct m_etf *s = state;
 	struct mq_schedule_state schedule;
@@ -34,11 +34,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(m_etf) = {
-	MQ_ENGINE_HEAD("m-etf"),
-	.summary = "earliest start first, memory kept (Baechi)",
-	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.state_size = sizeof(struct m_etf),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("m-etf"),
+        .summary = "earliest start first, memory kept (Baechi)",
+        .paper = "Jeon et al., Baechi, SoCC 2020",
+        .state_size = sizeof(struct m_etf),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

@@ -1,13 +1,14 @@
 /*
  * m_sct.c - Baechi's m-sct: earliest start first, with favourite children from a linear programme
- * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning
- * Graphs", SoCC 2020, after Hanen and Munier's small-communication-time schedules). Method: lib/baechi.h.
+ * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine
+ * Learning Graphs", SoCC 2020, after Hanen and Munier's small-communication-time schedules).
+ * Method: lib/baechi.h.
  *
  *   min w;  s_i + p_i + c_ij x_ij <= s_j;  sum_children x >= |children| - 1;
  *   sum_parents x >= |parents| - 1;  s_i + p_i <= w;  0 <= x <= 1
  *
- * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means over
- * the devices. One plan is proposed. Programmes of more than 200,000 columns are refused.
+ * j is i's favourite child when x_ij <= 0.1. Solved by the program cbc (COIN-OR). p and c are means
+ * over the devices. One plan is proposed. Programmes of more than 200,000 columns are refused.
  */
 #include <math.h>
 
@@ -22,8 +23,8 @@ struct m_sct {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_F64(struct m_sct, seconds, 60, 0.1, 1e6, "time limit of the linear programme, s"), MQ_END
-};
+        MQ_F64(struct m_sct, seconds, 60, 0.1, 1e6, "time limit of the linear programme, s"),
+        MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -31,13 +32,14 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	MQ_TRY(mq_tasks_make(problem, "m-sct", &s->tasks, err));
 	if (s->tasks.n + s->tasks.n_edges > 200000)
-		return mq_fail(err, MQ_EINPUT, "engine 'm-sct': %u columns, the bound is 200000: use m-etf",
-			       s->tasks.n + s->tasks.n_edges);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'm-sct': %u columns, the bound is 200000: use m-etf",
+		               s->tasks.n + s->tasks.n_edges);
 	return MQ_OK;
 }
 
 static void add_start_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_t w, uint32_t s0,
-			   uint32_t x0)
+                           uint32_t x0)
 {
 	for (uint32_t v = 0; v < t->n; v++) {
 		uint32_t row = mq_mip_row(lp, 'G', mq_tasks_mean_time(t, v));
@@ -75,11 +77,11 @@ static void add_degree_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_
 }
 
 static enum mq_status favourites(const struct m_sct *s, const struct mq_problem *problem,
-				 struct mq_arena *arena, uint32_t *favourite, struct mq_err *err)
+                                 struct mq_arena *arena, uint32_t *favourite, struct mq_err *err)
 {
 	const struct mq_tasks *t = &s->tasks;
-	struct mq_mip lp = { .arena = arena };
-	struct mq_mip_options o = { .seconds = fmin(s->seconds, problem->seconds) };
+	struct mq_mip lp = {.arena = arena};
+	struct mq_mip_options o = {.seconds = fmin(s->seconds, problem->seconds)};
 	struct mq_mip_result r;
 	uint32_t w = mq_mip_column(&lp, 1, 0, INFINITY, false), s0 = lp.n_columns, x0;
 
@@ -92,8 +94,9 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 	add_degree_rows(t, &lp, x0);
 	MQ_TRY(mq_mip_solve(&lp, &o, arena, &r, err));
 	if (!r.value)
-		return mq_fail(err, MQ_ETIME, "engine 'm-sct': no solution of the linear programme: colours "
-			       "that make a cycle of op groups, or too little time (seconds=S)");
+		return mq_fail(err, MQ_ETIME,
+		               "engine 'm-sct': no solution of the linear programme: colours "
+		               "that make a cycle of op groups, or too little time (seconds=S)");
 	for (uint32_t v = 0; v < t->n; v++)
 		favourite[v] = MQ_NONE;
 	for (uint32_t e = 0; e < t->n_edges; e++)
@@ -103,7 +106,7 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct m_sct *s = state;
 	struct mq_schedule_state schedule;
@@ -119,12 +122,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(m_sct) = {
-	MQ_ENGINE_HEAD("m-sct"),
-	.summary = "earliest start first with favourite children from a linear programme (Baechi)",
-	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.opts = opts,
-	.state_size = sizeof(struct m_sct),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("m-sct"),
+        .summary = "earliest start first with favourite children from a linear programme (Baechi)",
+        .paper = "Jeon et al., Baechi, SoCC 2020",
+        .opts = opts,
+        .state_size = sizeof(struct m_sct),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

@@ -1,8 +1,8 @@
 /*
  * m_topo.c - Baechi's m-topo: devices filled in topological order to a cap.
- * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine Learning
- * Graphs", SoCC 2020). Method and differences: lib/baechi.h. One plan is proposed; the makespan of its
- * schedule is the engine's objective.
+ * (Jeon, Cai, Srivastava, Jiang, Ke, Meng, Gupta, "Baechi: Fast Device Placement of Machine
+ * Learning Graphs", SoCC 2020). Method and differences: lib/baechi.h. One plan is proposed; the
+ * makespan of its schedule is the engine's objective.
  */
 #include "core/engine.h"
 #include "lib/baechi.h"
@@ -20,7 +20,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct m_topo *s = state;
 	struct mq_schedule_state schedule;
@@ -34,11 +34,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(m_topo) = {
-	MQ_ENGINE_HEAD("m-topo"),
-	.summary = "fills devices in topological order to a memory cap (Baechi)",
-	.paper = "Jeon et al., Baechi, SoCC 2020",
-	.state_size = sizeof(struct m_topo),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("m-topo"),
+        .summary = "fills devices in topological order to a memory cap (Baechi)",
+        .paper = "Jeon et al., Baechi, SoCC 2020",
+        .state_size = sizeof(struct m_topo),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

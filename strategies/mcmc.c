@@ -1,13 +1,14 @@
 /*
- * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia, Aiken,
- * "Beyond Data and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
+ * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia,
+ * Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
  *
  * Starts from data parallelism (or --start). Each step gives one random op a random configuration:
- * degrees along its dimensions on an aligned run of devices, all of them or a part; with a small chance
- * the same for the op's twins in all layers (the released code's propagation). The simulator's step
- * time T decides: accept if shorter, else with probability exp(-alpha dT), dT in ms; every
- * clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do not fit count as
- * longer than any. Graphs with backward ops of their own move whole colours between devices.
+ * degrees along its dimensions on an aligned run of devices, all of them or a part; with a small
+ * chance the same for the op's twins in all layers (the released code's propagation). The
+ * simulator's step time T decides: accept if shorter, else with probability exp(-alpha dT), dT in
+ * ms; every clamp(budget / 100, 1, 1000) steps the chain restarts from its best. Plans that do not
+ * fit count as longer than any. Graphs with backward ops of their own move whole colours between
+ * devices.
  *
  * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; alpha may be made
  * relative (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound.
@@ -23,7 +24,7 @@ struct mcmc {
 	uint32_t micro_batches;
 	struct mq_devices devices;
 	struct placements placements;
-	bool place;              /* moves devices, not splits */
+	bool place; /* moves devices, not splits */
 	struct mq_plan now, next, best;
 	double now_s, best_s;
 	uint64_t step, restart;
@@ -31,13 +32,12 @@ struct mcmc {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_F64(struct mcmc, alpha, 1, 0, 1e9, "accepts dT more ms with probability exp(-alpha dT)"),
-	MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9,
-	       "if > 0: dT as a share of the present time, in its place"),
-	MQ_F64(struct mcmc, propagate, 0.25, 0, 1, "chance that an op's twins in all layers follow"),
-	MQ_U32(struct mcmc, micro_batches, 1, 1, 1e6, "micro-batches per step"),
-	MQ_END
-};
+        MQ_F64(struct mcmc, alpha, 1, 0, 1e9, "accepts dT more ms with probability exp(-alpha dT)"),
+        MQ_F64(struct mcmc, alpha_relative, 0, 0, 1e9,
+               "if > 0: dT as a share of the present time, in its place"),
+        MQ_F64(struct mcmc, propagate, 0.25, 0, 1,
+               "chance that an op's twins in all layers follow"),
+        MQ_U32(struct mcmc, micro_batches, 1, 1, 1e6, "micro-batches per step"), MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -51,19 +51,23 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->place) {
 		placements_init(&s->placements, problem);
 		if (!s->placements.n_devices)
-			return mq_fail(err, MQ_EINPUT, "engine 'mcmc': no device of '%s' can run '%s'",
-				       problem->cluster->name, problem->model->name);
+			return mq_fail(err, MQ_EINPUT,
+			               "engine 'mcmc': no device of '%s' can run '%s'",
+			               problem->cluster->name, problem->model->name);
 	}
 	if (s->micro_batches > problem->train->batch)
-		return mq_fail(err, MQ_EINPUT, "engine 'mcmc': %u micro-batches of a batch of %g: use at "
-			       "most one per sample", s->micro_batches, problem->train->batch);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'mcmc': %u micro-batches of a batch of %g: use at "
+		               "most one per sample",
+		               s->micro_batches, problem->train->batch);
 	return MQ_OK;
 }
 
-/* ---- moves ------------------------------------------------------------------------------------ */
+/* ---- moves ------------------------------------------------------------------------------------
+ */
 
 static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-		       struct mq_plan *plan)
+                       struct mq_plan *plan)
 {
 	if (problem->start) {
 		mq_plan_copy(plan, problem->start, arena);
@@ -83,7 +87,7 @@ static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct 
 
 /* A random factorisation of `parts` over the dimensions that the op may be split along. */
 static bool random_split(const struct mq_problem *problem, const struct mq_op *op, uint32_t parts,
-			 double samples, uint32_t split[MQ_N_DIMS])
+                         double samples, uint32_t split[MQ_N_DIMS])
 {
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
@@ -127,10 +131,10 @@ static const char *position(const char *name)
 	return dot ? dot : name;
 }
 
-/* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in the
- * hash; unused ones are dropped by it). */
-static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op, uint32_t config,
-		       bool twins)
+/* Gives `op`, and its twins where asked, a config of its own (configs of equal content are one in
+ * the hash; unused ones are dropped by it). */
+static void set_config(struct mq_plan *plan, const struct mq_model *model, uint32_t op,
+                       uint32_t config, bool twins)
 {
 	plan->config_of[op] = config;
 	for (uint32_t v = 0; twins && v < model->n_ops; v++)
@@ -162,7 +166,7 @@ static void drop_unused(struct mq_plan *plan, struct mq_arena *arena)
 }
 
 static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-			 struct mq_plan *plan)
+                         struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->model;
 	uint32_t op = mq_rng_below(problem->rng, model->n_ops > 1 ? model->n_ops - 1 : 1);
@@ -186,7 +190,7 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 }
 
 static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
-			 struct mq_plan *plan)
+                         struct mq_plan *plan)
 {
 	const struct placements *space = &s->placements;
 	uint32_t group = mq_rng_below(problem->rng, space->n_groups);
@@ -195,14 +199,16 @@ static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struc
 
 	for (uint32_t op = 0; op < problem->model->n_ops; op++)
 		device_of[op] = space->group_of[op] == group
-					? rank : plan->config[plan->config_of[op]].device[0];
+		                        ? rank
+		                        : plan->config[plan->config_of[op]].device[0];
 	mq_plan_from_placement(device_of, problem->model, arena, plan);
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------ */
+/* ---- hooks ------------------------------------------------------------------------------------
+ */
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct mcmc *s = state;
 
@@ -227,12 +233,12 @@ static void keep(struct mq_plan *to, const struct mq_plan *from, const struct mq
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		    const struct mq_result *result)
+                    const struct mq_result *result)
 {
 	struct mcmc *s = state;
 	double time = result->verdict == MQ_VERDICT_OK ? result->step_time_s : (double)INFINITY;
 	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s
-					     : s->alpha * 1e3 * (time - s->now_s);
+	                                     : s->alpha * 1e3 * (time - s->now_s);
 	bool accept = !s->started || time <= s->now_s;
 
 	/* One number per step, whatever happens, so that the chain repeats. */
@@ -256,13 +262,13 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 }
 
 MQ_ENGINE(mcmc) = {
-	MQ_ENGINE_HEAD("mcmc"),
-	.summary = "Markov chain over the configurations of single ops (FlexFlow)",
-	.paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
-	.opts = opts,
-	.state_size = sizeof(struct mcmc),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
-	.observe = observe,
+        MQ_ENGINE_HEAD("mcmc"),
+        .summary = "Markov chain over the configurations of single ops (FlexFlow)",
+        .paper = "Jia, Zaharia, Aiken, FlexFlow, MLSys 2019",
+        .opts = opts,
+        .state_size = sizeof(struct mcmc),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
+        .observe = observe,
 };

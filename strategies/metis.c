@@ -1,11 +1,11 @@
 /*
- * metis.c - k-way partitioning of the operator graph (Karypis and Kumar, SIAM J. Sci. Comput. 1998; the
- * METIS library), the graph-partitioner baseline of the placement papers.
+ * metis.c - k-way partitioning of the operator graph (Karypis and Kumar, SIAM J. Sci. Comput. 1998;
+ * the METIS library), the graph-partitioner baseline of the placement papers.
  *
- * Vertices weigh the time of an op group on the mean device, edges the bytes that cross; parts are sized
- * by the speed of the devices. Minimises the cut under balance, so it often loses against planners
- * that know about order: a low cut may make a long step. Memory is not respected by the partitioner:
- * a plan that does not fit says so. One plan per imbalance tolerance is proposed.
+ * Vertices weigh the time of an op group on the mean device, edges the bytes that cross; parts are
+ * sized by the speed of the devices. Minimises the cut under balance, so it often loses against
+ * planners that know about order: a low cut may make a long step. Memory is not respected by the
+ * partitioner: a plan that does not fit says so. One plan per imbalance tolerance is proposed.
  *
  * link: -lmetis
  */
@@ -22,10 +22,9 @@ struct metis {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct metis, seed, 1, 0, 1e9, "of METIS's own random choices"), MQ_END
-};
+        MQ_U32(struct metis, seed, 1, 0, 1e9, "of METIS's own random choices"), MQ_END};
 
-static const double tolerance[] = { 1.03, 1.1, 1.5, 5 };
+static const double tolerance[] = {1.03, 1.1, 1.5, 5};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -39,7 +38,8 @@ struct graph {
 	real_t *share;
 };
 
-/* Undirected adjacency; weights are whole numbers: times in 1/1e6 of the total, bytes in 1/1e6 of all. */
+/* Undirected adjacency; weights are whole numbers: times in 1/1e6 of the total, bytes in 1/1e6 of
+ * all. */
 static void build(const struct mq_tasks *t, struct mq_arena *arena, struct graph *g)
 {
 	double time = 0, bytes = 0, speed = 0;
@@ -77,7 +77,8 @@ static void build(const struct mq_tasks *t, struct mq_arena *arena, struct graph
 		double sum = 0;
 
 		for (uint32_t v = 0; v < t->n; v++) /* an op that it cannot run counts as slow */
-			sum += fmin(t->time[(size_t)v * t->n_devices + d], 10 * mq_tasks_mean_time(t, v));
+			sum += fmin(t->time[(size_t)v * t->n_devices + d],
+			            10 * mq_tasks_mean_time(t, v));
 		g->share[d] = (real_t)(1 / fmax(sum, 1e-300));
 		speed += (double)g->share[d];
 	}
@@ -100,12 +101,13 @@ static void repair(const struct mq_tasks *t, uint32_t *choice)
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct metis *s = state;
 	const struct mq_tasks *t = &s->tasks;
 	struct graph g;
-	idx_t options[METIS_NOPTIONS], n = (idx_t)t->n, constraints = 1, parts = (idx_t)t->n_devices, cut = 0;
+	idx_t options[METIS_NOPTIONS], n = (idx_t)t->n, constraints = 1,
+	                               parts = (idx_t)t->n_devices, cut = 0;
 	uint32_t *choice = mq_arena_array(arena, t->n, uint32_t);
 	idx_t *part = mq_arena_array(arena, t->n, idx_t);
 
@@ -117,11 +119,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	METIS_SetDefaultOptions(options);
 	options[METIS_OPTION_SEED] = (idx_t)s->seed;
 	options[METIS_OPTION_NUMBERING] = 0;
-	if (parts > 1 && METIS_PartGraphKway(&n, &constraints, g.first, g.to, g.weight, NULL,
-					     g.edge_weight, &parts, g.share, &balance, options, &cut,
-					     part) != METIS_OK)
-		return mq_fail(err, MQ_EBUG, "engine 'metis': the library refused a graph of %u vertices",
-			       t->n);
+	if (parts > 1 &&
+	    METIS_PartGraphKway(&n, &constraints, g.first, g.to, g.weight, NULL, g.edge_weight,
+	                        &parts, g.share, &balance, options, &cut, part) != METIS_OK)
+		return mq_fail(err, MQ_EBUG,
+		               "engine 'metis': the library refused a graph of %u vertices", t->n);
 	for (uint32_t v = 0; v < t->n; v++)
 		choice[v] = (uint32_t)part[v];
 	repair(t, choice);
@@ -132,12 +134,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(metis) = {
-	MQ_ENGINE_HEAD("metis"),
-	.summary = "k-way graph partitioning of the ops (METIS): least cut, balanced compute",
-	.paper = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
-	.opts = opts,
-	.state_size = sizeof(struct metis),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
+        MQ_ENGINE_HEAD("metis"),
+        .summary = "k-way graph partitioning of the ops (METIS): least cut, balanced compute",
+        .paper = "Karypis and Kumar, SIAM J. Sci. Comput. 1998",
+        .opts = opts,
+        .state_size = sizeof(struct metis),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
 };

@@ -2,15 +2,15 @@
  * pase.c - PaSE: the best split of every layer by dynamic programming over dependent sets
  * (Elango, "PaSE: Parallelization Strategies for Efficient DNN Training", IPDPS 2021).
  *
- * Objective: the sum of the times of all layers and of the communication inside and between them, in
- * one step and without overlap. Complexity O(n K^(M+1)), K configurations per layer, M the largest
- * dependent set; graphs beyond a bound are refused. Costs come from our cost queries (unequal links and
- * the slowest device type included); see lib/pase_model.h. Beyond the paper, memory: where the
- * optimum does not fit, memory gets a price, raised by bisection until the plan fits the smallest
- * device. One plan per number of micro-batches is proposed.
+ * Objective: the sum of the times of all layers and of the communication inside and between them,
+ * in one step and without overlap. Complexity O(n K^(M+1)), K configurations per layer, M the
+ * largest dependent set; graphs beyond a bound are refused. Costs come from our cost queries
+ * (unequal links and the slowest device type included); see lib/pase_model.h. Beyond the paper,
+ * memory: where the optimum does not fit, memory gets a price, raised by bisection until the plan
+ * fits the smallest device. One plan per number of micro-batches is proposed.
  *
- * `maquette solve X.tables.json` answers from explicit cost tables (lib/pase_tables.h): the least cost,
- * and the cost of splitting only the batch.
+ * `maquette solve X.tables.json` answers from explicit cost tables (lib/pase_tables.h): the least
+ * cost, and the cost of splitting only the batch.
  *
  * Not modelled by it: pipelines, overlap, contention. All ops run on all devices.
  *
@@ -32,15 +32,15 @@ struct pase {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_CHOICE(struct pase, order, MQ_ELIM_LEAST, "least-dependent|breadth-first",
-		  "order in which layers are eliminated"),
-	MQ_F64(struct pase, rows, 4e9, 1, 1e15, "combinations that one table may need; refuse beyond"),
-	MQ_U32(struct pase, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
-	MQ_END
-};
+        MQ_CHOICE(struct pase, order, MQ_ELIM_LEAST, "least-dependent|breadth-first",
+                  "order in which layers are eliminated"),
+        MQ_F64(struct pase, rows, 4e9, 1, 1e15,
+               "combinations that one table may need; refuse beyond"),
+        MQ_U32(struct pase, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
+        MQ_END};
 
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-			    struct mq_err *err)
+                            struct mq_err *err)
 {
 	const struct pase *s = state;
 	struct mq_pase_tables tables;
@@ -59,7 +59,7 @@ static enum mq_status solve(void *state, const char *path, const struct mq_probl
 		       mq_elim_cost(&tables.problem, tables.data_parallel));
 	else
 		mq_say(problem, "data-parallel none: a layer has no configuration that splits the "
-				"batch alone");
+		                "batch alone");
 	return MQ_OK;
 }
 
@@ -75,13 +75,18 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	for (uint32_t op = 0; op < problem->model->n_ops; op++)
 		if (problem->model->op[op].phase == MQ_BACKWARD)
-			return mq_fail(err, MQ_EINPUT, "engine 'pase' splits forward ops and derives the "
-				       "backward pass: '%s' brings backward ops of its own; use ideal-dp "
-				       "or dpl", problem->model->name);
+			return mq_fail(
+			        err, MQ_EINPUT,
+			        "engine 'pase' splits forward ops and derives the "
+			        "backward pass: '%s' brings backward ops of its own; use ideal-dp "
+			        "or dpl",
+			        problem->model->name);
 	s->devices = mq_devices_usable(problem, problem->arena);
 	if (s->micro_batches > batch)
-		return mq_fail(err, MQ_EINPUT, "engine 'pase': %u micro-batches of a batch of %g: use at "
-			       "most one per sample", s->micro_batches, batch);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'pase': %u micro-batches of a batch of %g: use at "
+		               "most one per sample",
+		               s->micro_batches, batch);
 	if (s->micro_batches)
 		s->sizes[s->n_rounds++] = s->micro_batches;
 	for (double m = 1; !s->micro_batches && m <= batch && m <= 64; m *= 2)
@@ -92,8 +97,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 /* Solves with memory at `price` seconds per byte. */
 static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_model *model,
-				   double price, struct mq_arena *arena,
-				   struct mq_elim_result *result, struct mq_err *err)
+                                   double price, struct mq_arena *arena,
+                                   struct mq_elim_result *result, struct mq_err *err)
 {
 	struct mq_elim_problem p = model->problem;
 	const double **cost = mq_arena_array(arena, p.n_vars, const double *);
@@ -103,8 +108,8 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 
 		for (uint32_t c = 0; c < p.n_choices[v]; c++)
 			priced[c] = model->memory[v][c] > model->limit_B
-					    ? (double)INFINITY
-					    : model->cost[v][c] + price * model->memory[v][c];
+			                    ? (double)INFINITY
+			                    : model->cost[v][c] + price * model->memory[v][c];
 		cost[v] = priced;
 	}
 	p.cost = cost;
@@ -115,7 +120,8 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 
 /* The cheapest choice that fits, as far as prices can find it; false: none. */
 static enum mq_status choose(const struct pase *s, const struct mq_pase_model *model,
-			     struct mq_arena *arena, uint32_t *choice, bool *found, struct mq_err *err)
+                             struct mq_arena *arena, uint32_t *choice, bool *found,
+                             struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	double low = 0, high = 0, price = 0;
@@ -144,7 +150,7 @@ static enum mq_status choose(const struct pase *s, const struct mq_pase_model *m
 			break;
 		if (!*found) /* the first price: all of the memory as dear as all of the time */
 			price = price > 0 ? 8 * price
-					  : 1e-3 * r.optimum / mq_pase_memory(model, r.choice);
+			                  : 1e-3 * r.optimum / mq_pase_memory(model, r.choice);
 		else
 			price = (low + high) / 2;
 		mq_arena_rewind(&scratch, mark);
@@ -154,7 +160,7 @@ static enum mq_status choose(const struct pase *s, const struct mq_pase_model *m
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct pase *s = state;
 
@@ -163,8 +169,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		uint32_t *choice = mq_arena_array(arena, problem->model->n_ops, uint32_t);
 		bool found;
 
-		MQ_TRY(mq_pase_from_problem(problem, &s->devices, s->sizes[s->round++], arena, &model,
-					    err));
+		MQ_TRY(mq_pase_from_problem(problem, &s->devices, s->sizes[s->round++], arena,
+		                            &model, err));
 		MQ_TRY(choose(s, &model, arena, choice, &found, err));
 		if (!found)
 			continue;
@@ -177,14 +183,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(pase) = {
-	MQ_ENGINE_HEAD("pase"),
-	.summary = "optimal splits of layers by dynamic programming over dependent sets",
-	.paper = "Elango, PaSE, IPDPS 2021",
-	.opts = opts,
-	.state_size = sizeof(struct pase),
-	.heuristic = true, /* optimal in its own objective */
-	.start = start,
-	.propose = propose,
-	.solve = solve,
-	.accepts = accepts,
+        MQ_ENGINE_HEAD("pase"),
+        .summary = "optimal splits of layers by dynamic programming over dependent sets",
+        .paper = "Elango, PaSE, IPDPS 2021",
+        .opts = opts,
+        .state_size = sizeof(struct pase),
+        .heuristic = true, /* optimal in its own objective */
+        .start = start,
+        .propose = propose,
+        .solve = solve,
+        .accepts = accepts,
 };

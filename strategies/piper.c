@@ -1,18 +1,20 @@
 /*
- * piper.c - Piper: stages of layers with data- and tensor-parallel degrees and recomputation chosen per
- * stage, memory in flight counted (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional Planner
- * for DNN Parallelization", NeurIPS 2021). Formulation and method: lib/piper_dp.h.
+ * piper.c - Piper: stages of layers with data- and tensor-parallel degrees and recomputation chosen
+ * per stage, memory in flight counted (Tarnawski, Narayanan, Phanishayee, "Piper: Multidimensional
+ * Planner for DNN Parallelization", NeurIPS 2021). Formulation and method: lib/piper_dp.h.
  *
- * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem file
- * (options override its numbers) and prints the equal-split baseline beside.
+ * `maquette solve FILE.json -e piper:devices=8,memory=8,bandwidth=25` answers a published problem
+ * file (options override its numbers) and prints the equal-split baseline beside.
  *
- * In a search the layers are the model's blocks; tensor degrees are the powers of two inside a machine;
- * each layer may keep its activations or recompute them; one plan per micro-batch size is proposed.
- * Data-parallel replicas of Piper take whole micro-batches in turn; ours share each: N / max d of them.
+ * In a search the layers are the model's blocks; tensor degrees are the powers of two inside a
+ * machine; each layer may keep its activations or recompute them; one plan per micro-batch size is
+ * proposed. Data-parallel replicas of Piper take whole micro-batches in turn; ours share each: N /
+ * max d of them.
  *
- * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the type with the most
- * compute in all are used, and the line printed says so. No bubbles; the knapsack inside a stage is a
- * heuristic. Refuses graphs with more downsets, or tables with more entries, than its bounds.
+ * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the type with the
+ * most compute in all are used, and the line printed says so. No bubbles; the knapsack inside a
+ * stage is a heuristic. Refuses graphs with more downsets, or tables with more entries, than its
+ * bounds.
  *
  * link: jansson
  */
@@ -30,24 +32,25 @@ struct piper {
 	struct mq_devices use;
 	struct mq_blocks blocks;
 	uint32_t per_machine, round, n_rounds;
-	uint32_t size[24];     /* samples of a micro-batch */
+	uint32_t size[24]; /* samples of a micro-batch */
 	double bytes_per_s, memory_B;
 };
 
 static const struct mq_opt opts[] = {
-	MQ_U32(struct piper, devices, 0, 0, 10000, "solve: devices; 0 = as in the file"),
-	MQ_F64(struct piper, memory, 0, 0, 1e6, "solve: memory per device, GiB; 0 = as in the file"),
-	MQ_F64(struct piper, bandwidth, 0, 0, 1e6, "solve: bandwidth, GiB/s; 0 = as in the file"),
-	MQ_U32(struct piper, micro_batches, 0, 0, 1e6, "solve: micro-batches; 0 = as in the file"),
-	MQ_U32(struct piper, ideals, 40000, 2, 1e6, "refuse layer graphs with more downsets"),
-	MQ_U32(struct piper, max_tp, 0, 0, 4096, "search: largest tensor degree; 0 = a machine"),
-	MQ_END
-};
+        MQ_U32(struct piper, devices, 0, 0, 10000, "solve: devices; 0 = as in the file"),
+        MQ_F64(struct piper, memory, 0, 0, 1e6,
+               "solve: memory per device, GiB; 0 = as in the file"),
+        MQ_F64(struct piper, bandwidth, 0, 0, 1e6, "solve: bandwidth, GiB/s; 0 = as in the file"),
+        MQ_U32(struct piper, micro_batches, 0, 0, 1e6, "solve: micro-batches; 0 = as in the file"),
+        MQ_U32(struct piper, ideals, 40000, 2, 1e6, "refuse layer graphs with more downsets"),
+        MQ_U32(struct piper, max_tp, 0, 0, 4096, "search: largest tensor degree; 0 = a machine"),
+        MQ_END};
 
-/* ---- solve ------------------------------------------------------------------------------------ */
+/* ---- solve ------------------------------------------------------------------------------------
+ */
 
 static void say_result(const struct mq_problem *problem, const char *what,
-		       const struct mq_piper_result *r)
+                       const struct mq_piper_result *r)
 {
 	if (isinf(r->time))
 		mq_say(problem, "%s infeasible", what);
@@ -63,7 +66,7 @@ static bool tick(void *context, double done, const char *what)
 }
 
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-			    struct mq_err *err)
+                            struct mq_err *err)
 {
 	const struct piper *s = state;
 	const double GiB = 1073741824.0;
@@ -95,7 +98,8 @@ static bool accepts(const char *path)
 	return mq_piper_probe(path);
 }
 
-/* ---- search ----------------------------------------------------------------------------------- */
+/* ---- search -----------------------------------------------------------------------------------
+ */
 
 /* The devices of the type with the most peak compute. */
 static void choose_type(struct piper *s, const struct mq_problem *problem)
@@ -119,7 +123,8 @@ static void choose_type(struct piper *s, const struct mq_problem *problem)
 		if (!strcmp(device[all.rank[i]].type, best))
 			s->use.rank[s->use.n++] = all.rank[i];
 	if (s->use.n < all.n)
-		mq_say(problem, "piper: plans for equal devices: the %u of type %s, not the other %u",
+		mq_say(problem,
+		       "piper: plans for equal devices: the %u of type %s, not the other %u",
 		       s->use.n, best, all.n - s->use.n);
 }
 
@@ -131,7 +136,8 @@ static void measure_machines(struct piper *s, const struct mq_problem *problem)
 
 	s->per_machine = s->use.n;
 	for (uint32_t i = 1; i <= s->use.n; i++) {
-		if (i < s->use.n && device[s->use.rank[i]].node == device[s->use.rank[i - 1]].node) {
+		if (i < s->use.n &&
+		    device[s->use.rank[i]].node == device[s->use.rank[i - 1]].node) {
 			run++;
 			continue;
 		}
@@ -153,15 +159,19 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
 	if (device->calib < problem->calib->n_devices)
 		s->memory_B = (s->memory_B - problem->calib->device[device->calib].reserve_B) /
-			      fmax(1, problem->calib->device[device->calib].fragmentation);
+		              fmax(1, problem->calib->device[device->calib].fragmentation);
 	s->bytes_per_s = 1e12;
 	if (s->use.n > 1) {
 		uint32_t far = s->use.rank[s->per_machine < s->use.n ? s->per_machine : 1];
 
-		if (!problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 0, &none_s) ||
-		    !problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 1e8, &much_s))
-			return mq_fail(err, MQ_EINPUT, "engine 'piper': no route joins the first devices "
-				       "of '%s'", problem->cluster->name);
+		if (!problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 0,
+		                              &none_s) ||
+		    !problem->costs->transfer(problem->costs->context, s->use.rank[0], far, 1e8,
+		                              &much_s))
+			return mq_fail(err, MQ_EINPUT,
+			               "engine 'piper': no route joins the first devices "
+			               "of '%s'",
+			               problem->cluster->name);
 		s->bytes_per_s = 1e8 / fmax(1e-12, much_s - none_s);
 	}
 	for (double u = 1; u <= batch && s->n_rounds < 24; u *= 2)
@@ -171,7 +181,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 }
 
 static void set_choice(const struct piper *s, const struct mq_problem *problem, uint32_t block,
-		       uint32_t tp, double samples, bool recompute, struct mq_piper_choice *c)
+                       uint32_t tp, double samples, bool recompute, struct mq_piper_choice *c)
 {
 	double held, saved, forward;
 
@@ -179,7 +189,7 @@ static void set_choice(const struct piper *s, const struct mq_problem *problem, 
 	c->time = mq_block_time(problem, &s->blocks, block, s->use.rank, tp, samples);
 	c->parameters = mq_block_gradient_B(problem, &s->blocks, block, tp);
 	mq_block_memory(problem, &s->blocks, block, tp, samples,
-			recompute ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE, &held, &saved);
+	                recompute ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE, &held, &saved);
 	c->memory_a = saved;
 	c->memory_b = held;
 	if (!recompute)
@@ -192,7 +202,7 @@ static void set_choice(const struct piper *s, const struct mq_problem *problem, 
 }
 
 static void set_nodes(const struct piper *s, const struct mq_problem *problem, double samples,
-		      struct mq_arena *arena, struct mq_piper *p)
+                      struct mq_arena *arena, struct mq_piper *p)
 {
 	uint32_t most = s->max_tp ? s->max_tp : s->per_machine;
 	double width = mq_dtype_size(problem->train->dtype);
@@ -205,8 +215,8 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 	for (uint32_t t = 1; t <= most && t <= s->per_machine; t *= 2)
 		p->degree[p->n_degrees++] = t;
 	for (uint32_t e = 0; e < p->n_edges; e++)
-		p->edge[e] = (struct mq_piper_edge){ s->blocks.edge[e].src, s->blocks.edge[e].dst,
-						     s->blocks.edge[e].elems * samples * width };
+		p->edge[e] = (struct mq_piper_edge){s->blocks.edge[e].src, s->blocks.edge[e].dst,
+		                                    s->blocks.edge[e].elems * samples * width};
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		struct mq_piper_node *node = &p->node[v];
 		uint32_t *touching = mq_arena_array(arena, p->n_edges, uint32_t);
@@ -217,7 +227,8 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 				touching[node->n_edges++] = e;
 		double *sync = mq_arena_array(arena, node->n_edges, double);
 
-		node->name = layer ? "layer" : problem->model->op[s->blocks.op[s->blocks.first[v]]].name;
+		node->name =
+		        layer ? "layer" : problem->model->op[s->blocks.op[s->blocks.first[v]]].name;
 		node->edge = touching;
 		node->n_choices = mq_arena_array(arena, p->n_degrees, uint32_t);
 		node->choice = mq_arena_array(arena, p->n_degrees, struct mq_piper_choice *);
@@ -227,15 +238,15 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 			for (uint32_t c = 0; c < node->n_choices[t]; c++) {
 				node->choice[t][c].sync = sync;
 				set_choice(s, problem, v, p->degree[t], samples, c == 1,
-					   &node->choice[t][c]);
+				           &node->choice[t][c]);
 			}
 		}
 	}
 }
 
 static void make_plan(const struct piper *s, const struct mq_problem *problem,
-		      const struct mq_piper *p, const struct mq_piper_result *r,
-		      struct mq_arena *arena, struct mq_plan *plan)
+                      const struct mq_piper *p, const struct mq_piper_result *r,
+                      struct mq_arena *arena, struct mq_plan *plan)
 {
 	uint32_t used = 0, most = 1;
 
@@ -246,13 +257,16 @@ static void make_plan(const struct piper *s, const struct mq_problem *problem,
 
 		most = stage->d > most ? stage->d : most;
 		for (uint32_t l = 0; l < stage->n_nodes; l++) {
-			struct mq_spot spot = {
-				.n_devices = stage->d * stage->t, .device = s->use.rank + used,
-				.stage = i, .tp = stage->t,
-				.recompute = stage->choice[l] ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE };
+			struct mq_spot spot = {.n_devices = stage->d * stage->t,
+			                       .device = s->use.rank + used,
+			                       .stage = i,
+			                       .tp = stage->t,
+			                       .recompute = stage->choice[l] ? MQ_RECOMPUTE_FULL
+			                                                     : MQ_RECOMPUTE_NONE};
 			uint32_t block = stage->node[l];
 
-			for (uint32_t k = s->blocks.first[block]; k < s->blocks.first[block + 1]; k++)
+			for (uint32_t k = s->blocks.first[block]; k < s->blocks.first[block + 1];
+			     k++)
 				mq_plan_put(plan, problem, s->blocks.op[k], &spot, arena);
 		}
 		used += stage->d * stage->t;
@@ -263,16 +277,20 @@ static void make_plan(const struct piper *s, const struct mq_problem *problem,
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct piper *s = state;
 
 	while (s->round < s->n_rounds) {
 		double samples = s->size[s->round++];
-		struct mq_piper p = {
-			.devices = s->use.n, .memory = s->memory_B, .bandwidth = s->bytes_per_s,
-			.micro_batches = (uint32_t)(floor(problem->train->batch) / samples),
-			.max_ideals = s->ideals, .tick = tick, .tick_context = &problem };
+		struct mq_piper p = {.devices = s->use.n,
+		                     .memory = s->memory_B,
+		                     .bandwidth = s->bytes_per_s,
+		                     .micro_batches =
+		                             (uint32_t)(floor(problem->train->batch) / samples),
+		                     .max_ideals = s->ideals,
+		                     .tick = tick,
+		                     .tick_context = &problem};
 		struct mq_piper_result r;
 
 		set_nodes(s, problem, samples, arena, &p);
@@ -288,14 +306,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 MQ_ENGINE(piper) = {
-	MQ_ENGINE_HEAD("piper"),
-	.summary = "stages with data and tensor degrees and recomputation, over downsets (Piper)",
-	.paper = "Tarnawski et al., Piper, NeurIPS 2021",
-	.opts = opts,
-	.state_size = sizeof(struct piper),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
-	.solve = solve,
-	.accepts = accepts,
+        MQ_ENGINE_HEAD("piper"),
+        .summary = "stages with data and tensor degrees and recomputation, over downsets (Piper)",
+        .paper = "Tarnawski et al., Piper, NeurIPS 2021",
+        .opts = opts,
+        .state_size = sizeof(struct piper),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
+        .solve = solve,
+        .accepts = accepts,
 };

@@ -2,10 +2,10 @@
  * portfolio.c - several engines within one budget, with one incumbent.
  *
  * Engines are asked in turn; the cache of judged plans is the search's own, so equal proposals cost
- * nothing twice. A turn goes to the engine whose proposals are worth most: its best so far counts, and
- * each turn without a new best of all makes it wait longer. An engine that has brought nothing new for
- * `patience` turns, once it had `trial` turns, is stopped; one that refuses the question, or has no
- * more to propose, drops out and says so.
+ * nothing twice. A turn goes to the engine whose proposals are worth most: its best so far counts,
+ * and each turn without a new best of all makes it wait longer. An engine that has brought nothing
+ * new for `patience` turns, once it had `trial` turns, is stopped; one that refuses the question,
+ * or has no more to propose, drops out and says so.
  *
  * Differs from running engines side by side (-e A,B): there each has its own budget.
  * The engines are plug-ins beside this one, named with '+' between: portfolio:engines=hybrid+mcmc.
@@ -27,24 +27,24 @@ struct child {
 	struct mq_rng rng;
 	bool running;
 	double best_s;
-	uint64_t turns, idle;     /* proposals; those since its last new best of all */
+	uint64_t turns, idle; /* proposals; those since its last new best of all */
 };
 
 struct portfolio {
 	const char *engines;
 	uint32_t patience, trial;
 	struct child child[MAX_CHILDREN];
-	uint32_t n, asked;        /* asked: whose proposal is being judged */
+	uint32_t n, asked; /* asked: whose proposal is being judged */
 	double best_s;
 };
 
 static const struct mq_opt opts[] = {
-	MQ_STR(struct portfolio, engines, "hybrid+expert+data-parallel+piper+pase+dpl+mcmc",
-	       "names with + between"),
-	MQ_U32(struct portfolio, trial, 4, 1, 1e6, "turns that every engine gets"),
-	MQ_U32(struct portfolio, patience, 24, 1, 1e9, "turns without a new best before it is stopped"),
-	MQ_END
-};
+        MQ_STR(struct portfolio, engines, "hybrid+expert+data-parallel+piper+pase+dpl+mcmc",
+               "names with + between"),
+        MQ_U32(struct portfolio, trial, 4, 1, 1e6, "turns that every engine gets"),
+        MQ_U32(struct portfolio, patience, 24, 1, 1e9,
+               "turns without a new best before it is stopped"),
+        MQ_END};
 
 /* The folder that this plug-in was loaded from. */
 static enum mq_status engine_dir(struct mq_arena *arena, const char **dir, struct mq_err *err)
@@ -63,16 +63,18 @@ static enum mq_status engine_dir(struct mq_arena *arena, const char **dir, struc
 	return MQ_OK;
 }
 
-static enum mq_status open_child(struct portfolio *s, const struct mq_problem *problem, const char *dir,
-				 const char *name, struct mq_err *err)
+static enum mq_status open_child(struct portfolio *s, const struct mq_problem *problem,
+                                 const char *dir, const char *name, struct mq_err *err)
 {
 	struct child *c = &s->child[s->n];
 	struct mq_err why = MQ_ERR_INIT;
 
 	if (!strcmp(name, "portfolio"))
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': cannot run itself; name others");
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'portfolio': cannot run itself; name others");
 	if (s->n == MAX_CHILDREN)
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': more than %d engines", MAX_CHILDREN);
+		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': more than %d engines",
+		               MAX_CHILDREN);
 	MQ_TRY(mq_engine_open(dir, name, problem->arena, &c->engine, err));
 	c->state = mq_arena_alloc(problem->arena, c->engine->state_size);
 	c->rng = mq_rng_split(problem->rng, s->n);
@@ -92,7 +94,8 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct portfolio *s = state;
-	char *list = mq_arena_strdup(problem->arena, s->engines ? s->engines : ""), *rest = list, *name;
+	char *list = mq_arena_strdup(problem->arena, s->engines ? s->engines : ""), *rest = list,
+	     *name;
 	const char *dir = NULL;
 
 	s->best_s = INFINITY;
@@ -101,13 +104,15 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		if (*name)
 			MQ_TRY(open_child(s, problem, dir, name, err));
 	if (!s->n)
-		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': none of the engines '%s' takes this "
-			       "question", s->engines);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'portfolio': none of the engines '%s' takes this "
+		               "question",
+		               s->engines);
 	return MQ_OK;
 }
 
 static void end_child(struct portfolio *s, struct child *c, const struct mq_problem *problem,
-		      const char *why)
+                      const char *why)
 {
 	c->running = false;
 	if (c->engine->stop)
@@ -127,7 +132,7 @@ static struct child *choose(struct portfolio *s)
 		struct child *c = &s->child[i];
 		double far = isfinite(c->best_s) && c->best_s > 0 ? c->best_s / s->best_s : 4;
 		double handicap = c->turns < s->trial ? -1.0 * (s->trial - c->turns)
-						      : (1.0 + (double)c->idle) * far;
+		                                      : (1.0 + (double)c->idle) * far;
 
 		if (c->running && handicap < least)
 			least = handicap, best = c;
@@ -136,7 +141,7 @@ static struct child *choose(struct portfolio *s)
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct portfolio *s = state;
 
@@ -150,7 +155,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			end_child(s, c, problem, "stopped");
 			continue;
 		}
-		enum mq_status status = c->engine->propose(c->state, &c->problem, arena, plan, &why);
+		enum mq_status status =
+		        c->engine->propose(c->state, &c->problem, arena, plan, &why);
 
 		if (status == MQ_OK) {
 			s->asked = (uint32_t)(c - s->child);
@@ -164,7 +170,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-		    const struct mq_result *result)
+                    const struct mq_result *result)
 {
 	struct portfolio *s = state;
 	struct child *c = &s->child[s->asked];
@@ -191,13 +197,13 @@ static void stop(void *state, const struct mq_problem *problem)
 }
 
 MQ_ENGINE(portfolio) = {
-	MQ_ENGINE_HEAD("portfolio"),
-	.summary = "several engines in turn within one budget; what does not improve is stopped",
-	.opts = opts,
-	.state_size = sizeof(struct portfolio),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
-	.observe = observe,
-	.stop = stop,
+        MQ_ENGINE_HEAD("portfolio"),
+        .summary = "several engines in turn within one budget; what does not improve is stopped",
+        .opts = opts,
+        .state_size = sizeof(struct portfolio),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
+        .observe = observe,
+        .stop = stop,
 };

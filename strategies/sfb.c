@@ -26,17 +26,16 @@ struct sfb {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_F64(struct sfb, alpha_us, 1, 0, 1e6, "price of duplicating one op, us"),
-	MQ_END
-};
+        MQ_F64(struct sfb, alpha_us, 1, 0, 1e6, "price of duplicating one op, us"), MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct sfb *s = state;
 
 	if (problem->train->infer)
-		return mq_fail(err, MQ_EINPUT, "engine 'sfb' plans gradient exchange: inference has "
-					       "none; use --mode train");
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'sfb' plans gradient exchange: inference has "
+		               "none; use --mode train");
 	s->devices = mq_devices_usable(problem, problem->arena);
 	s->degree = mq_data_parallel_degree(problem, &s->devices);
 	return MQ_OK;
@@ -53,12 +52,15 @@ struct builder {
 	uint32_t n_edges;
 };
 
-static bool collective(const struct builder *b, enum mq_coll_kind kind, double elems, double *seconds)
+static bool collective(const struct builder *b, enum mq_coll_kind kind, double elems,
+                       double *seconds)
 {
 	struct mq_coll_request request = {
-		.kind = kind, .n = b->s->degree, .rank = b->s->devices.rank,
-		.bytes = elems * mq_dtype_size(b->problem->train->dtype),
-		.dtype = b->problem->train->dtype,
+	        .kind = kind,
+	        .n = b->s->degree,
+	        .rank = b->s->devices.rank,
+	        .bytes = elems * mq_dtype_size(b->problem->train->dtype),
+	        .dtype = b->problem->train->dtype,
 	};
 
 	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
@@ -70,7 +72,7 @@ static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double ele
 
 	if (!collective(b, MQ_COLL_ALL_GATHER, elems * b->problem->train->batch, &seconds))
 		return false;
-	b->edge[b->n_edges++] = (struct mq_sfb_edge){ src, dst, seconds * 1e6 };
+	b->edge[b->n_edges++] = (struct mq_sfb_edge){src, dst, seconds * 1e6};
 	return true;
 }
 
@@ -93,7 +95,8 @@ static bool add_op(struct builder *b, uint32_t op)
 		return false;
 	/* Half of a layer's backward pass is its weight gradient. */
 	time_s = costs->op_time(costs->context, op, MQ_BACKWARD, b->s->devices.rank[0], split,
-				b->problem->train->batch / b->s->degree) / 2;
+	                        b->problem->train->batch / b->s->degree) /
+	         2;
 	b->cost[3 * op + 2] = ((b->s->degree - 1) * time_s - reduce_s) * 1e6 + b->s->alpha_us;
 	b->forbidden[3 * op + 2] = false;
 	for (uint32_t e = model->in_first[op]; e < model->in_first[op + 1]; e++) {
@@ -106,21 +109,25 @@ static bool add_op(struct builder *b, uint32_t op)
 }
 
 static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_problem *problem,
-				       struct mq_arena *arena, struct mq_plan *plan,
-				       struct mq_err *err)
+                                       struct mq_arena *arena, struct mq_plan *plan,
+                                       struct mq_err *err)
 {
 	uint32_t n = problem->model->n_ops;
-	struct builder b = { s, problem, mq_arena_array(arena, 3 * n, double),
-			     mq_arena_array(arena, 3 * n, bool),
-			     mq_arena_array(arena, problem->model->n_edges + n, struct mq_sfb_edge), 0 };
+	struct builder b = {s,
+	                    problem,
+	                    mq_arena_array(arena, 3 * n, double),
+	                    mq_arena_array(arena, 3 * n, bool),
+	                    mq_arena_array(arena, problem->model->n_edges + n, struct mq_sfb_edge),
+	                    0};
 	struct mq_sfb_result result;
 
 	for (uint32_t op = 0; op < n; op++)
 		if (!add_op(&b, op))
-			return mq_fail(err, MQ_EINPUT, "engine 'sfb': no route joins the %u devices of "
-				       "op '%s': name connected ones with --max devices=N", s->degree,
-				       problem->model->op[op].name);
-	struct mq_sfb_problem cut = { 3 * n, b.n_edges, b.cost, b.forbidden, b.edge };
+			return mq_fail(err, MQ_EINPUT,
+			               "engine 'sfb': no route joins the %u devices of "
+			               "op '%s': name connected ones with --max devices=N",
+			               s->degree, problem->model->op[op].name);
+	struct mq_sfb_problem cut = {3 * n, b.n_edges, b.cost, b.forbidden, b.edge};
 
 	MQ_TRY(mq_sfb_solve(&cut, arena, &result, err));
 	plan->engine_objective = result.optimum;
@@ -146,7 +153,7 @@ static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_prob
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-			      struct mq_plan *plan, struct mq_err *err)
+                              struct mq_plan *plan, struct mq_err *err)
 {
 	struct sfb *s = state;
 
@@ -159,7 +166,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 }
 
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
-			    struct mq_err *err)
+                            struct mq_err *err)
 {
 	struct mq_sfb_cases cases;
 	struct mq_sfb_result result;
@@ -178,14 +185,14 @@ static bool accepts(const char *path)
 }
 
 MQ_ENGINE(sfb) = {
-	MQ_ENGINE_HEAD("sfb"),
-	.summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
-	.paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
-	.opts = opts,
-	.state_size = sizeof(struct sfb),
-	.heuristic = true,
-	.start = start,
-	.propose = propose,
-	.solve = solve,
-	.accepts = accepts,
+        MQ_ENGINE_HEAD("sfb"),
+        .summary = "data parallelism with weight gradients duplicated where a minimum cut says so",
+        .paper = "Zhang et al., TAG, IEEE TPDS 2023 (sufficient-factor broadcasting)",
+        .opts = opts,
+        .state_size = sizeof(struct sfb),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
+        .solve = solve,
+        .accepts = accepts,
 };

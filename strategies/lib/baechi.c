@@ -4,14 +4,14 @@
 #include <math.h>
 
 static bool fits(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task,
-		 uint32_t device, double cap)
+                 uint32_t device, double cap)
 {
 	return isfinite(t->time[(size_t)task * t->n_devices + device]) &&
 	       s->used[device] + t->memory[task] <= fmin(cap, t->limit[device]);
 }
 
 enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena,
-			      struct mq_schedule_state *s, struct mq_err *err)
+                              struct mq_schedule_state *s, struct mq_err *err)
 {
 	double total = 0, largest = 0;
 	uint32_t device = 0;
@@ -24,27 +24,30 @@ enum mq_status mq_baechi_topo(const struct mq_tasks *t, struct mq_arena *arena,
 	for (uint32_t i = 0; i < t->n; i++) {
 		uint32_t v = t->order[i], tried = 0;
 
-		while (tried < t->n_devices && !fits(t, s, v, device, total / t->n_devices + largest)) {
+		while (tried < t->n_devices &&
+		       !fits(t, s, v, device, total / t->n_devices + largest)) {
 			device = (device + 1) % t->n_devices;
 			tried++;
 		}
 		if (tried == t->n_devices)
-			return mq_fail(err, MQ_ENOPLAN, "engine 'm-topo': the caps are full: %u of %u op "
-				       "groups are left over, the next needs %.3g B", t->n - i, t->n,
-				       t->memory[v]);
+			return mq_fail(err, MQ_ENOPLAN,
+			               "engine 'm-topo': the caps are full: %u of %u op "
+			               "groups are left over, the next needs %.3g B",
+			               t->n - i, t->n, t->memory[v]);
 		mq_schedule_place(t, s, v, device, true);
 	}
 	return MQ_OK;
 }
 
-/* ---- earliest start --------------------------------------------------------------------------- */
+/* ---- earliest start ---------------------------------------------------------------------------
+ */
 
 struct etf {
 	const struct mq_tasks *t;
 	struct mq_schedule_state *s;
 	const uint32_t *favourite;
 	uint32_t *waits;
-	uint32_t *last;      /* [devices] the task placed there last */
+	uint32_t *last; /* [devices] the task placed there last */
 };
 
 static bool ready(const struct etf *e, uint32_t v)
@@ -74,7 +77,8 @@ static bool reserved(const struct etf *e, uint32_t v, uint32_t device)
 	       fits(e->t, e->s, child, device, INFINITY) && !urgent(e, v, device);
 }
 
-/* The ready task and device that can start first; reserved devices only when nothing else is left. */
+/* The ready task and device that can start first; reserved devices only when nothing else is left.
+ */
 static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *device)
 {
 	double least = INFINITY;
@@ -85,7 +89,8 @@ static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *
 		for (uint32_t d = 0; d < e->t->n_devices; d++) {
 			if (!fits(e->t, e->s, v, d, INFINITY) || (respect && reserved(e, v, d)))
 				continue;
-			double begin = fmax(e->s->free_at[d], mq_schedule_ready(e->t, e->s, v, d, true));
+			double begin =
+			        fmax(e->s->free_at[d], mq_schedule_ready(e->t, e->s, v, d, true));
 
 			if (begin < least) {
 				least = begin;
@@ -98,10 +103,11 @@ static bool choose(const struct etf *e, bool respect, uint32_t *task, uint32_t *
 }
 
 enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite,
-			     struct mq_arena *arena, struct mq_schedule_state *s, struct mq_err *err)
+                             struct mq_arena *arena, struct mq_schedule_state *s,
+                             struct mq_err *err)
 {
-	struct etf e = { t, s, favourite, mq_arena_array(arena, t->n, uint32_t),
-			 mq_arena_array(arena, t->n_devices, uint32_t) };
+	struct etf e = {t, s, favourite, mq_arena_array(arena, t->n, uint32_t),
+	                mq_arena_array(arena, t->n_devices, uint32_t)};
 
 	mq_schedule_begin(t, arena, s);
 	for (uint32_t d = 0; d < t->n_devices; d++)
@@ -117,9 +123,10 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 			for (uint32_t v = 0; v < t->n && waiting; v++)
 				waiting = !ready(&e, v);
 			if (!waiting)
-				return mq_fail(err, MQ_ENOPLAN, "engine '%s': no device has room: %u of %u "
-					       "op groups are left over", favourite ? "m-sct" : "m-etf",
-					       t->n - n, t->n);
+				return mq_fail(err, MQ_ENOPLAN,
+				               "engine '%s': no device has room: %u of %u "
+				               "op groups are left over",
+				               favourite ? "m-sct" : "m-etf", t->n - n, t->n);
 			for (task = 0; s->device_of[task] != MQ_NONE; task++)
 				continue; /* a cycle of colours: the lowest goes ahead */
 			e.waits[task] = 0;
@@ -136,7 +143,7 @@ enum mq_status mq_baechi_etf(const struct mq_tasks *t, const uint32_t *favourite
 }
 
 void mq_baechi_plan(const struct mq_tasks *t, const struct mq_schedule_state *s,
-		    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+                    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	placements_plan(&t->space, s->device_of, problem, arena, plan);
 	plan->engine_objective = s->makespan;

@@ -1,12 +1,13 @@
 /*
- * baechi.h - Baechi's memory-constrained list schedules (Jeon et al., SoCC 2020): m-TOPO, m-ETF, m-SCT.
+ * baechi.h - Baechi's memory-constrained list schedules (Jeon et al., SoCC 2020): m-TOPO, m-ETF,
+ * m-SCT.
  *
- * m-TOPO fills the devices one after another, in topological order, to total / n + largest op. m-ETF
- * repeats: of all ready tasks and devices with room, the pair that can start first. m-SCT is m-ETF with
- * favourite children: x_ij of a linear programme says whether j should follow i on its device; a device
- * waits for the favourite child of its last task unless another task is urgent (its inputs are on
- * every device before the device is free). Transfers occupy the one channel of both devices; a tensor that
- * arrived once stays.
+ * m-TOPO fills the devices one after another, in topological order, to total / n + largest op.
+ * m-ETF repeats: of all ready tasks and devices with room, the pair that can start first. m-SCT is
+ * m-ETF with favourite children: x_ij of a linear programme says whether j should follow i on its
+ * device; a device waits for the favourite child of its last task unless another task is urgent
+ * (its inputs are on every device before the device is free). Transfers occupy the one channel of
+ * both devices; a tensor that arrived once stays.
  *
  * Differs: ops that must share a device are one task, memory is not freed during the step.
  */
@@ -17,14 +18,14 @@
 
 /* Each fills state->device_of; MQ_ENOPLAN names the tasks left over when memory is out. */
 enum mq_status mq_baechi_topo(const struct mq_tasks *tasks, struct mq_arena *arena,
-			      struct mq_schedule_state *state, struct mq_err *err) MQ_MUST_CHECK;
+                              struct mq_schedule_state *state, struct mq_err *err) MQ_MUST_CHECK;
 /* favourite: [n] child that should follow a task, MQ_NONE = none; NULL = m-ETF. */
 enum mq_status mq_baechi_etf(const struct mq_tasks *tasks, const uint32_t *favourite,
-			     struct mq_arena *arena, struct mq_schedule_state *state,
-			     struct mq_err *err) MQ_MUST_CHECK;
+                             struct mq_arena *arena, struct mq_schedule_state *state,
+                             struct mq_err *err) MQ_MUST_CHECK;
 
 /* The plan of a finished schedule. */
 void mq_baechi_plan(const struct mq_tasks *tasks, const struct mq_schedule_state *state,
-		    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+                    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
 
 #endif

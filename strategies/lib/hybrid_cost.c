@@ -5,7 +5,8 @@
 
 #include "lib/plans.h"
 
-/* ---- cache: what was asked once --------------------------------------------------------------- */
+/* ---- cache: what was asked once ---------------------------------------------------------------
+ */
 
 enum { SLOTS = 1 << 14 };
 
@@ -19,10 +20,11 @@ struct mq_hybrid_cache {
 	struct entry entry[SLOTS];
 };
 
-/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets. */
+/* The entry of a key; *known says whether it was there. The table never fills: a full one forgets.
+ */
 static struct entry *look_up(struct mq_hybrid_cache *cache, uint64_t a, uint64_t b, bool *known)
 {
-	uint64_t key[2] = { a + 1, b };
+	uint64_t key[2] = {a + 1, b};
 	uint64_t at = mq_hash(MQ_HASH_INIT, key, sizeof(key)) % SLOTS;
 
 	if (cache->used > SLOTS / 2) {
@@ -46,7 +48,8 @@ static uint64_t pack(uint32_t kind, uint32_t a, uint32_t b, uint32_t c)
 	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b << 20 | c;
 }
 
-/* ---- questions -------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------------
+ */
 
 /* -1: before the first layer, 0: a layer, 1: after the last. */
 static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
@@ -60,7 +63,8 @@ static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
 	return *inside ? 1 : -1;
 }
 
-static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp)
+static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank,
+                          uint32_t tp)
 {
 	double sum = 0;
 
@@ -74,13 +78,14 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 		if (tp > 1 && !mq_tensor_split(c->problem->model, op, tp, true, true, split))
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				split[d] = 1;
-		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank, split,
-						  1);
+		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank,
+		                                  split, 1);
 	}
 	return sum;
 }
 
-static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples)
+static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp,
+                              uint32_t samples)
 {
 	bool known, inside = false;
 	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
@@ -106,14 +111,15 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 	return e->value;
 }
 
-/* value: layer, head, tail held; layer, head, tail saved; parameters of layer, head, tail (elements). */
+/* value: layer, head, tail held; layer, head, tail saved; parameters of layer, head, tail
+ * (elements). */
 static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
-				enum mq_recompute recompute, const struct mq_hybrid_stage *stage,
-				uint32_t samples)
+                                enum mq_recompute recompute, const struct mq_hybrid_stage *stage,
+                                uint32_t samples)
 {
 	bool known, inside = false;
 	struct entry *e = look_up(c->cache, pack(2, stage->t, sync, recompute),
-				  (uint64_t)stage->d << 32 | samples, &known);
+	                          (uint64_t)stage->d << 32 | samples, &known);
 
 	if (known)
 		return e->value;
@@ -135,11 +141,11 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				share[d] = split[d];
 			c->problem->costs->op_memory(c->problem->costs->context, op, split, samples,
-						     sync, stage->d, recompute, &held, &saved);
+			                             sync, stage->d, recompute, &held, &saved);
 			e->value[at] += held * weight;
 			e->value[3 + at] += saved * weight;
 			e->value[6 + at] +=
-				mq_op_param_shard(&c->problem->model->op[op], share) * weight;
+			        mq_op_param_shard(&c->problem->model->op[op], share) * weight;
 		}
 	}
 	return e->value;
@@ -147,10 +153,11 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
 
 /* Latency and seconds per byte of the gradient all-reduce of a stage's replicas. */
 static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage,
-			      uint32_t n_devices, const uint32_t *rank)
+                              uint32_t n_devices, const uint32_t *rank)
 {
 	bool known;
-	struct entry *e = look_up(c->cache, pack(3, rank[0], stage->t, stage->d), n_devices, &known);
+	struct entry *e =
+	        look_up(c->cache, pack(3, rank[0], stage->t, stage->d), n_devices, &known);
 	const double small = 1e5, large = 1e8;
 	double small_s, large_s;
 
@@ -161,8 +168,11 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 
 	for (uint32_t i = 0; i < stage->d; i++)
 		member[i] = rank[(i * stage->t) % n_devices];
-	struct mq_coll_request rq = { .kind = MQ_COLL_ALL_REDUCE, .n = stage->d, .rank = member,
-				      .bytes = small, .dtype = c->problem->train->dtype };
+	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
+	                             .n = stage->d,
+	                             .rank = member,
+	                             .bytes = small,
+	                             .dtype = c->problem->train->dtype};
 	bool fine = c->problem->costs->collective(c->problem->costs->context, &rq, &small_s);
 
 	rq.bytes = large;
@@ -180,34 +190,39 @@ static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst,
 	double seconds;
 
 	if (!known)
-		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst, bytes,
-							  &seconds)
-				      ? seconds : (double)INFINITY;
+		e->value[0] = c->problem->costs->transfer(c->problem->costs->context, src, dst,
+		                                          bytes, &seconds)
+		                      ? seconds
+		                      : (double)INFINITY;
 	return e->value[0];
 }
 
-/* ---- stages ----------------------------------------------------------------------------------- */
+/* ---- stages -----------------------------------------------------------------------------------
+ */
 
 struct stage_times {
-	double layer;          /* s per micro-batch and layer */
-	double fixed;          /* head or tail, transfers */
-	double most_samples;   /* of the replica with most */
+	double layer;        /* s per micro-batch and layer */
+	double fixed;        /* head or tail, transfers */
+	double most_samples; /* of the replica with most */
 };
 
 static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
 {
-	double again = k->recompute == MQ_RECOMPUTE_FULL ? 1
-		     : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1 : 0;
+	double again = k->recompute == MQ_RECOMPUTE_FULL        ? 1
+	               : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1
+	                                                        : 0;
 
 	return work[0] * (1 + again) + work[1];
 }
 
-/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of speeds. */
+/* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
+ * speeds. */
 static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-		       double samples, struct stage_times *out)
+                       double samples, struct stage_times *out)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0, fastest = 0;
+	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0,
+	       fastest = 0;
 
 	if (samples < stage->d)
 		return false;
@@ -228,7 +243,8 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
 		for (uint32_t i = 0; i < stage->n_shares; i++) {
 			double one = layer_time(k, ask_work(c, stage->share[i].type, stage->t,
-							    (uint32_t)mean)) / mean;
+			                                    (uint32_t)mean)) /
+			             mean;
 
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
@@ -239,7 +255,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 
 /* Most layers first where they are fast: the least B with sum floor((B - fixed) / layer) >= L. */
 static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k,
-			const struct stage_times *time)
+                        const struct stage_times *time)
 {
 	uint32_t left = c->n_layers;
 	double low = 0, high = 0;
@@ -247,8 +263,8 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	if (k->n_stages > c->n_layers)
 		return false;
 	for (uint32_t s = 0; s < k->n_stages; s++) {
-		k->stage[s].layers = k->even ? c->n_layers / k->n_stages +
-					       (s < c->n_layers % k->n_stages) : 1;
+		k->stage[s].layers =
+		        k->even ? c->n_layers / k->n_stages + (s < c->n_layers % k->n_stages) : 1;
 		high = fmax(high, time[s].fixed + c->n_layers * time[s].layer);
 	}
 	if (k->even)
@@ -264,7 +280,8 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 			low = middle;
 	}
 	for (uint32_t s = 0; s < k->n_stages; s++)
-		k->stage[s].layers = (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
+		k->stage[s].layers =
+		        (uint32_t)fmax(1, floor((low - time[s].fixed) / time[s].layer));
 	for (uint32_t s = 0; s < k->n_stages; s++)
 		left -= k->stage[s].layers < left ? k->stage[s].layers : left;
 	while (left) { /* the last few to where they hurt least */
@@ -283,12 +300,11 @@ static bool deal_layers(const struct mq_hybrid_cost *c, struct mq_hybrid_candida
 	return true;
 }
 
-static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-			   const struct stage_times *time)
+static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k,
+                           uint32_t s, const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const double *m = ask_memory(c, k->sync, k->recompute, stage,
-				     (uint32_t)time->most_samples);
+	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double flight = fmin(k->micro_batches, k->n_stages - s), memory, least = INFINITY;
 
 	if (k->pipeline == MQ_PIPE_GPIPE)
@@ -300,7 +316,7 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 		memory += m[2] + flight * m[5];
 	if (k->recompute == MQ_RECOMPUTE_FULL) /* one layer at a time is there in full */
 		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage,
-				     (uint32_t)time->most_samples)[3];
+		                     (uint32_t)time->most_samples)[3];
 	for (uint32_t i = 0; i < stage->n_shares; i++)
 		least = fmin(least, c->type[stage->share[i].type].memory_B);
 	return 0.95 * memory - least; /* the estimate is rough: screening counts exactly */
@@ -308,13 +324,14 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 
 /* Gradient all-reduce and optimizer step of a stage. */
 static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-			 const struct stage_times *time)
+                         const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
-	const double *work = ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
+	const double *work =
+	        ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
 	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) +
-			(s + 1 == k->n_stages ? work[6] : 0);
+	                (s + 1 == k->n_stages ? work[6] : 0);
 
 	if (c->problem->train->infer)
 		return 0;
@@ -322,10 +339,9 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 		update /= stage->d;
 	if (stage->d == 1)
 		return update;
-	const double *m = ask_memory(c, k->sync, k->recompute, stage,
-				     (uint32_t)time->most_samples);
-	double params = stage->layers * m[6] + (s == 0 ? m[7] : 0) +
-			(s + 1 == k->n_stages ? m[8] : 0);
+	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
+	double params =
+	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s + 1 == k->n_stages ? m[8] : 0);
 	const double *line = ask_sync(c, stage, type->n, type->rank);
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->train->grad_dtype);
 
@@ -334,14 +350,17 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 
 static double bubble(const struct mq_hybrid_candidate *k)
 {
-	return k->pipeline == MQ_PIPE_ZB_H1 ? 1.0 / 3 : k->pipeline == MQ_PIPE_INTERLEAVED ? 0.5 : 1;
+	return k->pipeline == MQ_PIPE_ZB_H1         ? 1.0 / 3
+	       : k->pipeline == MQ_PIPE_INTERLEAVED ? 0.5
+	                                            : 1;
 }
 
 bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
 	double samples = c->problem->train->batch / k->micro_batches, most = 0, sum = 0, sync = 0;
-	double width = mq_dtype_size(c->problem->train->dtype), moves = c->problem->train->infer ? 1 : 2;
+	double width = mq_dtype_size(c->problem->train->dtype),
+	       moves = c->problem->train->infer ? 1 : 2;
 
 	if (k->n_stages > MQ_HYBRID_MAX_STAGES)
 		return false;
@@ -357,8 +376,8 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		if (s + 1 < k->n_stages) {
 			double bytes = c->boundary_elems * ceil(samples / k->stage[s].d) * width;
 
-			move = moves * ask_transfer(c, k->stage[s].last_rank, k->stage[s + 1].first_rank,
-						    bytes);
+			move = moves * ask_transfer(c, k->stage[s].last_rank,
+			                            k->stage[s + 1].first_rank, bytes);
 		}
 		most = fmax(most, fmax(f, move));
 		sum += f + move;
@@ -383,7 +402,8 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 	return k->micro_batches * c->n_layers / speed;
 }
 
-/* ---- start ------------------------------------------------------------------------------------ */
+/* ---- start ------------------------------------------------------------------------------------
+ */
 
 static double usable_memory(const struct mq_problem *problem, uint32_t rank)
 {
@@ -392,7 +412,7 @@ static double usable_memory(const struct mq_problem *problem, uint32_t rank)
 
 	if (problem->calib && d->calib < problem->calib->n_devices)
 		memory = (memory - problem->calib->device[d->calib].reserve_B) /
-			 fmax(1, problem->calib->device[d->calib].fragmentation);
+		         fmax(1, problem->calib->device[d->calib].fragmentation);
 	return memory;
 }
 
@@ -420,8 +440,8 @@ static void collect_types(struct mq_hybrid_cost *c)
 
 		c->type[t].per_node = c->type[t].n;
 		for (uint32_t i = 1; i <= c->type[t].n; i++, run++) {
-			if (i < c->type[t].n && device[c->type[t].rank[i]].node ==
-						       device[c->type[t].rank[i - 1]].node)
+			if (i < c->type[t].n &&
+			    device[c->type[t].rank[i]].node == device[c->type[t].rank[i - 1]].node)
 				continue;
 			c->type[t].per_node = run < c->type[t].per_node ? run : c->type[t].per_node;
 			run = 0;
@@ -430,13 +450,13 @@ static void collect_types(struct mq_hybrid_cost *c)
 }
 
 enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem,
-				   struct mq_err *err)
+                                   struct mq_err *err)
 {
-	*c = (struct mq_hybrid_cost){ .problem = problem, .arena = problem->arena,
-				      .n_layers = problem->model->n_layers };
+	*c = (struct mq_hybrid_cost){
+	        .problem = problem, .arena = problem->arena, .n_layers = problem->model->n_layers};
 	if (!c->n_layers)
 		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out",
-			       problem->model->name);
+		               problem->model->name);
 	c->cache = mq_arena_array(c->arena, 1, struct mq_hybrid_cache);
 	mq_blocks_make(problem->model, c->arena, &c->blocks);
 	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
@@ -444,7 +464,8 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_pro
 		uint32_t a = c->blocks.op[c->blocks.first[edge->src]];
 		uint32_t b = c->blocks.op[c->blocks.first[edge->dst]];
 
-		if (problem->model->op[a].layer != MQ_NONE && problem->model->op[b].layer != MQ_NONE)
+		if (problem->model->op[a].layer != MQ_NONE &&
+		    problem->model->op[b].layer != MQ_NONE)
 			c->boundary_elems = fmax(c->boundary_elems, edge->elems);
 	}
 	collect_types(c);

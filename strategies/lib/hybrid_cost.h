@@ -1,17 +1,18 @@
 /*
- * hybrid_cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by which
- * the hybrid planner ranks hundreds of thousands of candidates.
+ * hybrid_cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by
+ * which the hybrid planner ranks hundreds of thousands of candidates.
  *
  * A candidate is a list of stages; stage s runs n_s layers on d_s x t_s devices of one type, or of
  * several that share the samples by speed. With f_s the time of a micro-batch in stage s,
  *
  *   step = (M - 1) max_s f_s + sum_s f_s + transfers + max_s (gradient sync + update),
  *
- * and memory_s = static + activations x min(M, stages after s, itself included). Layer times are means
- * over all layers, asked once per (type, t, samples) from the cost queries; collectives are a latency
- * and a slope, measured once per (first device, t, d).
+ * and memory_s = static + activations x min(M, stages after s, itself included). Layer times are
+ * means over all layers, asked once per (type, t, samples) from the cost queries; collectives are a
+ * latency and a slope, measured once per (first device, t, d).
  *
- * Not modelled: contention between stages, overlap of the gradient sync. The simulator has the last word.
+ * Not modelled: contention between stages, overlap of the gradient sync. The simulator has the last
+ * word.
  */
 #ifndef MQ_STRATEGIES_LIB_HYBRID_COST_H
 #define MQ_STRATEGIES_LIB_HYBRID_COST_H
@@ -23,57 +24,57 @@ enum { MQ_HYBRID_MAX_STAGES = 256 };
 
 /* One layer, and what comes before the first and after the last, on t devices. */
 struct mq_hybrid_work {
-	double forward, backward;        /* s per micro-batch share, one layer */
-	double head, tail;               /* s, forward and backward */
+	double forward, backward; /* s per micro-batch share, one layer */
+	double head, tail;        /* s, forward and backward */
 	double update, head_update, tail_update;
 };
 
 struct mq_hybrid_memory {
-	double layer, head, tail;        /* bytes held always */
+	double layer, head, tail;             /* bytes held always */
 	double saved, head_saved, tail_saved; /* per micro-batch in flight */
-	double working;                  /* recomputation: one layer's activations */
+	double working;                       /* recomputation: one layer's activations */
 };
 
 struct mq_hybrid_stage {
 	uint32_t d, t;
-	uint32_t n_shares;               /* device types in the stage */
+	uint32_t n_shares; /* device types in the stage */
 	struct {
 		uint32_t type, replicas; /* type: index in cost->type */
 	} share[4];
-	uint32_t first_rank, last_rank;  /* for the transfers between stages */
-	uint32_t layers;                 /* filled by the estimate */
+	uint32_t first_rank, last_rank; /* for the transfers between stages */
+	uint32_t layers;                /* filled by the estimate */
 };
 
 struct mq_hybrid_candidate {
 	uint32_t n_stages, micro_batches;
 	uint8_t pipeline, sync, recompute;
-	bool even;                       /* layers dealt out evenly, samples too */
+	bool even; /* layers dealt out evenly, samples too */
 	struct mq_hybrid_stage stage[MQ_HYBRID_MAX_STAGES];
-	double step_s;                   /* filled by the estimate */
-	double excess_B;                 /* of the fullest device over its memory; <= 0 fits */
+	double step_s;   /* filled by the estimate */
+	double excess_B; /* of the fullest device over its memory; <= 0 fits */
 };
 
 struct mq_hybrid_type {
 	const char *name;
-	uint32_t n, *rank;               /* usable devices, machine after machine */
-	uint32_t per_node;               /* least number in a machine */
-	double memory_B;                 /* usable; +inf = not known */
+	uint32_t n, *rank; /* usable devices, machine after machine */
+	uint32_t per_node; /* least number in a machine */
+	double memory_B;   /* usable; +inf = not known */
 };
 
 struct mq_hybrid_cost {
 	const struct mq_problem *problem;
-	struct mq_arena *arena;          /* lifetime: the run; cost queries and messages use it too */
-	struct mq_arena scratch;         /* owned; only ours, so that it can be rewound */
+	struct mq_arena *arena;  /* lifetime: the run; cost queries and messages use it too */
+	struct mq_arena scratch; /* owned; only ours, so that it can be rewound */
 	struct mq_blocks blocks;
 	uint32_t n_types, n_layers;
 	struct mq_hybrid_type *type;
-	double boundary_elems;           /* of the tensor between layers, per sample */
+	double boundary_elems; /* of the tensor between layers, per sample */
 	struct mq_hybrid_cache *cache;
 };
 
 /* MQ_EINPUT: not a model of repeated layers. */
 enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *cost, const struct mq_problem *problem,
-				   struct mq_err *err) MQ_MUST_CHECK;
+                                   struct mq_err *err) MQ_MUST_CHECK;
 void mq_hybrid_cost_fini(struct mq_hybrid_cost *cost);
 /* Fills layers, step_s and excess_B. False: it cannot be (too few layers, samples, no route). */
 bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);

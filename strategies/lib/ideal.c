@@ -16,14 +16,14 @@ struct run {
 	struct mq_arena *arena;
 	struct mq_ideals ideals;
 	uint32_t n_types, n_states, max_replicas;
-	uint32_t *stride;                /* [n_types] of the states */
-	double *dp;                      /* [n_ideals * n_states] */
-	double bound;                    /* sets above it are of no use */
+	uint32_t *stride; /* [n_types] of the states */
+	double *dp;       /* [n_ideals * n_states] */
+	double bound;     /* sets above it are of no use */
 	/* the difference at hand */
-	bool *in;                        /* [units] */
-	uint32_t *n_got;                 /* [signals] receivers that are in it */
-	struct frame *frame;             /* [units + 1] */
-	double *time;                    /* [(units + 1) * n_types] */
+	bool *in;            /* [units] */
+	uint32_t *n_got;     /* [signals] receivers that are in it */
+	struct frame *frame; /* [units + 1] */
+	double *time;        /* [(units + 1) * n_types] */
 	uint32_t *mark, stamp;
 	double pairs;
 	/* search for the step that explains a value */
@@ -49,7 +49,8 @@ static void line_ideals(struct run *r)
 	s->link_first[n + 1] = n;
 }
 
-/* ---- the difference --------------------------------------------------------------------------- */
+/* ---- the difference ---------------------------------------------------------------------------
+ */
 
 /* Takes a unit into the difference; returns the communication of the larger one. */
 static double take(struct run *r, uint32_t unit, double comm)
@@ -173,7 +174,7 @@ static void descend(struct run *r, uint32_t top)
 	bool found = false;
 
 	r->stamp++;
-	r->frame[0] = (struct frame){ .ideal = top, .link = s->link_first[top] };
+	r->frame[0] = (struct frame){.ideal = top, .link = s->link_first[top]};
 	for (uint32_t t = 0; t < r->n_types; t++)
 		r->time[t] = 0;
 	for (;;) {
@@ -192,14 +193,16 @@ static void descend(struct run *r, uint32_t top)
 		if (r->mark[sub] == r->stamp)
 			continue;
 		r->mark[sub] = r->stamp;
-		r->frame[depth + 1] = (struct frame){
-			.ideal = sub, .link = s->link_first[sub], .unit = unit,
-			.comm = take(r, unit, f->comm), .size = f->size + u->size[unit],
-			.sync = f->sync + u->sync[unit] };
+		r->frame[depth + 1] = (struct frame){.ideal = sub,
+		                                     .link = s->link_first[sub],
+		                                     .unit = unit,
+		                                     .comm = take(r, unit, f->comm),
+		                                     .size = f->size + u->size[unit],
+		                                     .sync = f->sync + u->sync[unit]};
 		for (uint32_t t = 0; t < r->n_types; t++)
 			r->time[(size_t)(depth + 1) * r->n_types + t] =
-				r->time[(size_t)depth * r->n_types + t] +
-				u->time[unit * r->n_types + t];
+			        r->time[(size_t)depth * r->n_types + t] +
+			        u->time[unit * r->n_types + t];
 		if (worthless(r, depth + 1)) {
 			give_back(r, unit);
 			continue;
@@ -209,7 +212,8 @@ static void descend(struct run *r, uint32_t top)
 	}
 }
 
-/* ---- dynamic programme ------------------------------------------------------------------------ */
+/* ---- dynamic programme ------------------------------------------------------------------------
+ */
 
 static bool fill(struct run *r, const struct mq_ideal_options *o)
 {
@@ -246,7 +250,7 @@ static void add_stage(struct run *r, uint32_t top, struct mq_placement *out)
 	if (r->ideals.bits) {
 		for (uint32_t v = 0; v < n_units; v++)
 			unit[v] = mq_ideals_has(&r->ideals, top, v) &&
-				  !mq_ideals_has(&r->ideals, r->found_ideal, v);
+			          !mq_ideals_has(&r->ideals, r->found_ideal, v);
 	} else {
 		for (uint32_t i = r->found_ideal; i < top; i++)
 			unit[r->u->line[i]] = true;
@@ -267,7 +271,7 @@ static void backtrack(struct run *r, struct mq_placement *out)
 {
 	uint32_t top = r->ideals.n - 1, s = r->n_states - 1;
 
-	*out = (struct mq_placement){ .max_load = r->dp[(size_t)top * r->n_states + s] };
+	*out = (struct mq_placement){.max_load = r->dp[(size_t)top * r->n_states + s]};
 	if (isinf(out->max_load))
 		return;
 	out->stage = mq_arena_array(r->arena, r->u->n, struct mq_place_stage);
@@ -325,15 +329,16 @@ static enum mq_status count_states(struct run *r, struct mq_err *err)
 		r->stride[t] = (uint32_t)states;
 		states *= r->place->type[t].count + 1.0;
 		if (states > 1e6)
-			return mq_fail(err, MQ_EINPUT, "device counts make more than 1e6 states for "
-				       "each ideal: use fewer devices (--max devices=N)");
+			return mq_fail(err, MQ_EINPUT,
+			               "device counts make more than 1e6 states for "
+			               "each ideal: use fewer devices (--max devices=N)");
 	}
 	r->n_states = (uint32_t)states;
 	return MQ_OK;
 }
 
 static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o,
-				 struct mq_ideal_result *result)
+                                 struct mq_ideal_result *result)
 {
 	line_ideals(r);
 	prepare(r);
@@ -348,32 +353,36 @@ static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o
 }
 
 enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_ideal_options *o,
-			      struct mq_arena *arena, struct mq_ideal_result *result,
-			      struct mq_err *err)
+                              struct mq_arena *arena, struct mq_ideal_result *result,
+                              struct mq_err *err)
 {
 	struct mq_units units;
-	struct run r = { .place = place, .u = &units, .arena = arena, .n_types = place->n_types,
-			 .max_replicas = o->max_replicas ? o->max_replicas : 1 };
+	struct run r = {.place = place,
+	                .u = &units,
+	                .arena = arena,
+	                .n_types = place->n_types,
+	                .max_replicas = o->max_replicas ? o->max_replicas : 1};
 	struct run line;
 
 	uint32_t most = 1;
 
-	*result = (struct mq_ideal_result){ .line_load = INFINITY };
+	*result = (struct mq_ideal_result){.line_load = INFINITY};
 	for (uint32_t t = 0; t < place->n_types; t++)
 		most = place->type[t].count > most ? place->type[t].count : most;
 	r.max_replicas = r.max_replicas < most ? r.max_replicas : most;
 	MQ_TRY(mq_units_make(place, o->keep_idle ? MQ_UNITS_CYCLES : MQ_UNITS_IDLE, arena, &units,
-			     err));
+	                     err));
 	result->n_units = units.n;
 	MQ_TRY(count_states(&r, err));
 	line = r;
 	MQ_TRY(solve_line(&line, o, result));
 	if (o->linearize || result->stopped)
 		return MQ_OK;
-	struct mq_ideals_graph graph = { units.n, units.pred_first, units.pred, units.succ_first,
-					 units.succ };
+	struct mq_ideals_graph graph = {units.n, units.pred_first, units.pred, units.succ_first,
+	                                units.succ};
 
-	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals, err));
+	MQ_TRY(mq_ideals_make(&graph, o->max_ideals ? o->max_ideals : 60000, arena, &r.ideals,
+	                      err));
 	prepare(&r);
 	result->n_ideals = r.ideals.n;
 	/* Sums in another order may differ in the last bits. */

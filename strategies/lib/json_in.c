@@ -11,7 +11,7 @@ enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct m
 {
 	json_error_t error;
 
-	*in = (struct mq_json_in){ .path = path, .err = err };
+	*in = (struct mq_json_in){.path = path, .err = err};
 	in->root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 	if (!in->root)
 		in->status = mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, error.line, error.text);
@@ -76,7 +76,7 @@ uint32_t mq_json_in_index(struct mq_json_in *in, json_t *object, const char *whe
 		char what[96];
 
 		snprintf(what, sizeof(what), "'%s' is %g: expected a whole number from 0", key,
-			 number);
+		         number);
 		mq_json_in_fail(in, where, what);
 		return MQ_NONE;
 	}
@@ -101,7 +101,7 @@ bool mq_json_in_sniff(const char *path, const char *const *words)
 {
 	enum { WINDOW = 1 << 16 };
 	static const size_t keep = 64; /* a word may lie across two windows */
-	bool seen[8] = { false };
+	bool seen[8] = {false};
 	size_t n = 0, held = 0;
 	char buffer[WINDOW + 1];
 	FILE *file = fopen(path, "rb");

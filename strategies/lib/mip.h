@@ -1,9 +1,9 @@
 /*
  * mip.h - mixed integer programs, solved by the `cbc` program (COIN-OR branch and cut).
  *
- * The program is written as an MPS file, `cbc` runs as a process of its own with a start solution and
- * a time limit, and its answer is read back: its licence does not combine with GPL libraries in one
- * process, and a crash of it costs one answer, not the run.
+ * The program is written as an MPS file, `cbc` runs as a process of its own with a start solution
+ * and a time limit, and its answer is read back: its licence does not combine with GPL libraries in
+ * one process, and a crash of it costs one answer, not the run.
  */
 #ifndef MQ_STRATEGIES_LIB_MIP_H
 #define MQ_STRATEGIES_LIB_MIP_H
@@ -20,7 +20,7 @@ struct mq_mip_column {
 };
 
 struct mq_mip_row {
-	char sense;      /* 'L' <=, 'G' >=, 'E' = */
+	char sense; /* 'L' <=, 'G' >=, 'E' = */
 	double rhs;
 };
 
@@ -43,9 +43,9 @@ uint32_t mq_mip_row(struct mq_mip *mip, char sense, double rhs);
 void mq_mip_add(struct mq_mip *mip, uint32_t row, uint32_t column, double value);
 
 struct mq_mip_options {
-	double seconds;        /* +inf = no limit */
-	double gap;            /* stop at this relative gap; 0 = prove the optimum */
-	const double *start;   /* [n_columns] or NULL; only integer columns are used */
+	double seconds;      /* +inf = no limit */
+	double gap;          /* stop at this relative gap; 0 = prove the optimum */
+	const double *start; /* [n_columns] or NULL; only integer columns are used */
 	bool (*tick)(void *context, double done, const char *what); /* false = stop; may be NULL */
 	void *tick_context;
 };
@@ -54,14 +54,14 @@ enum mq_mip_verdict { MQ_MIP_OPTIMAL, MQ_MIP_FEASIBLE, MQ_MIP_INFEASIBLE, MQ_MIP
 
 struct mq_mip_result {
 	enum mq_mip_verdict verdict;
-	double objective;      /* NaN without a solution */
-	double bound;          /* proven lower bound; -inf = none */
-	double *value;         /* [n_columns], or NULL without a solution */
+	double objective; /* NaN without a solution */
+	double bound;     /* proven lower bound; -inf = none */
+	double *value;    /* [n_columns], or NULL without a solution */
 };
 
 /* Minimises. MQ_ENODEV: no cbc; MQ_ETIME: it died or was stopped before it said anything. */
 enum mq_status mq_mip_solve(const struct mq_mip *mip, const struct mq_mip_options *options,
-			    struct mq_arena *arena, struct mq_mip_result *result,
-			    struct mq_err *err) MQ_MUST_CHECK;
+                            struct mq_arena *arena, struct mq_mip_result *result,
+                            struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -3,11 +3,12 @@
 
 #include <math.h>
 
-/* ---- configurations --------------------------------------------------------------------------- */
+/* ---- configurations ---------------------------------------------------------------------------
+ */
 
 struct splits {
 	uint32_t n, room;
-	uint32_t *list;     /* [n * MQ_N_DIMS] */
+	uint32_t *list; /* [n * MQ_N_DIMS] */
 };
 
 struct builder {
@@ -15,12 +16,12 @@ struct builder {
 	struct mq_arena *arena;
 	struct mq_pase_model *out;
 	uint32_t *n_choices;
-	uint32_t n_types, *type;   /* first rank of each device type */
+	uint32_t n_types, *type; /* first rank of each device type */
 	struct splits now;
-	uint32_t *twin;            /* [n_ops] an earlier op of the same shape, or itself */
-	uint32_t *edge_twin;       /* [n_edges] likewise */
+	uint32_t *twin;      /* [n_ops] an earlier op of the same shape, or itself */
+	uint32_t *edge_twin; /* [n_edges] likewise */
 	const double **edge_cost;
-	uint32_t *member;          /* [devices] of the group asked about */
+	uint32_t *member; /* [devices] of the group asked about */
 };
 
 static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double samples)
@@ -33,7 +34,7 @@ static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double sa
 }
 
 static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32_t left,
-		      uint32_t split[MQ_N_DIMS])
+                      uint32_t split[MQ_N_DIMS])
 {
 	if (dim == MQ_N_DIMS) {
 		for (int d = 0; d < MQ_N_DIMS; d++)
@@ -48,10 +49,10 @@ static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32
 	}
 }
 
-/* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence or
- * place, and over plain replicas. */
+/* Seconds to reduce the gradients of a config: over the ranks that differ only in batch, sequence
+ * or place, and over plain replicas. */
 static bool gradient_time(const struct builder *b, const struct mq_op *op,
-			  const uint32_t split[MQ_N_DIMS], double *seconds)
+                          const uint32_t split[MQ_N_DIMS], double *seconds)
 {
 	uint32_t n = b->out->devices.n, inner = 1, outer = 1;
 	double share[MQ_N_DIMS];
@@ -73,36 +74,42 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op,
 		return true; /* replicas compute the same gradients */
 	for (uint32_t i = 0; i < outer; i++)
 		b->member[i] = b->out->devices.rank[i * inner * replicas];
-	struct mq_coll_request request = {
-		.kind = MQ_COLL_ALL_REDUCE, .n = outer, .rank = b->member, .dtype = b->problem->train->dtype,
-		.bytes = mq_op_param_shard(op, share) * mq_dtype_size(b->problem->train->dtype) };
+	struct mq_coll_request request = {.kind = MQ_COLL_ALL_REDUCE,
+	                                  .n = outer,
+	                                  .rank = b->member,
+	                                  .dtype = b->problem->train->dtype,
+	                                  .bytes = mq_op_param_shard(op, share) *
+	                                           mq_dtype_size(b->problem->train->dtype)};
 	/* No rewinding here: routes that the answer needs may be cached in the same arena. */
 	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
 }
 
 static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ_N_DIMS],
-			 double *seconds, double *bytes)
+                         double *seconds, double *bytes)
 {
 	const struct mq_costs *costs = b->problem->costs;
 	double samples = b->out->samples / split[MQ_DIM_BATCH], slowest = 0, sync, held, saved;
 
 	for (uint32_t t = 0; t < b->n_types; t++) {
-		double s = costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
+		double s =
+		        costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
 
 		if (!b->problem->train->infer)
-			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split, samples);
+			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split,
+			                    samples);
 		slowest = fmax(slowest, s);
 	}
 	if (!gradient_time(b, &b->problem->model->op[id], split, &sync))
 		return false;
-	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE,
-			 &held, &saved);
+	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1,
+	                 MQ_RECOMPUTE_NONE, &held, &saved);
 	*seconds = slowest * b->out->micro_batches + sync;
 	*bytes = held + saved;
 	return true;
 }
 
-/* ---- repeated layers -------------------------------------------------------------------------- */
+/* ---- repeated layers --------------------------------------------------------------------------
+ */
 
 /* What the costs of an op depend on. */
 static bool same_op(const struct mq_op *a, const struct mq_op *b)
@@ -141,12 +148,15 @@ static void find_twins(struct builder *b)
 	}
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables -----------------------------------------------------------------------------------
+ */
 
 static enum mq_status no_route(const struct builder *b, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "engine 'pase': not all of the %u devices of '%s' are joined by "
-		       "routes: use --max devices=N", b->out->devices.n, b->problem->cluster->name);
+	return mq_fail(err, MQ_EINPUT,
+	               "engine 'pase': not all of the %u devices of '%s' are joined by "
+	               "routes: use --max devices=N",
+	               b->out->devices.n, b->problem->cluster->name);
 }
 
 static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
@@ -168,7 +178,7 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 			b->n_choices[v] = b->n_choices[twin];
 			continue;
 		}
-		b->now = (struct splits){ 0 };
+		b->now = (struct splits){0};
 		enumerate(b, &m->op[v], 0, out->devices.n, split);
 		b->n_choices[v] = b->now.n / MQ_N_DIMS;
 		out->split[v] = b->now.list;
@@ -176,7 +186,7 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 		out->cost[v] = mq_arena_array(b->arena, b->n_choices[v], double);
 		for (uint32_t c = 0; c < b->n_choices[v]; c++)
 			if (!price_choice(b, v, out->split[v] + c * MQ_N_DIMS, &out->cost[v][c],
-					  &out->memory[v][c]))
+			                  &out->memory[v][c]))
 				return no_route(b, err);
 	}
 	return MQ_OK;
@@ -188,7 +198,7 @@ static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *e
 	struct mq_pase_model *out = b->out;
 	uint32_t na = b->n_choices[edge->src], nb = b->n_choices[edge->dst];
 	double *cost = mq_arena_array(b->arena, (size_t)na * nb, double);
-	struct mq_config from = { .n_devices = out->devices.n, .device = out->devices.rank };
+	struct mq_config from = {.n_devices = out->devices.n, .device = out->devices.rank};
 	struct mq_config to = from;
 
 	for (uint32_t a = 0; a < na; a++) {
@@ -198,8 +208,9 @@ static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *e
 
 			memcpy(to.split, out->split[edge->dst] + c * MQ_N_DIMS, sizeof(to.split));
 			if (b->problem->costs->reshard(b->problem->costs->context, e, &from, &to,
-						       out->samples, &forward, &backward))
-				cost[(size_t)a * nb + c] = (forward + backward) * out->micro_batches;
+			                               out->samples, &forward, &backward))
+				cost[(size_t)a * nb + c] =
+				        (forward + backward) * out->micro_batches;
 			else
 				cost[(size_t)a * nb + c] = INFINITY; /* no such conversion */
 		}
@@ -218,7 +229,7 @@ static double smallest_memory(const struct mq_problem *problem, const struct mq_
 
 		if (problem->calib && d->calib < problem->calib->n_devices)
 			usable = (usable - problem->calib->device[d->calib].reserve_B) /
-				 fmax(1, problem->calib->device[d->calib].fragmentation);
+			         fmax(1, problem->calib->device[d->calib].fragmentation);
 		least = fmin(least, usable);
 	}
 	return least;
@@ -239,17 +250,19 @@ static void find_types(struct builder *b)
 	}
 }
 
-enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const struct mq_devices *devices,
-				    uint32_t micro_batches, struct mq_arena *arena,
-				    struct mq_pase_model *out, struct mq_err *err)
+enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
+                                    const struct mq_devices *devices, uint32_t micro_batches,
+                                    struct mq_arena *arena, struct mq_pase_model *out,
+                                    struct mq_err *err)
 {
 	const struct mq_model *m = problem->model;
-	struct builder b = { .problem = problem, .arena = arena, .out = out };
+	struct builder b = {.problem = problem, .arena = arena, .out = out};
 	struct mq_elim_pair *pair = mq_arena_array(arena, m->n_edges, struct mq_elim_pair);
 
-	*out = (struct mq_pase_model){ .devices = *devices, .micro_batches = micro_batches,
-				       .samples = problem->train->batch / micro_batches,
-				       .limit_B = smallest_memory(problem, devices) };
+	*out = (struct mq_pase_model){.devices = *devices,
+	                              .micro_batches = micro_batches,
+	                              .samples = problem->train->batch / micro_batches,
+	                              .limit_B = smallest_memory(problem, devices)};
 	b.member = mq_arena_array(arena, devices->n, uint32_t);
 	find_types(&b);
 	find_twins(&b);
@@ -258,15 +271,18 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const stru
 	for (uint32_t e = 0; e < m->n_edges; e++) {
 		if (b.edge_twin[e] == e)
 			MQ_TRY(price_edge(&b, e, err));
-		pair[e] = (struct mq_elim_pair){ m->edge[e].src, m->edge[e].dst,
-						 b.edge_cost[b.edge_twin[e]] };
+		pair[e] = (struct mq_elim_pair){m->edge[e].src, m->edge[e].dst,
+		                                b.edge_cost[b.edge_twin[e]]};
 	}
 	const double **cost = mq_arena_array(arena, m->n_ops, const double *);
 
 	for (uint32_t v = 0; v < m->n_ops; v++)
 		cost[v] = out->cost[v];
-	out->problem = (struct mq_elim_problem){ .n_vars = m->n_ops, .n_pairs = m->n_edges,
-						 .n_choices = b.n_choices, .cost = cost, .pair = pair };
+	out->problem = (struct mq_elim_problem){.n_vars = m->n_ops,
+	                                        .n_pairs = m->n_edges,
+	                                        .n_choices = b.n_choices,
+	                                        .cost = cost,
+	                                        .pair = pair};
 	return MQ_OK;
 }
 
@@ -280,7 +296,7 @@ double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice)
 }
 
 void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
-		  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
+                  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
 	mq_plan_init(plan, arena, problem->model->n_ops);
 	plan->micro_batches = model->micro_batches;

@@ -2,10 +2,10 @@
  * pase_model.h - the PaSE problem of a model on a cluster, from the cost queries.
  *
  * Every op runs on all the devices; its configurations are the degrees per dimension that it may be
- * split along, their product dividing the number of devices (what is left over is replication). Cost of
- * a configuration: forward and backward time on the slowest device type times the micro-batches, and
- * the all-reduce of its gradients; cost of an edge: the resharding between the two layouts, forward
- * and backward, with the reduction of partial sums.
+ * split along, their product dividing the number of devices (what is left over is replication).
+ * Cost of a configuration: forward and backward time on the slowest device type times the
+ * micro-batches, and the all-reduce of its gradients; cost of an edge: the resharding between the
+ * two layouts, forward and backward, with the reduction of partial sums.
  */
 #ifndef MQ_STRATEGIES_LIB_PASE_MODEL_H
 #define MQ_STRATEGIES_LIB_PASE_MODEL_H
@@ -18,21 +18,22 @@ struct mq_pase_model {
 	struct mq_elim_problem problem;
 	struct mq_devices devices;
 	uint32_t micro_batches;
-	double samples;              /* of a micro-batch */
-	uint32_t **split;            /* [n_ops][n_choices * MQ_N_DIMS] */
-	double **memory;             /* [n_ops][n_choices] bytes on one device */
-	double **cost;               /* [n_ops][n_choices] seconds; also problem.cost */
-	double limit_B;              /* of the smallest device, for parameters and activations */
+	double samples;   /* of a micro-batch */
+	uint32_t **split; /* [n_ops][n_choices * MQ_N_DIMS] */
+	double **memory;  /* [n_ops][n_choices] bytes on one device */
+	double **cost;    /* [n_ops][n_choices] seconds; also problem.cost */
+	double limit_B;   /* of the smallest device, for parameters and activations */
 };
 
 /* MQ_EINPUT: devices that no route joins. */
-enum mq_status mq_pase_from_problem(const struct mq_problem *problem, const struct mq_devices *devices,
-				    uint32_t micro_batches, struct mq_arena *arena,
-				    struct mq_pase_model *out, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
+                                    const struct mq_devices *devices, uint32_t micro_batches,
+                                    struct mq_arena *arena, struct mq_pase_model *out,
+                                    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Memory of one full choice on a device. */
 double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice);
 void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
-		  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
+                  const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan);
 
 #endif

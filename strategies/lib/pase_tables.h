@@ -2,8 +2,8 @@
  * pase_tables.h - explicit cost tables of a PaSE problem (*.tables.json).
  *
  * {"vertices": [{"id", "type", "configs": [[degrees]...], "cost": [FLOP...]}...],
- *  "edges": [{"src", "dst", "cost": [[FLOP...]...]}...], ...}: one cost per configuration of a layer and
- * one matrix per edge (rows: configurations of src). Other members are not read.
+ *  "edges": [{"src", "dst", "cost": [[FLOP...]...]}...], ...}: one cost per configuration of a
+ * layer and one matrix per edge (rows: configurations of src). Other members are not read.
  */
 #ifndef MQ_STRATEGIES_LIB_PASE_TABLES_H
 #define MQ_STRATEGIES_LIB_PASE_TABLES_H
@@ -20,7 +20,7 @@ struct mq_pase_tables {
 };
 
 enum mq_status mq_pase_tables_load(const char *path, struct mq_arena *arena,
-				   struct mq_pase_tables *tables, struct mq_err *err) MQ_MUST_CHECK;
+                                   struct mq_pase_tables *tables, struct mq_err *err) MQ_MUST_CHECK;
 /* Does the file look like one? */
 bool mq_pase_tables_probe(const char *path);
 

@@ -3,7 +3,8 @@
  * bandwidth (Narayanan et al., SOSP 2019).
  *
  * States are the ideals of the layer graph (for a chain: its prefixes). On m machines joined by
- * bandwidth B, the time per minibatch of the layers between ideals S and J as one replicated stage is
+ * bandwidth B, the time per minibatch of the layers between ideals S and J as one replicated stage
+ * is
  *
  *   T(S, J, m) = (C(S, J) + 4 (m - 1) W / (m B g)) / m
  *
@@ -32,44 +33,45 @@ enum { MQ_PIPEDREAM_MAX_LEVELS = 2 };
 
 struct mq_pipedream_level {
 	uint32_t machines;
-	double bandwidth;           /* bytes/s */
+	double bandwidth; /* bytes/s */
 };
 
 struct mq_pipedream_layer {
 	const char *name;
-	double time;                /* forward and backward, s per minibatch */
-	double output, parameters;  /* bytes */
+	double time;               /* forward and backward, s per minibatch */
+	double output, parameters; /* bytes */
 };
 
 struct mq_pipedream {
 	uint32_t n_layers, n_edges;
 	const struct mq_pipedream_layer *layer;
-	const uint32_t *src, *dst;  /* [n_edges] */
-	uint32_t n_levels;          /* 1 or 2; innermost first */
+	const uint32_t *src, *dst; /* [n_edges] */
+	uint32_t n_levels;         /* 1 or 2; innermost first */
 	struct mq_pipedream_level level[MQ_PIPEDREAM_MAX_LEVELS];
-	bool transfers;             /* count 2 a / (B r) */
-	uint32_t max_ideals;        /* 0 = 3,000 */
+	bool transfers;      /* count 2 a / (B r) */
+	uint32_t max_ideals; /* 0 = 3,000 */
 };
 
 struct mq_pipedream_stage {
-	uint32_t n_layers, *layer;  /* sorted */
-	uint32_t inner, outer;      /* replicas inside each machine, and machines; 1 without that level */
+	uint32_t n_layers, *layer; /* sorted */
+	uint32_t inner,
+	        outer; /* replicas inside each machine, and machines; 1 without that level */
 };
 
 struct mq_pipedream_result {
-	double time;                /* per minibatch */
-	double data_parallel;       /* the same with one stage on everything */
+	double time;          /* per minibatch */
+	double data_parallel; /* the same with one stage on everything */
 	uint32_t n_stages;
 	struct mq_pipedream_stage *stage;
 };
 
 enum mq_status mq_pipedream_solve(const struct mq_pipedream *problem, struct mq_arena *arena,
-				  struct mq_pipedream_result *result,
-				  struct mq_err *err) MQ_MUST_CHECK;
+                                  struct mq_pipedream_result *result,
+                                  struct mq_err *err) MQ_MUST_CHECK;
 
 /* The released optimizer's profile (graph.txt): drops inputs and unused outputs as it does. */
 enum mq_status mq_pipedream_load(const char *path, struct mq_arena *arena,
-				 struct mq_pipedream *problem, struct mq_err *err) MQ_MUST_CHECK;
+                                 struct mq_pipedream *problem, struct mq_err *err) MQ_MUST_CHECK;
 bool mq_pipedream_probe(const char *path);
 
 #endif

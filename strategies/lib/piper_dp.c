@@ -28,22 +28,23 @@ struct run {
 	const struct mq_piper *p;
 	struct mq_arena *arena;
 	struct mq_ideals downsets;
-	uint32_t bound;         /* of s */
-	double *dp;             /* [n_downsets][devices + 1][bound + 1] */
-	struct row *row;        /* [n_downsets][devices + 1] */
+	uint32_t bound;  /* of s */
+	double *dp;      /* [n_downsets][devices + 1][bound + 1] */
+	struct row *row; /* [n_downsets][devices + 1] */
 	/* the stage at hand */
-	uint32_t n, *node;      /* nodes of the set */
-	bool *in;               /* [n_nodes] */
-	uint32_t *first;        /* [n + 1] into item */
+	uint32_t n, *node; /* nodes of the set */
+	bool *in;          /* [n_nodes] */
+	uint32_t *first;   /* [n + 1] into item */
 	struct item *item;
-	double *edge_bytes;     /* [items] of cut edges */
+	double *edge_bytes; /* [items] of cut edges */
 	uint32_t *fastest, *smallest, *chosen;
 	struct swap *swap;
-	double *time_of_y;      /* [bound + 2] */
+	double *time_of_y; /* [bound + 2] */
 	double a_fast, b_fast, time_fast;
 };
 
-/* ---- one stage -------------------------------------------------------------------------------- */
+/* ---- one stage --------------------------------------------------------------------------------
+ */
 
 /* Items for tensor degree index t; false where a node does not support it. */
 static bool load_items(struct run *r, uint32_t t)
@@ -82,11 +83,11 @@ static void price_items(struct run *r, uint32_t t, uint32_t d)
 		r->fastest[i] = 0;
 		for (uint32_t x = r->first[i]; x < r->first[i + 1]; x++) {
 			const struct mq_piper_choice *c = &choice[x - r->first[i]];
-			double bytes = r->edge_bytes[x] / d + 4 * (d - 1.0) * c->parameters / d /
-								      r->p->micro_batches;
+			double bytes = r->edge_bytes[x] / d +
+			               4 * (d - 1.0) * c->parameters / d / r->p->micro_batches;
 
-			r->item[x] = (struct item){ bytes / r->p->bandwidth + c->time / d, c->memory_a,
-						    c->memory_b };
+			r->item[x] = (struct item){bytes / r->p->bandwidth + c->time / d,
+			                           c->memory_a, c->memory_b};
 			if (r->item[x].time < r->item[r->first[i] + r->fastest[i]].time)
 				r->fastest[i] = x - r->first[i];
 		}
@@ -148,14 +149,14 @@ static double choose(struct run *r, double y)
 
 			if (saved > 1e-9)
 				r->swap[n_swaps++] = (struct swap){
-					(r->item[x].time - now->time) / saved, i, x - r->first[i] };
+				        (r->item[x].time - now->time) / saved, i, x - r->first[i]};
 		}
 	}
 	qsort(r->swap, n_swaps, sizeof(*r->swap), compare_swaps);
 	for (uint32_t s = 0; s < n_swaps && excess >= 1e-9; s++) {
 		uint32_t i = r->swap[s].node;
 		double saved = memory_at(&r->item[r->first[i] + r->chosen[i]], y) -
-			       memory_at(&r->item[r->first[i] + r->swap[s].choice], y);
+		               memory_at(&r->item[r->first[i] + r->swap[s].choice], y);
 
 		if (saved <= 0) /* an earlier change of this node saved more */
 			continue;
@@ -188,15 +189,16 @@ static void price_stage(struct run *r, uint32_t t, uint32_t d)
 		r->time_of_y[y] = INFINITY;
 }
 
-/* ---- table ------------------------------------------------------------------------------------ */
+/* ---- table ------------------------------------------------------------------------------------
+ */
 
 static double *values(const struct run *r, uint32_t downset, uint32_t k)
 {
 	return r->dp + ((size_t)downset * (r->p->devices + 1) + k) * (r->bound + 1);
 }
 
-/* dp[id][k][s] from dp[sub][k - t d][s - d] for all s: only where the latter falls, as long as the stage
- * is faster than it; the rest follows from monotony. */
+/* dp[id][k][s] from dp[sub][k - t d][s - d] for all s: only where the latter falls, as long as the
+ * stage is faster than it; the rest follows from monotony. */
 static void relax(struct run *r, uint32_t id, uint32_t sub, uint32_t used, uint32_t d)
 {
 	for (uint32_t k = used; k <= r->p->devices; k++) {
@@ -245,15 +247,17 @@ static void set_difference(struct run *r, uint32_t id, uint32_t sub)
 {
 	r->n = 0;
 	for (uint32_t v = 0; v < r->p->n_nodes; v++) {
-		r->in[v] = mq_ideals_has(&r->downsets, id, v) && !mq_ideals_has(&r->downsets, sub, v);
+		r->in[v] =
+		        mq_ideals_has(&r->downsets, id, v) && !mq_ideals_has(&r->downsets, sub, v);
 		if (r->in[v])
 			r->node[r->n++] = v;
 	}
 }
 
 /* Calls visit for every downset inside `id` but itself; stops when it returns true. */
-static bool each_below(struct run *r, uint32_t id, bool (*visit)(struct run *r, uint32_t id, uint32_t sub,
-								  void *context), void *context)
+static bool each_below(struct run *r, uint32_t id,
+                       bool (*visit)(struct run *r, uint32_t id, uint32_t sub, void *context),
+                       void *context)
 {
 	struct mq_arena_mark mark = mq_arena_mark(r->arena);
 	bool *seen = mq_arena_array(r->arena, id + 1, bool), found = false;
@@ -264,7 +268,8 @@ static bool each_below(struct run *r, uint32_t id, bool (*visit)(struct run *r, 
 		uint32_t top = stack[--n];
 
 		found = top != id && visit(r, id, top, context);
-		for (uint32_t l = r->downsets.link_first[top]; l < r->downsets.link_first[top + 1]; l++) {
+		for (uint32_t l = r->downsets.link_first[top]; l < r->downsets.link_first[top + 1];
+		     l++) {
 			uint32_t sub = r->downsets.link_to[l];
 
 			if (!seen[sub])
@@ -296,11 +301,12 @@ static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 	return false;
 }
 
-/* ---- answer ----------------------------------------------------------------------------------- */
+/* ---- answer -----------------------------------------------------------------------------------
+ */
 
 struct trace {
-	uint32_t k, s;             /* of the value to explain */
-	uint32_t sub, t, d;        /* found */
+	uint32_t k, s;      /* of the value to explain */
+	uint32_t sub, t, d; /* found */
 	struct mq_piper_stage *stage;
 };
 
@@ -325,8 +331,8 @@ static bool explain(struct run *r, uint32_t id, uint32_t sub, void *context)
 			trace->sub = sub;
 			trace->t = r->p->degree[t];
 			trace->d = d;
-			*trace->stage = (struct mq_piper_stage){ .n_nodes = r->n, .t = trace->t, .d = d,
-								 .time = time };
+			*trace->stage = (struct mq_piper_stage){
+			        .n_nodes = r->n, .t = trace->t, .d = d, .time = time};
 			return true;
 		}
 	}
@@ -350,7 +356,7 @@ static void add_stage(struct run *r, struct trace *trace, uint32_t id, struct mq
 static void backtrack(struct run *r, struct mq_piper_result *out)
 {
 	uint32_t id = r->downsets.n - 1;
-	struct trace trace = { .k = r->p->devices, .s = r->bound };
+	struct trace trace = {.k = r->p->devices, .s = r->bound};
 
 	out->time = values(r, id, trace.k)[trace.s];
 	if (isinf(out->time))
@@ -359,11 +365,11 @@ static void backtrack(struct run *r, struct mq_piper_result *out)
 	out->stage = mq_arena_array(r->arena, r->p->n_nodes, struct mq_piper_stage);
 	while (id) {
 		/* The fewest devices and micro-batches that give the value. */
-		while (trace.k > 0 && values(r, id, trace.k - 1)[trace.s] ==
-					      values(r, id, trace.k)[trace.s])
+		while (trace.k > 0 &&
+		       values(r, id, trace.k - 1)[trace.s] == values(r, id, trace.k)[trace.s])
 			trace.k--;
-		while (trace.s > 0 && values(r, id, trace.k)[trace.s - 1] ==
-					      values(r, id, trace.k)[trace.s])
+		while (trace.s > 0 &&
+		       values(r, id, trace.k)[trace.s - 1] == values(r, id, trace.k)[trace.s])
 			trace.s--;
 		add_stage(r, &trace, id, out);
 		trace.k -= trace.t * trace.d;
@@ -390,11 +396,12 @@ static enum mq_status make_downsets(struct run *r, struct mq_err *err)
 		memcpy(at, first[side], p->n_nodes * sizeof(*at));
 		for (uint32_t e = 0; e < p->n_edges; e++)
 			list[side][at[side ? p->edge[e].dst : p->edge[e].src]++] =
-				side ? p->edge[e].src : p->edge[e].dst;
+			        side ? p->edge[e].src : p->edge[e].dst;
 	}
-	struct mq_ideals_graph graph = { p->n_nodes, first[0], list[0], first[1], list[1] };
+	struct mq_ideals_graph graph = {p->n_nodes, first[0], list[0], first[1], list[1]};
 
-	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 40000, r->arena, &r->downsets, err);
+	return mq_ideals_make(&graph, p->max_ideals ? p->max_ideals : 40000, r->arena, &r->downsets,
+	                      err);
 }
 
 static void prepare(struct run *r)
@@ -421,21 +428,22 @@ static void prepare(struct run *r)
 }
 
 enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena,
-			      struct mq_piper_result *result, struct mq_err *err)
+                              struct mq_piper_result *result, struct mq_err *err)
 {
-	struct run r = { .p = p, .arena = arena };
+	struct run r = {.p = p, .arena = arena};
 	size_t rows, cells;
 
-	*result = (struct mq_piper_result){ .time = INFINITY };
+	*result = (struct mq_piper_result){.time = INFINITY};
 	r.bound = p->micro_batches < p->devices ? p->micro_batches : p->devices;
 	MQ_TRY(make_downsets(&r, err));
 	result->n_ideals = r.downsets.n;
 	rows = (size_t)r.downsets.n * (p->devices + 1);
 	cells = rows * (r.bound + 1);
 	if (cells > (size_t)1 << 28)
-		return mq_fail(err, MQ_EINPUT, "%u downsets x %u devices x %u replicas need %.3g table "
-			       "entries (bound 2.7e+08): use fewer devices or coarser layers",
-			       r.downsets.n, p->devices, r.bound, (double)cells);
+		return mq_fail(err, MQ_EINPUT,
+		               "%u downsets x %u devices x %u replicas need %.3g table "
+		               "entries (bound 2.7e+08): use fewer devices or coarser layers",
+		               r.downsets.n, p->devices, r.bound, (double)cells);
 	r.dp = mq_arena_array(arena, cells, double);
 	r.row = mq_arena_array(arena, rows, struct row);
 	prepare(&r);
@@ -455,7 +463,7 @@ enum mq_status mq_piper_solve(const struct mq_piper *p, struct mq_arena *arena,
 }
 
 double mq_piper_stage_time(const struct mq_piper *p, const struct mq_piper_stage *stage, uint32_t s,
-			   struct mq_arena *scratch)
+                           struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	bool *in = mq_arena_array(scratch, p->n_nodes, bool);
@@ -486,5 +494,6 @@ double mq_piper_stage_time(const struct mq_piper *p, const struct mq_piper_stage
 		}
 	}
 	mq_arena_rewind(scratch, mark);
-	return t == p->n_degrees || memory > p->memory ? (double)INFINITY : time + bytes / p->bandwidth;
+	return t == p->n_degrees || memory > p->memory ? (double)INFINITY
+	                                               : time + bytes / p->bandwidth;
 }

@@ -11,23 +11,28 @@ static bool own_devices(const struct mq_problem *problem)
 }
 
 enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name,
-				     const struct mq_problem *problem, struct mq_err *err)
+                                     const struct mq_problem *problem, struct mq_err *err)
 {
 	double batch = floor(problem->train->batch);
 
 	if (problem->objective && strcmp(problem->objective, "max-load") &&
 	    strcmp(problem->objective, "latency") && strcmp(problem->objective, "step-time"))
-		return mq_fail(err, MQ_EINPUT, "engine '%s' cannot minimise '%s': use --objective "
-			       "max-load, latency or step-time", name, problem->objective);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine '%s' cannot minimise '%s': use --objective "
+		               "max-load, latency or step-time",
+		               name, problem->objective);
 	e->n_rounds = 0;
 	if (e->micro_batches) {
 		if (e->micro_batches > batch)
-			return mq_fail(err, MQ_EINPUT, "engine '%s': %u micro-batches of a batch of %g: "
-				       "use at most one per sample", name, e->micro_batches, batch);
+			return mq_fail(err, MQ_EINPUT,
+			               "engine '%s': %u micro-batches of a batch of %g: "
+			               "use at most one per sample",
+			               name, e->micro_batches, batch);
 		e->sizes[e->n_rounds++] = e->micro_batches;
 	} else if (own_devices(problem)) {
 		e->sizes[e->n_rounds++] = batch < 1 ? 1 : (uint32_t)fmin(batch, 1e6);
-	} else { /* from few large to many small micro-batches: what fits and what runs best differ */
+	} else { /* from few large to many small micro-batches: what fits and what runs best differ
+		  */
 		for (double m = 1; m <= batch && m <= 4096; m *= 2)
 			if (fmod(batch, m) == 0)
 				e->sizes[e->n_rounds++] = (uint32_t)m;
@@ -36,17 +41,19 @@ enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name
 }
 
 static void say_value(const struct mq_problem *problem, const struct mq_place_model *m,
-		      const struct mq_ideal_result *r, struct mq_arena *arena, struct mq_plan *plan)
+                      const struct mq_ideal_result *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 
-	plan->engine_objective = latency ? mq_place_latency(&m->place, &r->placement, arena)
-					 : r->placement.max_load;
+	plan->engine_objective =
+	        latency ? mq_place_latency(&m->place, &r->placement, arena) : r->placement.max_load;
 	if (m->own_units || (problem->objective && strcmp(problem->objective, "step-time")))
-		mq_say(problem, "%s %.9g", latency ? "latency" : "max-load", plan->engine_objective);
+		mq_say(problem, "%s %.9g", latency ? "latency" : "max-load",
+		       plan->engine_objective);
 	if (m->own_units)
-		mq_say(problem, "%u units, %u ideals, %.0f sets looked at%s", r->n_units, r->n_ideals,
-		       r->pairs, r->stopped ? "; stopped early: the linearised answer" : "");
+		mq_say(problem, "%u units, %u ideals, %.0f sets looked at%s", r->n_units,
+		       r->n_ideals, r->pairs,
+		       r->stopped ? "; stopped early: the linearised answer" : "");
 }
 
 static bool tick(void *context, double done, const char *what)
@@ -65,11 +72,13 @@ static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_
 }
 
 enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize,
-				       const struct mq_problem *problem, struct mq_arena *arena,
-				       struct mq_plan *plan, struct mq_err *err)
+                                       const struct mq_problem *problem, struct mq_arena *arena,
+                                       struct mq_plan *plan, struct mq_err *err)
 {
-	struct mq_ideal_options o = { .linearize = linearize, .max_ideals = e->ideals,
-				      .tick = tick, .tick_context = &problem };
+	struct mq_ideal_options o = {.linearize = linearize,
+	                             .max_ideals = e->ideals,
+	                             .tick = tick,
+	                             .tick_context = &problem};
 	bool train = !problem->train->infer;
 
 	while (e->round < 2 * e->n_rounds) {
@@ -91,7 +100,8 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 			continue;
 		if (mq_placement_sort(&model.place, &r.placement, arena))
 			mq_place_plan(&model, &r.placement, problem, arena, plan);
-		else /* backward ops that do not mirror the forward graph: no pipeline, a placement */
+		else /* backward ops that do not mirror the forward graph: no pipeline, a placement
+		      */
 			mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 		say_value(problem, &model, &r, arena, plan);
 		return MQ_OK;

@@ -10,15 +10,17 @@
 struct mq_place_engine {
 	uint32_t ideals, replicas, micro_batches; /* options */
 	uint32_t round, n_rounds;
-	uint32_t sizes[24];       /* micro-batches of each round */
+	uint32_t sizes[24]; /* micro-batches of each round */
 };
 
-/* Fills the rounds: the micro-batch counts that will be tried. MQ_EINPUT: an objective it has not. */
+/* Fills the rounds: the micro-batch counts that will be tried. MQ_EINPUT: an objective it has not.
+ */
 enum mq_status mq_place_engine_start(struct mq_place_engine *engine, const char *name,
-				     const struct mq_problem *problem, struct mq_err *err) MQ_MUST_CHECK;
+                                     const struct mq_problem *problem,
+                                     struct mq_err *err) MQ_MUST_CHECK;
 /* The next plan; MQ_DONE after the last; MQ_ENOPLAN when nothing fits. */
 enum mq_status mq_place_engine_propose(struct mq_place_engine *engine, bool linearize,
-				       const struct mq_problem *problem, struct mq_arena *arena,
-				       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
+                                       const struct mq_problem *problem, struct mq_arena *arena,
+                                       struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -7,8 +7,8 @@
 
 /* A column of x: a device, one of its pieces, or the pool of CPUs. */
 struct slot {
-	uint32_t type, device;  /* device: number among all */
-	uint32_t nth;           /* among those of its type */
+	uint32_t type, device; /* device: number among all */
+	uint32_t nth;          /* among those of its type */
 	bool own_memory;
 };
 
@@ -20,18 +20,18 @@ struct ip {
 	struct mq_mip mip;
 	uint32_t n_slots;
 	struct slot *slot;
-	uint32_t *x;         /* [n_units * n_slots] columns */
-	uint32_t goal;       /* column of the objective */
-	uint32_t *memory;    /* [devices] row, or MQ_NONE */
+	uint32_t *x;      /* [n_units * n_slots] columns */
+	uint32_t goal;    /* column of the objective */
+	uint32_t *memory; /* [devices] row, or MQ_NONE */
 	/* what must be contiguous: units, or nodes where the latency counts */
 	uint32_t n_items, n_arcs;
 	const uint32_t *unit_of;         /* [n_items] */
 	const struct mq_place_edge *arc; /* between items */
 	/* latency */
-	uint32_t *latency;   /* [n_nodes] when its output is there */
+	uint32_t *latency;        /* [n_nodes] when its output is there */
 	uint32_t *start, *finish; /* [n_slots] */
-	double limit;        /* an upper bound of the latency */
-	double *guess;       /* [columns] the start solution */
+	double limit;             /* an upper bound of the latency */
+	double *guess;            /* [columns] the start solution */
 };
 
 static uint32_t at(const struct ip *ip, uint32_t unit, uint32_t slot)
@@ -57,7 +57,7 @@ static void make_slots(struct ip *ip)
 				continue;
 			pool = pool || (latency && !own);
 			for (uint32_t i = 0; i < (own ? pieces : 1); i++)
-				ip->slot[ip->n_slots++] = (struct slot){ t, device, d, own };
+				ip->slot[ip->n_slots++] = (struct slot){t, device, d, own};
 		}
 	}
 }
@@ -74,9 +74,9 @@ static void add_assignment(struct ip *ip)
 		bool new_device = i == 0 || s->device != ip->slot[i - 1].device;
 
 		ip->memory[i] = !new_device ? ip->memory[i - 1]
-			      : isfinite(p->type[s->type].memory)
-				      ? mq_mip_row(&ip->mip, 'L', p->type[s->type].memory)
-				      : MQ_NONE;
+		                : isfinite(p->type[s->type].memory)
+		                        ? mq_mip_row(&ip->mip, 'L', p->type[s->type].memory)
+		                        : MQ_NONE;
 	}
 	for (uint32_t v = 0; v < ip->u.n; v++) {
 		uint32_t once = mq_mip_row(&ip->mip, 'E', 1);
@@ -84,7 +84,8 @@ static void add_assignment(struct ip *ip)
 		for (uint32_t i = 0; i < ip->n_slots; i++) {
 			const struct slot *s = &ip->slot[i];
 			/* Among equal devices the n-th holds no unit before the n-th. */
-			bool allowed = isfinite(ip->u.time[v * p->n_types + s->type]) && s->nth <= v;
+			bool allowed =
+			        isfinite(ip->u.time[v * p->n_types + s->type]) && s->nth <= v;
 			uint32_t x = mq_mip_column(&ip->mip, 0, 0, allowed ? 1 : 0, true);
 
 			ip->x[(size_t)v * ip->n_slots + i] = x;
@@ -133,13 +134,13 @@ static void choose_items(struct ip *ip, bool nodes)
 		return;
 	}
 	uint32_t *self = mq_arena_array(ip->arena, ip->u.n, uint32_t);
-	struct mq_place_edge *arc = mq_arena_array(ip->arena, ip->u.pred_first[ip->u.n],
-						   struct mq_place_edge);
+	struct mq_place_edge *arc =
+	        mq_arena_array(ip->arena, ip->u.pred_first[ip->u.n], struct mq_place_edge);
 
 	for (uint32_t v = 0; v < ip->u.n; v++) {
 		self[v] = v;
 		for (uint32_t i = ip->u.pred_first[v]; i < ip->u.pred_first[v + 1]; i++)
-			arc[n++] = (struct mq_place_edge){ ip->u.pred[i], v };
+			arc[n++] = (struct mq_place_edge){ip->u.pred[i], v};
 	}
 	ip->n_items = ip->u.n;
 	ip->unit_of = self;
@@ -157,8 +158,8 @@ static void add_border(struct ip *ip, uint32_t y, uint32_t a, uint32_t b, uint32
 	mq_mip_add(&ip->mip, row, at(ip, b, slot), 1);
 }
 
-/* Adds what a slot computes and transfers to a row; in the latency program what enters and what leaves
- * are paid apart, although for one signal only one can happen. */
+/* Adds what a slot computes and transfers to a row; in the latency program what enters and what
+ * leaves are paid apart, although for one signal only one can happen. */
 static void add_load(struct ip *ip, uint32_t slot, uint32_t row)
 {
 	const struct mq_units *u = &ip->u;
@@ -166,7 +167,8 @@ static void add_load(struct ip *ip, uint32_t slot, uint32_t row)
 
 	for (uint32_t v = 0; v < u->n; v++)
 		if (isfinite(u->time[v * u->n_types + s->type]))
-			mq_mip_add(&ip->mip, row, at(ip, v, slot), u->time[v * u->n_types + s->type]);
+			mq_mip_add(&ip->mip, row, at(ip, v, slot),
+			           u->time[v * u->n_types + s->type]);
 	for (uint32_t g = 0; g < u->n_signals && s->own_memory; g++) {
 		uint32_t y = mq_mip_column(&ip->mip, 0, 0, 1, false);
 
@@ -191,7 +193,8 @@ static void formulate_max_load(struct ip *ip)
 	}
 }
 
-/* ---- latency ---------------------------------------------------------------------------------- */
+/* ---- latency ----------------------------------------------------------------------------------
+ */
 
 /* later >= earlier + work - limit * (1 - switch): written as a row. */
 static void add_after(struct ip *ip, uint32_t later, uint32_t earlier, uint32_t on)
@@ -291,7 +294,8 @@ static double slowest(const struct ip *ip)
 	return sum;
 }
 
-/* ---- solutions -------------------------------------------------------------------------------- */
+/* ---- solutions --------------------------------------------------------------------------------
+ */
 
 static double value_of(const struct ip *ip, const struct mq_placement *placement)
 {
@@ -304,11 +308,11 @@ static void decode(struct ip *ip, const double *value, struct mq_placement *out)
 {
 	const struct mq_place *p = ip->place;
 
-	*out = (struct mq_placement){ .stage = mq_arena_array(ip->arena, ip->n_slots,
-							      struct mq_place_stage) };
+	*out = (struct mq_placement){
+	        .stage = mq_arena_array(ip->arena, ip->n_slots, struct mq_place_stage)};
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
-		struct mq_place_stage stage = { .type = ip->slot[i].type, .replicas = 1,
-						.device = ip->slot[i].nth };
+		struct mq_place_stage stage = {
+		        .type = ip->slot[i].type, .replicas = 1, .device = ip->slot[i].nth};
 		bool *in = mq_arena_array(ip->arena, p->n_nodes, bool);
 
 		stage.node = mq_arena_array(ip->arena, p->n_nodes, uint32_t);
@@ -351,10 +355,11 @@ static double *encode(struct ip *ip, const struct mq_placement *start)
 		if (s == MQ_NONE)
 			break;
 		lowest[s] = MQ_NONE;
-		while (slot < ip->n_slots && (ip->slot[slot].type != start->stage[s].type || used[slot]))
+		while (slot < ip->n_slots &&
+		       (ip->slot[slot].type != start->stage[s].type || used[slot]))
 			slot++;
 		bool pool = slot < ip->n_slots && !ip->slot[slot].own_memory &&
-			    ip->o->objective == MQ_PLACE_LATENCY;
+		            ip->o->objective == MQ_PLACE_LATENCY;
 
 		if (slot == ip->n_slots)
 			return NULL;
@@ -367,22 +372,25 @@ static double *encode(struct ip *ip, const struct mq_placement *start)
 }
 
 enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_ip_options *o,
-			   struct mq_arena *arena, struct mq_place_ip_result *result,
-			   struct mq_err *err)
+                           struct mq_arena *arena, struct mq_place_ip_result *result,
+                           struct mq_err *err)
 {
-	struct ip ip = { .place = place, .o = o, .arena = arena, .mip = { .arena = arena } };
-	struct mq_mip_options options = { .seconds = o->seconds, .gap = o->gap, .tick = o->tick,
-					  .tick_context = o->tick_context };
+	struct ip ip = {.place = place, .o = o, .arena = arena, .mip = {.arena = arena}};
+	struct mq_mip_options options = {.seconds = o->seconds,
+	                                 .gap = o->gap,
+	                                 .tick = o->tick,
+	                                 .tick_context = o->tick_context};
 	bool latency = o->objective == MQ_PLACE_LATENCY;
 	struct mq_mip_result solved;
 
-	*result = (struct mq_place_ip_result){ .value = INFINITY, .bound = -INFINITY };
+	*result = (struct mq_place_ip_result){.value = INFINITY, .bound = -INFINITY};
 	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
 		if (place->backward && place->backward[v])
-			return mq_fail(err, MQ_EINPUT, "latency is defined for inference graphs: this one "
-				       "has backward nodes; use --objective max-load");
+			return mq_fail(err, MQ_EINPUT,
+			               "latency is defined for inference graphs: this one "
+			               "has backward nodes; use --objective max-load");
 	MQ_TRY(mq_units_make(place, o->contiguous && !latency ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
-			     arena, &ip.u, err));
+	                     arena, &ip.u, err));
 	choose_items(&ip, latency);
 	make_slots(&ip);
 	ip.limit = slowest(&ip);

@@ -6,15 +6,15 @@
 struct walk {
 	const struct mq_place *p;
 	uint32_t n_blocks;
-	uint32_t *block;       /* [n_nodes] */
-	uint32_t *set;         /* [n_nodes] stage */
-	double *finish;        /* [n_blocks] */
+	uint32_t *block;                   /* [n_nodes] */
+	uint32_t *set;                     /* [n_nodes] stage */
+	double *finish;                    /* [n_blocks] */
 	double *work, *in_cost, *out_cost; /* [n_blocks] */
-	bool *own;             /* [n_blocks] memory of its own: pays for tensors */
+	bool *own;                         /* [n_blocks] memory of its own: pays for tensors */
 };
 
-/* Cuts a set where a path leaves it and comes back: the piece of a node is how often a path to it has
- * entered the set. Relaxed to a fixpoint, so that edges may come in any order. */
+/* Cuts a set where a path leaves it and comes back: the piece of a node is how often a path to it
+ * has entered the set. Relaxed to a fixpoint, so that edges may come in any order. */
 static void cut_set(struct walk *w, uint32_t set, uint32_t *piece)
 {
 	bool changed = true;
@@ -35,7 +35,8 @@ static void cut_set(struct walk *w, uint32_t set, uint32_t *piece)
 	}
 }
 
-static void make_blocks(struct walk *w, const struct mq_placement *placement, struct mq_arena *arena)
+static void make_blocks(struct walk *w, const struct mq_placement *placement,
+                        struct mq_arena *arena)
 {
 	uint32_t *piece = mq_arena_array(arena, w->p->n_nodes, uint32_t);
 
@@ -94,17 +95,18 @@ static void add_transfers(struct walk *w, struct mq_arena *arena)
 }
 
 double mq_place_latency(const struct mq_place *p, const struct mq_placement *placement,
-			struct mq_arena *scratch)
+                        struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	uint32_t n = p->n_nodes;
-	struct walk w = { .p = p, .block = mq_arena_array(scratch, n, uint32_t),
-			  .set = mq_arena_array(scratch, n, uint32_t),
-			  .finish = mq_arena_array(scratch, 2 * n, double),
-			  .work = mq_arena_array(scratch, 2 * n, double),
-			  .in_cost = mq_arena_array(scratch, 2 * n, double),
-			  .out_cost = mq_arena_array(scratch, 2 * n, double),
-			  .own = mq_arena_array(scratch, 2 * n, bool) };
+	struct walk w = {.p = p,
+	                 .block = mq_arena_array(scratch, n, uint32_t),
+	                 .set = mq_arena_array(scratch, n, uint32_t),
+	                 .finish = mq_arena_array(scratch, 2 * n, double),
+	                 .work = mq_arena_array(scratch, 2 * n, double),
+	                 .in_cost = mq_arena_array(scratch, 2 * n, double),
+	                 .out_cost = mq_arena_array(scratch, 2 * n, double),
+	                 .own = mq_arena_array(scratch, 2 * n, bool)};
 	double *start = mq_arena_array(scratch, 2 * n, double), last = 0;
 	bool changed = true;
 
@@ -140,7 +142,7 @@ double mq_place_latency(const struct mq_place *p, const struct mq_placement *pla
 }
 
 bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
-		       struct mq_arena *scratch)
+                       struct mq_arena *scratch)
 {
 	struct mq_arena_mark mark = mq_arena_mark(scratch);
 	uint32_t n = placement->n_stages, *set = mq_arena_array(scratch, p->n_nodes, uint32_t);
@@ -153,11 +155,12 @@ bool mq_placement_sort(const struct mq_place *p, struct mq_placement *placement,
 			set[placement->stage[s].node[i]] = s;
 		for (uint32_t t = 0; t < s; t++)
 			fits = fits && !(placement->stage[s].type == placement->stage[t].type &&
-					 placement->stage[s].device == placement->stage[t].device);
+			                 placement->stage[s].device == placement->stage[t].device);
 	}
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
-		/* The backward pass walks the stages back; what joins the passes goes either way. */
+		/* The backward pass walks the stages back; what joins the passes goes either way.
+		 */
 		bool back_u = p->backward && p->backward[u], back_v = p->backward && p->backward[v];
 		uint32_t a = back_u ? set[v] : set[u], b = back_u ? set[u] : set[v];
 

@@ -1,10 +1,10 @@
 /*
  * place_units.c - contraction of an operator graph to units, and the load rule; see place.h.
  *
- * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups of
- * backward nodes only get a place in the forward graph: mirrored edges; (3) strongly connected
- * groups of that graph become one (Tarjan, 1972); (4) an idle group with a single neighbour joins it;
- * (5) topological numbering.
+ * Steps, after the released solver of Tarnawski et al. (2020): (1) one group per colour; (2) groups
+ * of backward nodes only get a place in the forward graph: mirrored edges; (3) strongly connected
+ * groups of that graph become one (Tarjan, 1972); (4) an idle group with a single neighbour joins
+ * it; (5) topological numbering.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static bool is_backward(const struct mq_place *p, uint32_t node)
 }
 
 double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
-		     struct mq_arena *scratch)
+                     struct mq_arena *scratch)
 {
 	double time = 0, size = 0, sync = 0, r = replicas;
 	const struct mq_place_type *t = &p->type[type];
@@ -45,7 +45,8 @@ double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, ui
 	return time / r + 2 * (r - 1) / r * sync;
 }
 
-/* ---- groups ----------------------------------------------------------------------------------- */
+/* ---- groups -----------------------------------------------------------------------------------
+ */
 
 struct arc {
 	uint32_t from, to;
@@ -58,7 +59,7 @@ struct groups {
 	uint32_t n;
 	uint32_t *of_node;
 	uint32_t n_arcs;
-	struct arc *arc;         /* sorted, distinct */
+	struct arc *arc; /* sorted, distinct */
 	bool *has_forward;
 };
 
@@ -93,7 +94,7 @@ static void group_colors(struct groups *g)
 	struct colored *list = mq_arena_array(g->arena, n, struct colored);
 
 	for (uint32_t v = 0; v < n; v++)
-		list[v] = (struct colored){ g->place->color ? g->place->color[v] : MQ_NONE, v };
+		list[v] = (struct colored){g->place->color ? g->place->color[v] : MQ_NONE, v};
 	qsort(list, n, sizeof(*list), compare_colors);
 	g->of_node = mq_arena_array(g->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++) {
@@ -131,12 +132,14 @@ static enum mq_status collect_arcs(struct groups *g, struct mq_err *err)
 		uint32_t a = g->of_node[src], b = g->of_node[dst];
 
 		if (is_backward(p, src) && !is_backward(p, dst))
-			return mq_fail(err, MQ_EINPUT, "node %u of the backward pass feeds node %u of "
-				       "the forward pass: no pipeline can run that", src, dst);
+			return mq_fail(err, MQ_EINPUT,
+			               "node %u of the backward pass feeds node %u of "
+			               "the forward pass: no pipeline can run that",
+			               src, dst);
 		if (!is_backward(p, src) && !is_backward(p, dst))
-			g->arc[g->n_arcs++] = (struct arc){ a, b, false };
+			g->arc[g->n_arcs++] = (struct arc){a, b, false};
 		else if (is_backward(p, src) && (!g->has_forward[a] || !g->has_forward[b]))
-			g->arc[g->n_arcs++] = (struct arc){ b, a, true };
+			g->arc[g->n_arcs++] = (struct arc){b, a, true};
 	}
 	sort_arcs(g);
 	return MQ_OK;
@@ -163,11 +166,12 @@ static void regroup(struct groups *g, const uint32_t *key)
 	sort_arcs(g);
 }
 
-/* ---- cycles ----------------------------------------------------------------------------------- */
+/* ---- cycles -----------------------------------------------------------------------------------
+ */
 
 struct tarjan {
 	const struct groups *g;
-	uint32_t *first;                     /* arcs of a group begin here */
+	uint32_t *first; /* arcs of a group begin here */
 	uint32_t *index, *low, *next, *stack, *path, *component;
 	bool *on_stack;
 	uint32_t n_index, n_stack, n_path;
@@ -225,8 +229,8 @@ static uint32_t *first_arcs(const struct groups *g)
 
 static void fuse_cycles(struct groups *g)
 {
-	struct tarjan t = { .g = g, .first = first_arcs(g) };
-	uint32_t **array[] = { &t.index, &t.low, &t.next, &t.stack, &t.path, &t.component };
+	struct tarjan t = {.g = g, .first = first_arcs(g)};
+	uint32_t **array[] = {&t.index, &t.low, &t.next, &t.stack, &t.path, &t.component};
 
 	for (size_t i = 0; i < sizeof(array) / sizeof(*array); i++)
 		*array[i] = mq_arena_array(g->arena, g->n, uint32_t);
@@ -237,7 +241,8 @@ static void fuse_cycles(struct groups *g)
 	regroup(g, t.component);
 }
 
-/* ---- idle groups ------------------------------------------------------------------------------ */
+/* ---- idle groups ------------------------------------------------------------------------------
+ */
 
 static bool merge_one_idle(struct groups *g)
 {
@@ -274,7 +279,8 @@ static bool merge_one_idle(struct groups *g)
 	return false;
 }
 
-/* ---- units ------------------------------------------------------------------------------------ */
+/* ---- units ------------------------------------------------------------------------------------
+ */
 
 /* Topological order of the groups; `deep` takes the newest ready group first, else the lowest. */
 static uint32_t *sort_groups(const struct groups *g, bool deep)
@@ -308,7 +314,7 @@ static uint32_t *sort_groups(const struct groups *g, bool deep)
 
 /* CSR of `value` by `key`: keys 0 .. n_keys-1. */
 static void make_csr(struct mq_arena *arena, uint32_t n_keys, uint32_t n, const uint32_t *key,
-		     const uint32_t *value, uint32_t **first, uint32_t **list)
+                     const uint32_t *value, uint32_t **first, uint32_t **list)
 {
 	uint32_t *at = mq_arena_array(arena, n_keys + 1, uint32_t);
 
@@ -332,12 +338,13 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 	uint32_t *from = mq_arena_array(g->arena, g->n_arcs, uint32_t);
 	uint32_t *to = mq_arena_array(g->arena, g->n_arcs, uint32_t);
 
-	*u = (struct mq_units){ .n = g->n, .n_types = p->n_types,
-				.of_node = mq_arena_array(g->arena, p->n_nodes, uint32_t),
-				.time = mq_arena_array(g->arena, g->n * p->n_types, double),
-				.size = mq_arena_array(g->arena, g->n, double),
-				.sync = mq_arena_array(g->arena, g->n, double),
-				.line = mq_arena_array(g->arena, g->n, uint32_t) };
+	*u = (struct mq_units){.n = g->n,
+	                       .n_types = p->n_types,
+	                       .of_node = mq_arena_array(g->arena, p->n_nodes, uint32_t),
+	                       .time = mq_arena_array(g->arena, g->n * p->n_types, double),
+	                       .size = mq_arena_array(g->arena, g->n, double),
+	                       .sync = mq_arena_array(g->arena, g->n, double),
+	                       .line = mq_arena_array(g->arena, g->n, uint32_t)};
 	for (uint32_t i = 0; i < g->n; i++)
 		rank[order[i]] = i;
 	for (uint32_t i = 0; i < g->n; i++)
@@ -360,11 +367,12 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 	make_csr(g->arena, g->n, g->n_arcs, to, from, &u->pred_first, &u->pred);
 }
 
-/* ---- signals ---------------------------------------------------------------------------------- */
+/* ---- signals ----------------------------------------------------------------------------------
+ */
 
 struct signal {
 	uint32_t home, n;
-	uint32_t *dst;   /* sorted */
+	uint32_t *dst; /* sorted */
 	double cost;
 };
 
@@ -390,7 +398,7 @@ static int compare_u32(const void *left, const void *right)
 }
 
 static uint32_t collect_signals(const struct groups *g, const struct mq_units *u,
-				struct signal *signal)
+                                struct signal *signal)
 {
 	const struct mq_place *p = g->place;
 	uint32_t *first, *list, n = 0;
@@ -403,7 +411,7 @@ static uint32_t collect_signals(const struct groups *g, const struct mq_units *u
 	}
 	make_csr(g->arena, p->n_nodes, p->n_edges, src, dst, &first, &list);
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
-		struct signal s = { u->of_node[v], 0, list + first[v], p->out_cost[v] };
+		struct signal s = {u->of_node[v], 0, list + first[v], p->out_cost[v]};
 
 		qsort(s.dst, first[v + 1] - first[v], sizeof(*s.dst), compare_u32);
 		for (uint32_t i = first[v]; i < first[v + 1]; i++)
@@ -454,9 +462,9 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 }
 
 enum mq_status mq_units_make(const struct mq_place *place, enum mq_units_kind kind,
-			     struct mq_arena *arena, struct mq_units *units, struct mq_err *err)
+                             struct mq_arena *arena, struct mq_units *units, struct mq_err *err)
 {
-	struct groups g = { .place = place, .arena = arena };
+	struct groups g = {.place = place, .arena = arena};
 
 	group_colors(&g);
 	MQ_TRY(collect_arcs(&g, err));

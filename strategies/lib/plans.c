@@ -8,7 +8,7 @@
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena)
 {
 	const struct mq_cluster *cluster = problem->cluster;
-	struct mq_devices devices = { 0, mq_arena_array(arena, cluster->n_devices, uint32_t) };
+	struct mq_devices devices = {0, mq_arena_array(arena, cluster->n_devices, uint32_t)};
 	enum mq_device_kind kind = MQ_CPU;
 	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
 
@@ -34,7 +34,7 @@ uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct 
 }
 
 static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool split,
-			   struct mq_arena *arena, struct mq_plan *plan)
+                           struct mq_arena *arena, struct mq_plan *plan)
 {
 	uint32_t index = mq_plan_add_config(plan, arena, n);
 
@@ -45,7 +45,7 @@ static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool sp
 }
 
 void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,
-			   uint32_t n, struct mq_arena *arena, struct mq_plan *plan)
+                           uint32_t n, struct mq_arena *arena, struct mq_plan *plan)
 {
 	const struct mq_model *model = problem->model;
 	uint32_t split = MQ_NONE, whole = MQ_NONE;
@@ -62,23 +62,23 @@ void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_dev
 }
 
 static bool same_spot(const struct mq_config *c, const struct mq_spot *spot,
-		      const uint32_t split[MQ_N_DIMS])
+                      const uint32_t split[MQ_N_DIMS])
 {
-	return c->n_devices == spot->n_devices && c->stage == spot->stage && c->sync == spot->sync &&
-	       c->recompute == spot->recompute && !c->share &&
+	return c->n_devices == spot->n_devices && c->stage == spot->stage &&
+	       c->sync == spot->sync && c->recompute == spot->recompute && !c->share &&
 	       !memcmp(c->split, split, MQ_N_DIMS * sizeof(*split)) &&
 	       !memcmp(c->device, spot->device, c->n_devices * sizeof(*c->device));
 }
 
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
-		 const struct mq_spot *spot, struct mq_arena *arena)
+                 const struct mq_spot *spot, struct mq_arena *arena)
 {
 	uint32_t split[MQ_N_DIMS], replicas = spot->n_devices / spot->tp;
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
-	if (spot->tp > 1 && !mq_tensor_split(problem->model, op, spot->tp, spot->sequence_parallel,
-					     true, split))
+	if (spot->tp > 1 &&
+	    !mq_tensor_split(problem->model, op, spot->tp, spot->sequence_parallel, true, split))
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			split[d] = 1;
 	split[MQ_DIM_BATCH] = problem->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;

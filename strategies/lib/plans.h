@@ -1,44 +1,47 @@
 /*
- * plans.h - what several engines need to turn their answer into a plan: the devices they may use, and
- * data-parallel plans.
+ * plans.h - what several engines need to turn their answer into a plan: the devices they may use,
+ * and data-parallel plans.
  */
 #ifndef MQ_STRATEGIES_LIB_PLANS_H
 #define MQ_STRATEGIES_LIB_PLANS_H
 
 #include "core/engine.h"
 
-/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank order,
- * at most max_devices. */
+/* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank
+ * order, at most max_devices. */
 struct mq_devices {
 	uint32_t n;
 	uint32_t *rank;
 };
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena);
 
-/* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on every
- * one. */
+/* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on
+ * every one. */
 void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,
-			   uint32_t n, struct mq_arena *arena, struct mq_plan *plan);
+                           uint32_t n, struct mq_arena *arena, struct mq_plan *plan);
 
 /* Most devices that data parallelism can use: no more than samples, and what the limits allow. */
-uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct mq_devices *devices);
+uint32_t mq_data_parallel_degree(const struct mq_problem *problem,
+                                 const struct mq_devices *devices);
 
 /* Where and how one op runs, for plans put together op by op. */
 struct mq_spot {
 	uint32_t n_devices;
-	const uint32_t *device;   /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
-	uint32_t stage, tp;       /* tp divides n_devices; the rest splits the batch */
+	const uint32_t
+	        *device;    /* [n_devices] in mesh order: tensor-parallel ranks are neighbours */
+	uint32_t stage, tp; /* tp divides n_devices; the rest splits the batch */
 	uint8_t sync, recompute;
-	bool sequence_parallel;   /* what tensor parallelism leaves whole is split along the sequence */
+	bool sequence_parallel; /* what tensor parallelism leaves whole is split along the sequence
+	                         */
 };
 
-/* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split as
- * asked runs whole on the ranks concerned. */
+/* Gives an op its config, shared with ops of the same stage and split. An op that cannot be split
+ * as asked runs whole on the ranks concerned. */
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
-		 const struct mq_spot *spot, struct mq_arena *arena);
+                 const struct mq_spot *spot, struct mq_arena *arena);
 
 /* Prints through problem->say. */
 void mq_say(const struct mq_problem *problem, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+        __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
 
 static bool trains(const struct mq_problem *problem)
 {
@@ -26,17 +26,19 @@ static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, boo
 			double *time = &t->time[(size_t)task * t->n_devices + d];
 
 			*time += costs->op_time(costs->context, op, problem->model->op[op].phase,
-						t->space.device[d], whole, problem->train->batch);
+			                        t->space.device[d], whole, problem->train->batch);
 			if (both)
 				*time += costs->op_time(costs->context, op, MQ_BACKWARD,
-							t->space.device[d], whole, problem->train->batch);
+				                        t->space.device[d], whole,
+				                        problem->train->batch);
 		}
-		if (problem->model->profile.memory_B && !isnan(problem->model->profile.memory_B[op])) {
+		if (problem->model->profile.memory_B &&
+		    !isnan(problem->model->profile.memory_B[op])) {
 			t->memory[task] += problem->model->profile.memory_B[op];
 			continue;
 		}
-		costs->op_memory(costs->context, op, whole, problem->train->batch, MQ_SYNC_ALLREDUCE, 1,
-				 MQ_RECOMPUTE_NONE, &held, &saved);
+		costs->op_memory(costs->context, op, whole, problem->train->batch,
+		                 MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &held, &saved);
 		t->memory[task] += held + saved;
 	}
 	for (uint32_t d = 0; d < t->n_devices; d++) {
@@ -44,8 +46,10 @@ static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, boo
 
 		t->limit[d] = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
 		if (problem->calib && device->calib < problem->calib->n_devices)
-			t->limit[d] = 0.95 * (t->limit[d] - problem->calib->device[device->calib].reserve_B) /
-				      fmax(1, problem->calib->device[device->calib].fragmentation);
+			t->limit[d] =
+			        0.95 *
+			        (t->limit[d] - problem->calib->device[device->calib].reserve_B) /
+			        fmax(1, problem->calib->device[device->calib].fragmentation);
 	}
 }
 
@@ -61,9 +65,9 @@ static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
 			if (a == b)
 				continue;
 			if (!problem->costs->transfer(problem->costs->context, t->space.device[a],
-						      t->space.device[b], 0, &none_s) ||
+			                              t->space.device[b], 0, &none_s) ||
 			    !problem->costs->transfer(problem->costs->context, t->space.device[a],
-						      t->space.device[b], large, &large_s))
+			                              t->space.device[b], large, &large_s))
 				return false;
 			t->latency[at] = none_s;
 			t->slope[at] = fmax(0, large_s - none_s) / large;
@@ -79,7 +83,8 @@ static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, boo
 	double width = mq_dtype_size(problem->train->dtype) * problem->train->batch;
 
 	for (uint32_t e = 0; e < m->n_edges; e++) {
-		uint32_t src = t->space.group_of[m->edge[e].src], dst = t->space.group_of[m->edge[e].dst];
+		uint32_t src = t->space.group_of[m->edge[e].src],
+		         dst = t->space.group_of[m->edge[e].dst];
 		bool again = false;
 
 		for (uint32_t f = m->out_first[m->edge[e].src]; f < e; f++)
@@ -87,12 +92,12 @@ static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, boo
 		if (src == dst || again)
 			continue;
 		t->edge[t->n_edges++] = (struct mq_task_edge){
-			src, dst, m->edge[e].elems * width * (both && !m->edge[e].no_grad ? 2 : 1) };
+		        src, dst, m->edge[e].elems * width * (both && !m->edge[e].no_grad ? 2 : 1)};
 	}
 }
 
 static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source, uint32_t **first,
-		     uint32_t **list)
+                     uint32_t **list)
 {
 	uint32_t *at = mq_arena_array(arena, t->n + 1, uint32_t);
 
@@ -107,8 +112,8 @@ static void make_csr(struct mq_arena *arena, struct mq_tasks *t, bool by_source,
 		(*list)[at[by_source ? t->edge[e].src : t->edge[e].dst]++] = e;
 }
 
-/* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so that
- * every task has a place; they then wait for each other's estimate, not for each other. */
+/* Lowest ready task first. Tasks on a cycle (colours may make one) are taken lowest first too, so
+ * that every task has a place; they then wait for each other's estimate, not for each other. */
 static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
 {
 	uint32_t *waits = mq_arena_array(arena, t->n, uint32_t), n = 0;
@@ -132,26 +137,27 @@ static void sort_tasks(struct mq_arena *arena, struct mq_tasks *t)
 	}
 }
 
-enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine, struct mq_tasks *t,
-			     struct mq_err *err)
+enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine,
+                             struct mq_tasks *t, struct mq_err *err)
 {
 	struct mq_arena *arena = problem->arena;
 	bool both = trains(problem);
 
-	*t = (struct mq_tasks){ .messages = both ? 2 : 1 };
+	*t = (struct mq_tasks){.messages = both ? 2 : 1};
 	placements_init(&t->space, problem);
 	t->n = t->space.n_groups;
 	t->n_devices = t->space.n_devices;
 	if (!t->n_devices)
-		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'", engine,
-			       problem->cluster->name, problem->model->name);
+		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'",
+		               engine, problem->cluster->name, problem->model->name);
 	if (problem->limits && problem->limits->max_devices &&
 	    problem->limits->max_devices < t->n_devices)
 		t->n_devices = t->space.n_devices = problem->limits->max_devices;
 	if (t->n_devices > 256)
-		return mq_fail(err, MQ_EINPUT, "engine '%s' places single ops on at most 256 devices, '%s' "
-			       "has %u: use --max devices=N", engine, problem->cluster->name,
-			       t->n_devices);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine '%s' places single ops on at most 256 devices, '%s' "
+		               "has %u: use --max devices=N",
+		               engine, problem->cluster->name, t->n_devices);
 	t->time = mq_arena_array(arena, (size_t)t->n * t->n_devices, double);
 	t->memory = mq_arena_array(arena, t->n, double);
 	t->limit = mq_arena_array(arena, t->n_devices, double);
@@ -165,8 +171,9 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	make_csr(arena, t, true, &t->out_first, &t->out);
 	sort_tasks(arena, t);
 	if (!fill_links(problem, t))
-		return mq_fail(err, MQ_EINPUT, "engine '%s': not all devices of '%s' are joined by routes",
-			       engine, problem->cluster->name);
+		return mq_fail(err, MQ_EINPUT,
+		               "engine '%s': not all devices of '%s' are joined by routes", engine,
+		               problem->cluster->name);
 	return MQ_OK;
 }
 
@@ -194,17 +201,19 @@ double mq_tasks_mean_move(const struct mq_tasks *t, double bytes)
 	return t->n_devices > 1 ? sum / t->n_devices / (t->n_devices - 1.0) : 0;
 }
 
-/* ---- schedules -------------------------------------------------------------------------------- */
+/* ---- schedules --------------------------------------------------------------------------------
+ */
 
-void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena, struct mq_schedule_state *s)
+void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena,
+                       struct mq_schedule_state *s)
 {
 	*s = (struct mq_schedule_state){
-		.device_of = mq_arena_array(arena, t->n, uint32_t),
-		.finish = mq_arena_array(arena, t->n, double),
-		.free_at = mq_arena_array(arena, t->n_devices, double),
-		.used = mq_arena_array(arena, t->n_devices, double),
-		.channel = mq_arena_array(arena, t->n_devices, double),
-		.arrived = mq_arena_array(arena, (size_t)t->n * t->n_devices, double),
+	        .device_of = mq_arena_array(arena, t->n, uint32_t),
+	        .finish = mq_arena_array(arena, t->n, double),
+	        .free_at = mq_arena_array(arena, t->n_devices, double),
+	        .used = mq_arena_array(arena, t->n_devices, double),
+	        .channel = mq_arena_array(arena, t->n_devices, double),
+	        .arrived = mq_arena_array(arena, (size_t)t->n * t->n_devices, double),
 	};
 	for (uint32_t v = 0; v < t->n; v++)
 		s->device_of[v] = MQ_NONE;
@@ -213,7 +222,7 @@ void mq_schedule_begin(const struct mq_tasks *t, struct mq_arena *arena, struct 
 }
 
 double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_state *s, uint32_t task,
-			 uint32_t device, bool channels)
+                         uint32_t device, bool channels)
 {
 	double ready = 0, channel = s->channel[device];
 
@@ -242,7 +251,7 @@ double mq_schedule_ready(const struct mq_tasks *t, const struct mq_schedule_stat
 }
 
 void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, uint32_t task,
-		       uint32_t device, bool channels)
+                       uint32_t device, bool channels)
 {
 	double ready = mq_schedule_ready(t, s, task, device, channels);
 
@@ -262,7 +271,8 @@ void mq_schedule_place(const struct mq_tasks *t, struct mq_schedule_state *s, ui
 			s->channel[device] = s->channel[from] = *here;
 	}
 	s->device_of[task] = device;
-	s->finish[task] = fmax(ready, s->free_at[device]) + t->time[(size_t)task * t->n_devices + device];
+	s->finish[task] =
+	        fmax(ready, s->free_at[device]) + t->time[(size_t)task * t->n_devices + device];
 	s->free_at[device] = s->finish[task];
 	s->used[device] += t->memory[task];
 	s->makespan = fmax(s->makespan, s->finish[task]);

@@ -1,9 +1,10 @@
 /*
- * tasks.h - an operator graph as tasks for list scheduling: groups of ops that share a device, their
- * times per device, the tensors between them, memory. What heft, Baechi's three and metis work on.
+ * tasks.h - an operator graph as tasks for list scheduling: groups of ops that share a device,
+ * their times per device, the tensors between them, memory. What heft, Baechi's three and metis
+ * work on.
  *
- * A task's time is that of its ops, forward and backward; a tensor costs latency + bytes x slope between
- * two devices, forward and backward. Links are taken two by two, without contention.
+ * A task's time is that of its ops, forward and backward; a tensor costs latency + bytes x slope
+ * between two devices, forward and backward. Links are taken two by two, without contention.
  */
 #ifndef MQ_STRATEGIES_LIB_TASKS_H
 #define MQ_STRATEGIES_LIB_TASKS_H
@@ -13,26 +14,26 @@
 
 struct mq_task_edge {
 	uint32_t src, dst;
-	double bytes;          /* both passes */
+	double bytes; /* both passes */
 };
 
 struct mq_tasks {
 	struct placements space;
 	uint32_t n, n_edges, n_devices;
-	double *time;          /* [n * n_devices] s; +inf = cannot run there */
-	double *memory;        /* [n] bytes */
-	double *limit;         /* [n_devices] bytes; +inf = not known */
+	double *time;   /* [n * n_devices] s; +inf = cannot run there */
+	double *memory; /* [n] bytes */
+	double *limit;  /* [n_devices] bytes; +inf = not known */
 	struct mq_task_edge *edge;
 	uint32_t *in_first, *in;   /* CSR of edges by target */
 	uint32_t *out_first, *out; /* CSR of edges by source */
-	uint32_t *order;       /* [n] topological, lowest first */
+	uint32_t *order;           /* [n] topological, lowest first */
 	double *latency, *slope;   /* [n_devices * n_devices]; 0 on the diagonal */
-	double messages;       /* of one tensor: 1 in inference, 2 in training */
+	double messages;           /* of one tensor: 1 in inference, 2 in training */
 };
 
 /* MQ_EINPUT: more than 256 devices, or devices without route. */
 enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engine,
-			     struct mq_tasks *tasks, struct mq_err *err) MQ_MUST_CHECK;
+                             struct mq_tasks *tasks, struct mq_err *err) MQ_MUST_CHECK;
 
 static inline double mq_tasks_move(const struct mq_tasks *t, uint32_t a, uint32_t b, double bytes)
 {
@@ -47,21 +48,21 @@ double mq_tasks_mean_move(const struct mq_tasks *tasks, double bytes);
 
 /* The start of a schedule: when devices are free, where tasks are, what is left of the memory. */
 struct mq_schedule_state {
-	uint32_t *device_of;   /* [n]; MQ_NONE = not placed */
-	double *finish;        /* [n] */
-	double *free_at;       /* [n_devices] */
-	double *used;          /* [n_devices] bytes */
-	double *channel;       /* [n_devices] when its channel is free (Baechi) */
-	double *arrived;       /* [n * n_devices] when a task's output is on a device; +inf = not */
+	uint32_t *device_of; /* [n]; MQ_NONE = not placed */
+	double *finish;      /* [n] */
+	double *free_at;     /* [n_devices] */
+	double *used;        /* [n_devices] bytes */
+	double *channel;     /* [n_devices] when its channel is free (Baechi) */
+	double *arrived;     /* [n * n_devices] when a task's output is on a device; +inf = not */
 	double makespan;
 };
 void mq_schedule_begin(const struct mq_tasks *tasks, struct mq_arena *arena,
-		       struct mq_schedule_state *state);
+                       struct mq_schedule_state *state);
 /* When all inputs of a task could be on a device, with one channel per device if `channels`. */
 double mq_schedule_ready(const struct mq_tasks *tasks, const struct mq_schedule_state *state,
-			 uint32_t task, uint32_t device, bool channels);
+                         uint32_t task, uint32_t device, bool channels);
 /* Places a task at the end of what the device has; transfers occupy the channels if asked. */
 void mq_schedule_place(const struct mq_tasks *tasks, struct mq_schedule_state *state, uint32_t task,
-		       uint32_t device, bool channels);
+                       uint32_t device, bool channels);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * test_hybrid.c - the estimates of the hybrid planner and the PaSE tables of a model, on a small transformer
- * and two device types, one three times as fast.
+ * test_hybrid.c - the estimates of the hybrid planner and the PaSE tables of a model, on a small
+ * transformer and two device types, one three times as fast.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -31,10 +31,11 @@ static void say(void *context, const char *line)
 
 static void ask(struct question *q)
 {
-	struct mq_model_request request = { "gpt:layers=8,hidden=256,heads=4,vocab=512", &q->train, 64 };
+	struct mq_model_request request = {"gpt:layers=8,hidden=256,heads=4,vocab=512", &q->train,
+	                                   64};
 	struct mq_err err = MQ_ERR_INIT;
 
-	*q = (struct question){ .train = { .batch = 32, .dtype = MQ_FP16 } };
+	*q = (struct question){.train = {.batch = 32, .dtype = MQ_FP16}};
 	if (mq_model_load(&request, &q->arena, &q->model, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
@@ -48,10 +49,18 @@ static void ask(struct question *q)
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
 	mq_rng_seed(&q->rng, 1);
 	q->problem = (struct mq_problem){
-		.model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train,
-		.costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena),
-		.limits = &q->limits, .objective = "step-time", .rng = &q->rng, .arena = &q->arena,
-		.evals = UINT64_MAX, .seconds = (double)INFINITY, .say = say };
+	        .model = q->model,
+	        .cluster = q->cluster,
+	        .calib = q->calib,
+	        .train = &q->train,
+	        .costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena),
+	        .limits = &q->limits,
+	        .objective = "step-time",
+	        .rng = &q->rng,
+	        .arena = &q->arena,
+	        .evals = UINT64_MAX,
+	        .seconds = (double)INFINITY,
+	        .say = say};
 }
 
 /* One device does everything: the estimate is the sum of all ops and updates. */
@@ -60,15 +69,15 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 	struct question q;
 	struct mq_hybrid_cost cost;
 	struct mq_err err = MQ_ERR_INIT;
-	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
 	double want = 0;
 
 	ask(&q);
 	assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
 	assert_int_equal(cost.n_types, 2);
-	struct mq_hybrid_candidate k = { .n_stages = 1, .micro_batches = 4 };
+	struct mq_hybrid_candidate k = {.n_stages = 1, .micro_batches = 4};
 
-	k.stage[0] = (struct mq_hybrid_stage){ .d = 1, .t = 1, .n_shares = 1 };
+	k.stage[0] = (struct mq_hybrid_stage){.d = 1, .t = 1, .n_shares = 1};
 	k.stage[0].share[0].type = 1; /* slow: device 4 */
 	k.stage[0].share[0].replicas = 1;
 	k.stage[0].first_rank = k.stage[0].last_rank = 4;
@@ -77,7 +86,7 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 		void *context = q.problem.costs->context;
 
 		want += 4 * (q.problem.costs->op_time(context, op, MQ_FORWARD, 4, whole, 8) +
-			     q.problem.costs->op_time(context, op, MQ_BACKWARD, 4, whole, 8));
+		             q.problem.costs->op_time(context, op, MQ_BACKWARD, 4, whole, 8));
 		if (q.model->op[op].param > 0)
 			want += q.problem.costs->op_time(context, op, MQ_UPDATE, 4, whole, 1);
 	}
@@ -88,8 +97,8 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 	mq_arena_fini(&q.arena);
 }
 
-/* Two stages, fast and slow: the fast one gets most layers, no deal of layers is better, and the bound
- * stays below. */
+/* Two stages, fast and slow: the fast one gets most layers, no deal of layers is better, and the
+ * bound stays below. */
 static void layers_follow_speed(void **state)
 {
 	struct question q;
@@ -99,11 +108,14 @@ static void layers_follow_speed(void **state)
 	ask(&q);
 	assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
 	for (uint32_t m = 1; m <= 32; m *= 2) {
-		struct mq_hybrid_candidate k = { .n_stages = 2, .micro_batches = m };
+		struct mq_hybrid_candidate k = {.n_stages = 2, .micro_batches = m};
 
 		for (uint32_t s = 0; s < 2; s++) {
-			k.stage[s] = (struct mq_hybrid_stage){ .d = 1, .t = 1, .n_shares = 1,
-							       .first_rank = 4 * s, .last_rank = 4 * s };
+			k.stage[s] = (struct mq_hybrid_stage){.d = 1,
+			                                      .t = 1,
+			                                      .n_shares = 1,
+			                                      .first_rank = 4 * s,
+			                                      .last_rank = 4 * s};
 			k.stage[s].share[0].type = s;
 			k.stage[s].share[0].replicas = 1;
 		}
@@ -112,16 +124,17 @@ static void layers_follow_speed(void **state)
 		assert_true(k.stage[0].layers > k.stage[1].layers);
 		assert_true(mq_hybrid_bound(&cost, &k) <= k.step_s);
 	}
-	struct mq_hybrid_candidate none = { .n_stages = 1, .micro_batches = 32 };
+	struct mq_hybrid_candidate none = {.n_stages = 1, .micro_batches = 32};
 
-	none.stage[0] = (struct mq_hybrid_stage){ .d = 4, .t = 1, .n_shares = 1 };
+	none.stage[0] = (struct mq_hybrid_stage){.d = 4, .t = 1, .n_shares = 1};
 	none.stage[0].share[0].replicas = 4;
 	assert_false(mq_hybrid_estimate(&cost, &none)); /* one sample for four replicas */
 	mq_hybrid_cost_fini(&cost);
 	mq_arena_fini(&q.arena);
 }
 
-/* The solved choice costs no more than data parallelism, lowers to a valid plan, and fits the sums. */
+/* The solved choice costs no more than data parallelism, lowers to a valid plan, and fits the sums.
+ */
 static void pase_splits_are_plans(void **state)
 {
 	struct question q;
@@ -135,7 +148,8 @@ static void pase_splits_are_plans(void **state)
 	struct mq_devices devices = mq_devices_usable(&q.problem, &q.arena);
 
 	assert_int_equal(devices.n, 8);
-	assert_int_equal(mq_pase_from_problem(&q.problem, &devices, 2, &q.arena, &model, &err), MQ_OK);
+	assert_int_equal(mq_pase_from_problem(&q.problem, &devices, 2, &q.arena, &model, &err),
+	                 MQ_OK);
 	assert_int_equal(mq_elim_solve(&model.problem, &q.arena, &r, &err), MQ_OK);
 	assert_true(fabs(mq_elim_cost(&model.problem, r.choice) / r.optimum - 1) < 1e-12);
 	choice = mq_arena_array(&q.arena, q.model->n_ops, uint32_t);
@@ -162,9 +176,9 @@ static void pase_splits_are_plans(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_device_is_the_sum_of_its_ops),
-		cmocka_unit_test(layers_follow_speed),
-		cmocka_unit_test(pase_splits_are_plans),
+	        cmocka_unit_test(one_device_is_the_sum_of_its_ops),
+	        cmocka_unit_test(layers_follow_speed),
+	        cmocka_unit_test(pase_splits_are_plans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

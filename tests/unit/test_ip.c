@@ -33,9 +33,10 @@ static void random_graph(struct mq_rng *rng, uint32_t max_nodes, struct graph *g
 {
 	uint32_t n = 1 + mq_rng_below(rng, max_nodes);
 
-	*g = (struct graph){ .place = { .n_nodes = n, .n_types = 2 } };
-	g->type[0] = (struct mq_place_type){ 1 + mq_rng_below(rng, 3), 30 + mq_rng_below(rng, 60), true };
-	g->type[1] = (struct mq_place_type){ mq_rng_below(rng, 2), (double)INFINITY, false };
+	*g = (struct graph){.place = {.n_nodes = n, .n_types = 2}};
+	g->type[0] =
+	        (struct mq_place_type){1 + mq_rng_below(rng, 3), 30 + mq_rng_below(rng, 60), true};
+	g->type[1] = (struct mq_place_type){mq_rng_below(rng, 2), (double)INFINITY, false};
 	for (uint32_t v = 0; v < n; v++) {
 		g->time[2 * v] = mq_rng_below(rng, 12) ? mq_rng_below(rng, 50) : (double)INFINITY;
 		g->time[2 * v + 1] = mq_rng_below(rng, 200);
@@ -44,7 +45,7 @@ static void random_graph(struct mq_rng *rng, uint32_t max_nodes, struct graph *g
 		g->color[v] = mq_rng_below(rng, 4) ? MQ_NONE : mq_rng_below(rng, 4);
 		for (uint32_t u = 0; u < v; u++)
 			if (mq_rng_below(rng, 3) == 0)
-				g->edge[g->place.n_edges++] = (struct mq_place_edge){ u, v };
+				g->edge[g->place.n_edges++] = (struct mq_place_edge){u, v};
 	}
 	g->place.type = g->type;
 	g->place.edge = g->edge;
@@ -56,7 +57,7 @@ static void random_graph(struct mq_rng *rng, uint32_t max_nodes, struct graph *g
 
 struct brute {
 	const struct mq_place *place;
-	struct mq_units u;             /* of the kind that the program uses */
+	struct mq_units u; /* of the kind that the program uses */
 	struct mq_arena *arena;
 	enum mq_place_objective objective;
 	bool contiguous;
@@ -69,7 +70,7 @@ static bool convex(const struct brute *b, uint32_t slot)
 {
 	bool nodes = b->objective == MQ_PLACE_LATENCY;
 	uint32_t n = nodes ? b->place->n_nodes : b->u.n;
-	bool path[MAX_NODES][MAX_NODES] = { { false } };
+	bool path[MAX_NODES][MAX_NODES] = {{false}};
 
 	for (uint32_t e = 0; nodes && e < b->place->n_edges; e++)
 		path[b->place->edge[e].src][b->place->edge[e].dst] = true;
@@ -83,7 +84,8 @@ static bool convex(const struct brute *b, uint32_t slot)
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < n; k++)
 			for (uint32_t j = 0; j < n; j++) {
-				uint32_t a = nodes ? b->u.of_node[i] : i, c = nodes ? b->u.of_node[k] : k;
+				uint32_t a = nodes ? b->u.of_node[i] : i,
+				         c = nodes ? b->u.of_node[k] : k;
 				uint32_t d = nodes ? b->u.of_node[j] : j;
 
 				if (path[i][k] && path[k][j] && b->slot_of[a] == slot &&
@@ -96,7 +98,7 @@ static bool convex(const struct brute *b, uint32_t slot)
 static double judge(struct brute *b)
 {
 	struct mq_place_stage stage[MAX_SLOTS];
-	struct mq_placement split = { 0, 0, stage };
+	struct mq_placement split = {0, 0, stage};
 	uint32_t node[MAX_SLOTS][MAX_NODES];
 	bool in[MAX_NODES];
 
@@ -104,8 +106,8 @@ static double judge(struct brute *b)
 		struct mq_place_stage *one = &stage[split.n_stages];
 		bool own = b->place->type[b->type[s]].own_memory;
 
-		*one = (struct mq_place_stage){ .type = b->type[s], .replicas = 1,
-						.device = s, .node = node[s] };
+		*one = (struct mq_place_stage){
+		        .type = b->type[s], .replicas = 1, .device = s, .node = node[s]};
 		for (uint32_t v = 0; v < b->place->n_nodes; v++) {
 			in[v] = b->slot_of[b->u.of_node[v]] == s;
 			if (in[v])
@@ -140,17 +142,20 @@ static void compare(struct graph *g, enum mq_place_objective objective, bool con
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_ideal_options dpl = { .linearize = true };
+	struct mq_ideal_options dpl = {.linearize = true};
 	struct mq_ideal_result line;
 	struct mq_place_ip_result r;
-	struct mq_place_ip_options o = { .objective = objective, .contiguous = contiguous,
-					 .seconds = INFINITY };
-	struct brute b = { .place = &g->place, .arena = &arena, .objective = objective,
-			   .contiguous = contiguous && objective == MQ_PLACE_MAX_LOAD,
-			   .best = INFINITY };
+	struct mq_place_ip_options o = {
+	        .objective = objective, .contiguous = contiguous, .seconds = INFINITY};
+	struct brute b = {.place = &g->place,
+	                  .arena = &arena,
+	                  .objective = objective,
+	                  .contiguous = contiguous && objective == MQ_PLACE_MAX_LOAD,
+	                  .best = INFINITY};
 
 	assert_int_equal(mq_units_make(&g->place, b.contiguous ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
-				       &arena, &b.u, &err), MQ_OK);
+	                               &arena, &b.u, &err),
+	                 MQ_OK);
 	for (uint32_t t = 0; t < 2; t++)
 		for (uint32_t d = 0; d < g->type[t].count; d++)
 			b.type[b.n_slots++] = t;
@@ -167,8 +172,9 @@ static void compare(struct graph *g, enum mq_place_objective objective, bool con
 	} else {
 		assert_true(r.optimal);
 		if (fabs(r.value - b.best) > 1e-6 * fmax(1, b.best))
-			fail_msg("%u nodes, objective %d contiguous %d: brute force %.9g, program %.9g",
-				 g->place.n_nodes, objective, contiguous, b.best, r.value);
+			fail_msg("%u nodes, objective %d contiguous %d: brute force %.9g, program "
+			         "%.9g",
+			         g->place.n_nodes, objective, contiguous, b.best, r.value);
 		assert_true(r.bound <= b.best * (1 + 1e-6) + 1e-6);
 	}
 	mq_arena_fini(&arena);
@@ -221,8 +227,8 @@ static void latency_equals_brute_force(void **state)
 static void tiny_program(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_mip mip = { .arena = &arena };
-	struct mq_mip_options o = { .seconds = 10 };
+	struct mq_mip mip = {.arena = &arena};
+	struct mq_mip_options o = {.seconds = 10};
 	struct mq_mip_result r;
 	struct mq_err err = MQ_ERR_INIT;
 
@@ -249,9 +255,9 @@ static void tiny_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tiny_program),
-		cmocka_unit_test(max_load_equals_brute_force),
-		cmocka_unit_test(latency_equals_brute_force),
+	        cmocka_unit_test(tiny_program),
+	        cmocka_unit_test(max_load_equals_brute_force),
+	        cmocka_unit_test(latency_equals_brute_force),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

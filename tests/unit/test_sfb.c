@@ -54,9 +54,9 @@ static void equals_enumeration(void **state)
 			for (uint32_t j = 0; j < n; j++)
 				if (i != j && mq_rng_below(&rng, 4) == 0)
 					edge[n_edges++] = (struct mq_sfb_edge){
-						i, j, (double)mq_rng_below(&rng, 300) };
+					        i, j, (double)mq_rng_below(&rng, 300)};
 		}
-		struct mq_sfb_problem p = { n, n_edges, cost, forbidden, edge };
+		struct mq_sfb_problem p = {n, n_edges, cost, forbidden, edge};
 		struct mq_sfb_result result;
 		struct mq_err err = MQ_ERR_INIT;
 
@@ -66,7 +66,7 @@ static void equals_enumeration(void **state)
 			assert_false(result.duplicate[i] && forbidden[i]);
 			duplicated += result.duplicate[i];
 		}
-		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });
+		mq_arena_rewind(&arena, (struct mq_arena_mark){NULL, 0});
 	}
 	assert_true(duplicated > 100);
 	mq_arena_fini(&arena);
@@ -100,7 +100,7 @@ static void public_cases(void **state)
 		assert_true(fabs(result.optimum - optimum) <= 1e-6 * fmax(1, fabs(optimum)));
 		for (size_t op = 0; op < json_array_size(x); op++)
 			assert_int_equal(json_integer_value(json_array_get(x, op)),
-					 result.duplicate[op]);
+			                 result.duplicate[op]);
 	}
 	json_decref(root);
 	mq_arena_fini(&arena);
@@ -109,8 +109,8 @@ static void public_cases(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_enumeration),
-		cmocka_unit_test(public_cases),
+	        cmocka_unit_test(equals_enumeration),
+	        cmocka_unit_test(public_cases),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
