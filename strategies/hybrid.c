@@ -622,8 +622,9 @@ static void screen_list(struct hybrid *s, const struct mq_problem *problem)
 
 	if (!problem->costs->screen)
 		return;
-	if (!n) /* a screen takes time in proportion to the devices */
-		n = devices <= 64 ? 64 : 64 * 64 / devices + 4;
+	if (!n) /* a screen takes time in proportion to the devices; fewer when time is short */
+		n = (devices <= 64 ? 64 : 64 * 64 / devices + 4) /
+		    (isfinite(problem->seconds) ? 4 : 1);
 	w.left = s->n < n ? s->n : n;
 	w.family = mq_arena_array(&w.arena, s->n, uint32_t);
 	w.tries = mq_arena_array(&w.arena, s->n, uint32_t);
