@@ -1,0 +1,59 @@
+#!/bin/sh
+# accuracy.sh - `make accuracy`: holds predictions against the published measurements in DATA (default
+# ../shared/data), writes the tables to build/accuracy and the summary between the accuracy markers of
+# README.md. Says so, and succeeds, where the measurements are not there.
+set -eu
+data=${DATA:-../shared/data}
+out=build/accuracy
+maquette=build/maquette
+
+if [ ! -d "$data/measured" ]; then
+	echo "accuracy: SKIPPED: no measurements at $data; set DATA=DIR"
+	exit 0
+fi
+mkdir -p $out
+echo "== step times and memory"
+$maquette score "$data/measured" --row-seconds "${ROW_SECONDS:-3}" -o $out/runs | tee $out/runs.txt
+for kind in gemm collectives; do
+	folder=$data/compute
+	[ $kind = collectives ] && folder=$data/nccl
+	[ -d "$folder" ] || { echo "accuracy: SKIPPED: no $folder"; continue; }
+	echo "== $kind"
+	$maquette score --$kind "$folder" -o $out/$kind | tee $out/$kind.txt
+done
+
+# One Markdown table out of the summaries; beside it what others reached on the same rows.
+awk -F, '
+function cell(x, scale, digits) { return x == "" ? "" : sprintf("%.*f", digits, x * scale) }
+function plain(x) { gsub(/"/, "", x); return x }
+BEGIN {
+	peer["vtrain_a100_multi_node"] = "vTrain 14.7, Calculon 12.9"
+	peer["vtrain_a100_single_node"] = "Calculon 38.9 (outputs of a predictor, not runs)"
+	peer["bloom_a100_topology_search"] = "Calculon 33 (6.6 scaled), rank 0.57"
+	peer["internevo_a100_8_to_1024"] = "Calculon 14.3, rank 0.48"
+	peer["torchtitan_a100_h100_h200"] = "Phantora 2.9 (needs a GPU)"
+	peer["megatron_sc21_and_v1"] = "Calculon 3.65"
+	peer["amp_aws_t4_v100"] = "AMP 48 / 16, rank 0.94 / 0.85"
+	peer["sailor_gh200_and_hetero"] = "Sailor 8.9 (from profiles)"
+	print "| table | rows | refused | mean % | median % | p90 % | bias % | rank | regret | others, mean % |"
+	print "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+}
+FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+$at["rows"] > 0 || $at["refused"] > 0 {
+	name = plain($at["table"])
+	printf "| %s %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", plain($at["kind"]), name,
+		$at["rows"], $at["refused"], cell($at["mean"], 100, 1), cell($at["median"], 100, 1),
+		cell($at["p90"], 100, 1), cell($at["bias"], 100, 1), cell($at["spearman"], 1, 2),
+		cell($at["regret"], 1, 3), peer[name]
+}' $out/*/summary.csv >$out/table.md
+
+if grep -q '<!-- accuracy:begin -->' README.md; then
+	awk -v table=$out/table.md '
+	/<!-- accuracy:begin -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
+	/<!-- accuracy:end -->/ { skip = 0 }
+	!skip' README.md >$out/README.md
+	cat $out/README.md >README.md
+	echo "accuracy: README.md updated; rows in $out/*/score.csv"
+else
+	echo "accuracy: README.md has no accuracy markers; the table is $out/table.md"
+fi
