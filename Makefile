@@ -237,6 +237,10 @@ validate-gpu: all ## the same on this machine's GPUs
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-gpu $(BUILD)/validate-gpu
 bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
+accuracy: $(BUILD)/maquette ## predictions against published runs; updates README.md
+	@tests/accuracy.sh
+calib-readme: $(BUILD)/maquette ## platforms/calib/README.md from the field tables
+	@tests/calib-readme.sh
 bench: all $(BENCH) ## speed beside raw SimGrid
 	@set -e; for b in $(BENCH); do echo "== $$(basename $$b)"; $$b; done
 
@@ -253,5 +257,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
+.PHONY: accuracy calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
 	validate-gpu bench format tidy clean FORCE

@@ -14,12 +14,12 @@
 #include "cmd/score_runs.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_PLATFORMS, KEY_EXECUTOR, KEY_ONLY, KEY_FIT,
-       KEY_THRESHOLD, KEY_ROW_SECONDS, KEY_WORKER };
+       KEY_THRESHOLD, KEY_ROW_SECONDS, KEY_PARAMETERS, KEY_WORKER };
 
 struct options {
 	struct mq_score_options score;
 	const char *worker;
-	bool gemm, collectives;
+	bool gemm, collectives, parameters;
 	uint64_t jobs;
 	struct mq_err *err;
 };
@@ -37,6 +37,8 @@ static const struct argp_option option_rows[] = {
 	{ "row-seconds", KEY_ROW_SECONDS, "S", 0,
 	  "processor time that one row may take (default 8); a row above it is refused", 0 },
 	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
+	{ "parameters", KEY_PARAMETERS, NULL, 0,
+	  "print what a calibration may say, as Markdown tables, and do nothing else", 0 },
 	{ "worker", KEY_WORKER, "XML", OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
@@ -82,6 +84,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return mq_arg_f64("--row-seconds", arg, .001, 1e6, &o->score.row_seconds, o->err);
 	case 'j':
 		return mq_arg_u64("-j", arg, 1, 1024, &o->jobs, o->err);
+	case KEY_PARAMETERS:
+		o->parameters = true;
+		return 0;
 	case KEY_WORKER:
 		o->worker = arg;
 		return 0;
@@ -125,6 +130,10 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 {
 	double mean = NAN;
 
+	if (o->parameters) {
+		mq_score_print_parameters();
+		return MQ_OK;
+	}
 	MQ_TRY(check(o, err));
 	if (o->worker)
 		return mq_score_work(&o->score, o->worker, err);
