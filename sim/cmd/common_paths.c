@@ -46,8 +46,10 @@ enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char 
 	static const char *const places[] = { "", "/..", "/../..", "/../lib/maquette",
 					      "/../share/maquette" };
 	const char *base = own_dir(arena);
+	/* What the build folder holds is plug-ins; "plots" in it are drawn ones. */
+	bool built = !strcmp(kind, "engines") || !strcmp(kind, "executors");
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	for (size_t i = built ? 0 : 1; i < sizeof(places) / sizeof(*places); i++) {
 		const char *path = mq_arena_printf(arena, "%s%s/%s", base, places[i], kind);
 		char *real;
 
