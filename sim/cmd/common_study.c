@@ -401,6 +401,18 @@ static enum mq_status grow_batch(const struct mq_study *study, const char *const
 	return MQ_OK;
 }
 
+/* VALUE, or VALUE:KEY=VALUE,... where further options belong to this value of the axis. */
+static enum mq_status set_platform(struct mq_platform_spec *spec, const char *key, const char *value,
+				   struct mq_arena *arena, struct mq_err *err)
+{
+	const char *colon = strchr(value, ':');
+	size_t n = colon ? (size_t)(colon - value) : strlen(value);
+
+	MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", key,
+			  mq_arena_printf(arena, "%.*s", (int)n, value), arena, err));
+	return colon ? mq_opt_parse(mq_platform_opts, spec, "platform", colon + 1, arena, err) : MQ_OK;
+}
+
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {
@@ -422,8 +434,7 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 		const char *key = study->axis[i].key, *value = point->value[i];
 
 		if (!strncmp(key, "platform.", 9)) {
-			MQ_TRY(mq_opt_set(mq_platform_opts, &spec, "platform", key + 9, value, arena,
-					  err));
+			MQ_TRY(set_platform(&spec, key + 9, value, arena, err));
 			platform = mq_arena_printf(arena, "%s%s=%s\n", platform, key, value);
 		} else if (is_change(key)) {
 			push(arena, &v, mq_arena_printf(arena, "--change=%s=%s", key, value));

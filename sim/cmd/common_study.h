@@ -9,6 +9,7 @@
  *
  *	platform.nodes = 1, 2, 4        batch = 32..512*2       link.network.bw = 0.5..2+0.5
  *
+ * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2.
  * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
  * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
  * strong|weak, efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.

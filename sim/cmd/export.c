@@ -1,0 +1,219 @@
+/*
+ * export.c - `maquette export`: a plan as the settings of a launcher or a trace for other simulators, and
+ * the way back from Megatron flags. A plan that the target cannot say is refused with the reason.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/common_export.h"
+#include "core/opt.h"
+#include "core/schedule.h"
+#include "executors/pool.h"
+
+enum { KEY_TO = 2100, KEY_IMPORT };
+
+struct options {
+	struct mq_question question;
+	const char *plan, *to, *import, *out;
+};
+
+static const struct argp_option rows[] = {
+	{ NULL, 0, NULL, 0, "What and where to:", 4 },
+	{ "to", KEY_TO, "TARGET", 0, "megatron, deepspeed, torchtitan, flagscale or chakra", 4 },
+	{ "import", KEY_IMPORT, "FILE", 0, "Megatron-Core flags to read; writes a plan", 4 },
+	{ "output", 'o', "PATH", 0,
+	  "file (default: the screen); deepspeed, chakra: folder for all their files", 4 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const targets[] = { "megatron", "deepspeed", "torchtitan", "flagscale", "chakra",
+					       NULL };
+	struct options *o = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->question;
+		return 0;
+	case KEY_TO:
+		for (const char *const *t = targets; *t; t++)
+			if (!strcmp(*t, arg)) {
+				o->to = *t;
+				return 0;
+			}
+		mq_fail(o->question.err, MQ_EINPUT,
+			"--to %s: give megatron, deepspeed, torchtitan, flagscale or chakra", arg);
+		return EINVAL;
+	case KEY_IMPORT:
+		o->import = arg;
+		return 0;
+	case 'o':
+		o->out = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (o->plan)
+			return ARGP_ERR_UNKNOWN;
+		o->plan = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp argp = {
+	.options = rows,
+	.parser = parse,
+	.args_doc = "PLAN.json",
+	.doc = "Writes a plan as launch settings, or reads Megatron-Core flags as a plan:\n"
+	       "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
+	       "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json",
+	.children = children,
+};
+
+static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f,
+				   struct mq_err *err)
+{
+	if (!strcmp(o->to, "megatron"))
+		return mq_export_megatron(e, f, err);
+	if (!strcmp(o->to, "deepspeed"))
+		return mq_export_deepspeed(e, f, err);
+	if (!strcmp(o->to, "torchtitan"))
+		return mq_export_torchtitan(e, f, err);
+	return mq_export_flagscale(e, f, err);
+}
+
+/* The text is whole before a file is touched: a refusal leaves nothing behind. */
+static enum mq_status write_settings(const struct options *o, struct mq_export *e, struct mq_err *err)
+{
+	const char *path = o->out;
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	mq_assert(f);
+	if (path && !strcmp(o->to, "deepspeed")) {
+		MQ_TRY(mq_make_dir(path, err));
+		e->dir = path;
+		path = mq_arena_printf(e->arena, "%s/ds_config.json", path);
+	}
+	enum mq_status status = write_target(o, e, f, err);
+	fclose(f);
+	if (status == MQ_OK && !path) {
+		fputs(text, stdout);
+	} else if (status == MQ_OK) {
+		FILE *out = fopen(path, "w");
+		bool bad = !out || fputs(text, out) < 0;
+
+		if ((out && fclose(out)) || bad)
+			status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	}
+	free(text);
+	return status;
+}
+
+static enum mq_status write_trace(const struct options *o, struct mq_session *s, const struct mq_plan *plan,
+				  struct mq_err *err)
+{
+	struct mq_schedule *schedule;
+	struct mq_result result;
+
+	if (!o->out)
+		return mq_fail(err, MQ_EINPUT, "-o is missing: chakra writes a file per device; give a folder");
+	MQ_TRY(mq_make_dir(o->out, err));
+	const char *path = mq_arena_printf(&s->arena, "%s/schedule.jsonl", o->out);
+	const struct mq_outputs outputs = { .schedule = path };
+	MQ_TRY(mq_pool_detail(s->pool, plan, &outputs, &result, err));
+	if (result.verdict != MQ_VERDICT_OK)
+		return mq_fail(err, MQ_ENOPLAN, "chakra: the plan does not run: %s: %s",
+			       mq_verdict_name(result.verdict), result.message);
+	MQ_TRY(mq_schedule_load(path, &s->arena, &schedule, err));
+	return mq_export_chakra(schedule, o->out, err);
+}
+
+static enum mq_status export_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
+{
+	struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
+	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->question.train,
+			       .plan = plan, .arena = &s->arena };
+
+	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
+	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &o->question.train, err));
+	if (!strcmp(o->to, "chakra"))
+		return write_trace(o, s, plan, err);
+	enum mq_status status = write_settings(o, &e, err);
+	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
+}
+
+static enum mq_status read_text(const char *path, struct mq_arena *arena, const char **text,
+				struct mq_err *err)
+{
+	enum { MOST = 1 << 20 };
+	FILE *f = fopen(path, "r");
+	char *all = mq_arena_alloc(arena, MOST + 1);
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the flags: %s", path, strerror(errno));
+	size_t n = fread(all, 1, MOST, f);
+	bool bad = ferror(f) || n == MOST;
+	fclose(f);
+	*text = all;
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: cannot be read, or is longer than %d bytes", path, MOST) :
+		     MQ_OK;
+}
+
+static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
+{
+	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->question.train,
+			       .arena = &s->arena };
+	const char *text = NULL, *skipped = "";
+	struct mq_plan plan;
+
+	MQ_TRY(read_text(o->import, &s->arena, &text, err));
+	if (mq_import_megatron(&e, text, &plan, &skipped, err) != MQ_OK)
+		return mq_wrap(err, "%s", o->import);
+	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &o->question.train, err));
+	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
+	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
+	if (*skipped)
+		printf("flags that say nothing about the plan:%s\n", skipped);
+	return MQ_OK;
+}
+
+static enum mq_status check_options(const struct options *o, struct mq_err *err)
+{
+	if (o->import && (o->plan || o->to))
+		return mq_fail(err, MQ_EINPUT, "--import writes a plan: leave out PLAN.json and --to");
+	if (o->import && !o->out)
+		return mq_fail(err, MQ_EINPUT, "-o is missing: give a file for the plan");
+	if (!o->import && !o->plan)
+		return mq_fail(err, MQ_EINPUT, "give a plan: maquette export PLAN.json --to TARGET, or --import");
+	if (!o->import && !o->to)
+		return mq_fail(err, MQ_EINPUT,
+			       "--to is missing: give megatron, deepspeed, torchtitan, flagscale or chakra");
+	return MQ_OK;
+}
+
+static enum mq_status run(int argc, char **argv, struct mq_err *err)
+{
+	struct options o = { .plan = NULL };
+	struct mq_session session;
+
+	mq_question_init(&o.question, err);
+	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
+	MQ_TRY(check_options(&o, err));
+	if (o.to && !strcmp(o.to, "chakra"))
+		o.question.no_fold = true; /* a trace has every rank */
+	MQ_TRY(mq_session_open(&session, &o.question, err));
+	enum mq_status status = o.import ? import_plan(&o, &session, err) : export_plan(&o, &session, err);
+	mq_session_close(&session);
+	return status;
+}
+
+const struct mq_command mq_command_export = {
+	.name = "export", .summary = "a plan as launch settings, or Megatron flags as a plan", .run = run
+};

@@ -1,0 +1,96 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Flags -> plan -> flags is exact, uneven layouts, chunks and switches included; each target refuses what
+# it cannot say; the files are what their parsers take.
+model=gpt:layers=8,hidden=256,heads=8,vocab=512
+ask=(-m $model -p dgx1_v100 --batch 16)
+trip() { # FLAGS...: import, export, import again: the same plan and the same flags
+	printf '%s \\\n' "$@" >in.sh
+	"$M" export --import in.sh "${ask[@]}" -o a.json >/dev/null || { echo "not read: $*"; bad=1; return; }
+	"$M" export a.json "${ask[@]}" --to megatron -o a.sh || { echo "not written: $*"; bad=1; return; }
+	"$M" export --import a.sh "${ask[@]}" -o b.json >/dev/null || { echo "not read again: $*"; bad=1; }
+	cmp a.json b.json || bad=1
+	"$M" export b.json "${ask[@]}" --to megatron -o b.sh; cmp a.sh b.sh || bad=1
+	for f in "$@"; do grep -qF -- "$f" a.sh || { echo "lost '$f': $(cat a.sh)"; bad=1; }; done
+}
+trip "--tensor-model-parallel-size 2" "--pipeline-model-parallel-size 2" "--micro-batch-size 1"
+trip "--tensor-model-parallel-size 4" --sequence-parallel --use-distributed-optimizer --overlap-grad-reduce
+trip "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|t*3|t*3|t*1L"'
+trip "--pipeline-model-parallel-size 2" "--num-virtual-stages-per-pipeline-rank 2" "--micro-batch-size 1"
+trip "--context-parallel-size 2" "--recompute-granularity selective"
+trip "--recompute-granularity full" "--ddp-bucket-size 1000000" --no-scatter-gather-tensors-in-pipeline
+# Other spellings of the same layout.
+plan() { printf '%s\n' --pipeline-model-parallel-size 4 "$@" >in.sh
+	"$M" export --import in.sh "${ask[@]}" -o "$out" >/dev/null || bad=1; }
+out=l1.json plan --pipeline-model-parallel-layout "Et*2|(tt|)*2,t*2L"
+out=l2.json plan --pipeline-model-parallel-layout='"Ett|tt|tt|ttL"'
+out=l3.json plan
+cmp l1.json l2.json || bad=1; cmp l1.json l3.json || bad=1
+wrong() { printf '%s\n' "$2" >in.sh; try 2 "$1" export --import in.sh "${ask[@]}" -o x.json; }
+wrong 'no multiple of tp 3' "--tensor-model-parallel-size 3"
+wrong 'whole number' "--tensor-model-parallel-size two"
+wrong 'has 8' "--num-layers 9"
+wrong 'batch is 16' "--global-batch-size 32"
+wrong 'begin with E' '--pipeline-model-parallel-layout "t*8L"'
+wrong "not one of E t L" '--pipeline-model-parallel-layout "Em*8L"'
+wrong 'full or selective' "--recompute-granularity some"
+wrong 'add up to 9|add up to more' '--pipeline-model-parallel-layout "Et*9L"'
+# Targets. A plan of data and pipeline parallelism suits them all.
+printf '%s\n' --pipeline-model-parallel-size 2 --overlap-grad-reduce >in.sh
+"$M" export --import in.sh "${ask[@]}" -o pp.json >/dev/null
+"$M" export pp.json "${ask[@]}" --to deepspeed -o ds && python3 - <<'P' || bad=1
+import json
+d = json.load(open("ds/ds_config.json"))
+assert d["train_batch_size"] == d["train_micro_batch_size_per_gpu"] * d["gradient_accumulation_steps"] * 4, d
+assert d["pipeline"]["stages"] == 2 and d["zero_optimization"]["stage"] == 0, d
+assert open("ds/hostfile").read() == "node0 slots=8\n"
+P
+"$M" export pp.json "${ask[@]}" --to torchtitan -o t.toml && python3 - <<'P' || bad=1
+try:
+    import tomllib
+except ImportError:
+    raise SystemExit(0)
+d = tomllib.load(open("t.toml", "rb"))
+p = d["parallelism"]
+assert p["data_parallel_replicate_degree"] * p["pipeline_parallel_degree"] == 8, p
+assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
+assert d["training"]["global_batch_size"] == 16
+P
+"$M" export pp.json "${ask[@]}" --to flagscale -o f.yaml; grep -q 'hetero_process_meshes: \[1, 1, 1, 4, 2\]' f.yaml || { cat f.yaml; bad=1; }
+"$M" export pp.json "${ask[@]}" --to chakra -o et && python3 - <<'P' || bad=1
+# Reads the stream of messages back: every task of the schedule is a node, once, dependencies before it.
+import glob, json
+def varint(b, i):
+    v = s = 0
+    while True:
+        v |= (b[i] & 127) << s; s += 7; i += 1
+        if b[i - 1] < 128: return v, i
+def fields(b):
+    i = 0
+    while i < len(b):
+        k, i = varint(b, i)
+        if k & 7 == 0: v, i = varint(b, i)
+        else:
+            assert k & 7 == 2, k
+            n, i = varint(b, i); v = b[i:i + n]; i += n
+        yield k >> 3, v
+tasks = [json.loads(l) for l in open("et/schedule.jsonl")][1:]
+nodes = {}
+for path in glob.glob("et/chakra.*.et"):
+    b = open(path, "rb").read(); i = 0; first = True
+    while i < len(b):
+        n, i = varint(b, i); f = list(fields(b[i:i + n])); i += n
+        if first: assert f[0][1] == b"0.0.4"; first = False; continue
+        d = dict(f); assert d[1] not in nodes, d[1]
+        for dep in [v for k, v in f if k in (4, 5)]: assert dep in nodes, (d[1], dep)
+        nodes[d[1]] = d
+assert len(nodes) == len(tasks) > 0, (len(nodes), len(tasks))
+kinds = {"send": 5, "recv": 6, "collective": 7}
+for t in tasks: assert nodes[t["id"]][3] == kinds.get(t["kind"], 4), t
+P
+printf '%s\n' --tensor-model-parallel-size 2 >in.sh; "$M" export --import in.sh "${ask[@]}" -o tp.json >/dev/null
+try 2 'no tensor' export tp.json "${ask[@]}" --to deepspeed
+try 2 'along the sequence' export tp.json "${ask[@]}" --to torchtitan
+sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'zero3 is not exported' export z3.json "${ask[@]}" --to megatron
+try 2 'give megatron' export tp.json "${ask[@]}" --to horovod
+try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
+finish
