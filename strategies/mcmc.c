@@ -237,6 +237,11 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 {
 	struct mcmc *s = state;
 	double time = result->verdict == MQ_VERDICT_OK ? result->step_time_s : (double)INFINITY;
+
+	/* Longer than any step, and the longer the more memory is missing: the chain finds its way
+	 * out. */
+	if (result->verdict == MQ_VERDICT_OOM && result->memory_limit_B > 0)
+		time = 1e6 * (1 + result->peak_memory_B / result->memory_limit_B);
 	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s
 	                                     : s->alpha * 1e3 * (time - s->now_s);
 	bool accept = !s->started || time <= s->now_s;

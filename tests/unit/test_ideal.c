@@ -373,6 +373,34 @@ static void public_optima(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* 36,596 ideals in 60 s and little memory; MQ_TEST_LONG=1 runs it (some 10 s). */
+static void inception_is_lean(void **state)
+{
+	const char *path =
+	        PLACEMENT_FOLDER "/throughput-inputs/LayerGraphs/inceptionv3_training.json";
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct placement_graph g;
+	struct mq_ideal_options o = {0};
+	struct mq_ideal_result r;
+	struct mq_err err = MQ_ERR_INIT;
+	clock_t start = clock();
+
+	if (!getenv("MQ_TEST_LONG") || access(path, R_OK) != 0) {
+		print_message("skipped: set MQ_TEST_LONG=1, with %s\n", path);
+		skip();
+	}
+	assert_true(placement_load(path, &arena, &g));
+	assert_int_equal(mq_ideal_solve(&g.place, &o, &arena, &r, &err), MQ_OK);
+	double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+
+	print_message("Inception-v3 training: %.6f, linearised %.6f, %u ideals, %.1f s\n",
+	              r.placement.max_load, r.line_load, r.n_ideals, seconds);
+	assert_int_equal(r.n_ideals, 36596);
+	assert_true(r.placement.max_load < r.line_load);
+	assert_true(seconds <= 60);
+	mq_arena_fini(&arena);
+}
+
 static void check_devices(json_t *devices, uint32_t type, const struct placement_graph *g,
                           struct mq_arena *arena, double *most)
 {
@@ -434,6 +462,7 @@ int main(void)
 	        cmocka_unit_test(latency_cuts_sets),
 	        cmocka_unit_test(public_splits),
 	        cmocka_unit_test(public_optima),
+	        cmocka_unit_test(inception_is_lean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
