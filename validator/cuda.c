@@ -345,8 +345,9 @@ static void describe(void *state, char *text, size_t size)
 		c->kit.nvmlDeviceGetPowerUsage(c->nvml, &mW);
 	}
 	int n = snprintf(text, size, "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
-			 "nccl=%d\nmemory_total_B=%zu\nsm_count=%d\ncompute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n", name, c->meet.size,
-			 runtime, driver, blas, nccl, total, sms, 10 * major + minor, MHz, celsius,
+			 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\ncompute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n", name, c->meet.size,
+			 runtime, driver, blas, nccl,
+			 2 * (double)c->pool.size + c->session->options->memory_B, total, sms, 10 * major + minor, MHz, celsius,
 			 mW / 1e3);
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)

@@ -306,8 +306,8 @@ static void describe(void *state, char *text, size_t size)
 		fclose(file);
 	MPI_Get_library_version(library, &n);
 	library[strcspn(library, ",\n")] = '\0';
-	snprintf(text, size, "cpu=%s\ncores_per_device=%u\nranks=%u\nblas=%s\nblas_core=%s\nmpi=%s\n",
-		 cpu, h->cores, h->rank.size, openblas_get_config(), openblas_get_corename(), library);
+	snprintf(text, size, "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nblas=%s\nblas_core=%s\nmpi=%s\n",
+		 cpu, h->cores, h->rank.size, 2 * (double)h->rank.pool.size + (double)h->reserved_B, openblas_get_config(), openblas_get_corename(), library);
 }
 
 static double memory(void *state)

@@ -394,6 +394,11 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		request.cores = recorded(in->environment, "sm_count=");
 		request.compute_capability = recorded(in->environment, "compute_capability=");
 	}
+	/* What a process holds beyond its buffers: context and libraries. */
+	request.reserve_B = recorded(in->environment, "memory_in_use_B=") -
+			    recorded(in->environment, "buffers_B=");
+	if (!(recorded(in->environment, "buffers_B=") > 0))
+		request.reserve_B = 0;
 	MQ_TRY(mq_calibration_fit(&request, &c->arena, &fit, err));
 	print_fit(&fit);
 	MQ_TRY(mq_calibration_save(&fit, c->out, err));

@@ -500,6 +500,8 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->reserve_B = 5e7;
 		d->fragmentation = 1;
 	}
+	if (r->reserve_B > 0)
+		d->reserve_B = r->reserve_B;
 }
 
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,

@@ -158,6 +158,7 @@ struct mq_calibration_request {
 	enum mq_device_kind kind;
 	double memory_B, cores;  /* cores: streaming multiprocessors of a GPU */
 	double compute_capability;
+	double reserve_B;        /* in use beyond the replay's own buffers; 0 = not known */
 	uint32_t n_draws;
 	uint64_t seed;
 	double run_sigma;        /* spread of whole runs, see mq_measured_drift; NaN = not known */
