@@ -1,10 +1,10 @@
 /*
  * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS computes, NCCL communicates.
  *
- * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun, srun or
- * torchrun, or are spawned by maquette-replay, and meet over TCP (cuda/meet.c). Several ranks on one GPU
- * (share_gpu) get an NCCL_HOSTID each and talk over loopback sockets: that shows that a plan runs, never
- * how fast.
+ * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun,
+ * srun or torchrun, or are spawned by maquette-replay, and meet over TCP (cuda/meet.c). Several
+ * ranks on one GPU (share_gpu) get an NCCL_HOSTID each and talk over loopback sockets: that shows
+ * that a plan runs, never how fast.
  *
  * Not run: plans that mix CPUs and GPUs (refused by name).
  */
@@ -24,10 +24,10 @@ enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, st
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(call, "("), call);
 	if (error == cudaErrorMemoryAllocation)
-		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)", c->meet.rank,
-			       c->device, name);
-	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->meet.rank, name,
-		       c->device, c->kit.cudaGetErrorString((cudaError_t)error), error);
+		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)",
+		               c->meet.rank, c->device, name);
+	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->meet.rank,
+	               name, c->device, c->kit.cudaGetErrorString((cudaError_t)error), error);
 }
 
 /* ---- before any rank is started -------------------------------------------------------------- */
@@ -57,18 +57,22 @@ static enum mq_status refuse_cpus(const struct mq_replay_session *session, struc
 {
 	for (uint32_t i = 0; i < session->n_schedules; i++)
 		for (uint32_t d = 0; d < session->schedule[i]->n_devices; d++)
-			if (is_cpu_type(session->options->cpu_types, session->schedule[i]->device_type[d]))
-				return mq_fail(err, MQ_EINPUT, "device %s is a CPU (%s): executor cuda runs "
-					       "GPUs only; replay it with plans that leave the CPU out",
-					       session->schedule[i]->device_name[d],
-					       session->schedule[i]->device_type[d]);
+			if (is_cpu_type(session->options->cpu_types,
+			                session->schedule[i]->device_type[d]))
+				return mq_fail(
+				        err, MQ_EINPUT,
+				        "device %s is a CPU (%s): executor cuda runs "
+				        "GPUs only; replay it with plans that leave the CPU out",
+				        session->schedule[i]->device_name[d],
+				        session->schedule[i]->device_type[d]);
 	return MQ_OK;
 }
 
 static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
-			    char text[256], struct mq_err *err)
+                            char text[256], struct mq_err *err)
 {
-	static struct mq_toolkit kit; /* too large for a stack frame of a checker; filled anew each time */
+	static struct mq_toolkit
+	        kit; /* too large for a stack frame of a checker; filled anew each time */
 	char name[96];
 	int count;
 
@@ -81,9 +85,10 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	snprintf(text, 256, "%s, %d on this machine", name, count);
 	MQ_TRY(refuse_cpus(session, err));
 	if (session->n_devices > (uint32_t)count && !session->options->share_gpu)
-		return mq_fail(err, MQ_ENODEV, "the schedule needs %u GPUs, this machine has %d: start the "
-			       "ranks on several machines, or use --share-gpu (correctness only)",
-			       session->n_devices, count);
+		return mq_fail(err, MQ_ENODEV,
+		               "the schedule needs %u GPUs, this machine has %d: start the "
+		               "ranks on several machines, or use --share-gpu (correctness only)",
+		               session->n_devices, count);
 	if (session->n_devices > 1)
 		MQ_TRY(cuda_open_nccl(&kit, err));
 	return MQ_OK;
@@ -100,8 +105,8 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	MQ_TRY(cuda_open_runtime(&c->kit, err));
 	MQ_TRY(cuda_count(&c->kit, &count, err));
 	if (o->local >= (uint32_t)count && !o->share_gpu)
-		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d", o->rank,
-			       o->local, count);
+		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d",
+		               o->rank, o->local, count);
 	c->device = (int)(o->local % (uint32_t)count);
 	if (o->share_gpu) {
 		snprintf(id, sizeof(id), "maquette-rank-%u", o->rank);
@@ -114,8 +119,9 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	}
 	CUDA_TRY(c, cudaSetDevice(c->device));
 	cuda_open_nvml(&c->kit);
-	if (c->kit.nvmlInit_v2 && (c->kit.nvmlInit_v2() ||
-	    c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml)))
+	if (c->kit.nvmlInit_v2 &&
+	    (c->kit.nvmlInit_v2() ||
+	     c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml)))
 		c->nvml = NULL;
 	return MQ_OK;
 }
@@ -142,7 +148,8 @@ static size_t pool_size(const struct mq_replay_session *session)
 	return need;
 }
 
-/* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and bf16. */
+/* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and
+ * bf16. */
 static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *err)
 {
 	uint32_t *word = mq_arena_array(c->session->arena, RANDOM_WORDS, uint32_t);
@@ -151,7 +158,8 @@ static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *
 	mq_rng_seed(&rng, seed);
 	for (uint32_t i = 0; i < RANDOM_WORDS; i++) {
 		uint64_t r = mq_rng_next(&rng);
-		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff), low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
+		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff),
+		         low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
 
 		high |= (uint32_t)(r >> 16 & 1) << 15;
 		low |= (uint32_t)(r >> 17 & 1) << 15;
@@ -161,7 +169,7 @@ static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *
 		size_t left = c->pool.size - at, part = RANDOM_WORDS * sizeof(uint32_t);
 
 		CUDA_TRY(c, cudaMemcpy(c->pool.in + at, word, left < part ? left : part,
-				       cudaMemcpyHostToDevice));
+		                       cudaMemcpyHostToDevice));
 	}
 	CUDA_TRY(c, cudaMemset(c->pool.out, 0, c->pool.size));
 	return MQ_OK;
@@ -200,11 +208,12 @@ static enum mq_status make_streams(struct cuda *c, struct mq_err *err)
 	MQ_TRY(cuda_open_blas(&c->kit, err));
 	int bad = (int)c->kit.cublasCreate_v2(&c->blas);
 	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: cuBLAS cannot start on GPU %d (status %d)",
-			     c->meet.rank, c->device, bad) : MQ_OK;
+	                     c->meet.rank, c->device, bad)
+	           : MQ_OK;
 }
 
 static enum mq_status open_cuda(void *state, const struct mq_replay_session *session,
-				struct mq_err *err)
+                                struct mq_err *err)
 {
 	struct cuda *c = state;
 	uint32_t most = 1;
@@ -233,7 +242,7 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 /* ---- running --------------------------------------------------------------------------------- */
 
 static enum mq_status gather(struct cuda *c, const struct cuda_script *script,
-			     struct mq_replay_sample *sample, struct mq_err *err)
+                             struct mq_replay_sample *sample, struct mq_err *err)
 {
 	const struct mq_schedule *s = script->schedule;
 	uint32_t n = 0;
@@ -272,7 +281,7 @@ static bool throttled(const struct cuda *c)
 }
 
 static enum mq_status run(void *state, uint32_t index, struct mq_replay_sample *sample,
-			  struct mq_err *err)
+                          struct mq_err *err)
 {
 	struct cuda *c = state;
 
@@ -309,7 +318,8 @@ static void release(struct cuda *c)
 		c->kit.cudaFreeHost(c->pinned);
 }
 
-/* After a failure nothing is released: that would wait for work that never ends; the process exits. */
+/* After a failure nothing is released: that would wait for work that never ends; the process exits.
+ */
 static void close_cuda(void *state, bool failed)
 {
 	struct cuda *c = state;
@@ -344,11 +354,13 @@ static void describe(void *state, char *text, size_t size)
 		c->kit.nvmlDeviceGetTemperature(c->nvml, 0, &celsius);
 		c->kit.nvmlDeviceGetPowerUsage(c->nvml, &mW);
 	}
-	int n = snprintf(text, size, "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
-			 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\ncompute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n", name, c->meet.size,
-			 runtime, driver, blas, nccl,
-			 2 * (double)c->pool.size + c->session->options->memory_B, total, sms, 10 * major + minor, MHz, celsius,
-			 mW / 1e3);
+	double buffers_B = 2 * (double)c->pool.size + c->session->options->memory_B;
+	int n = snprintf(text, size,
+	                 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
+	                 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
+	                 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
+	                 name, c->meet.size, runtime, driver, blas, nccl, buffers_B, total, sms,
+	                 10 * major + minor, MHz, celsius, mW / 1e3);
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
 		if (!strncmp(*e, "NCCL_", 5))
@@ -366,7 +378,14 @@ static double memory(void *state)
 }
 
 MQ_REPLAY_EXECUTOR(cuda) = {
-	MQ_REPLAY_HEAD("cuda"), .summary = "GPUs: cuBLAS computes, NCCL communicates",
-	.launcher = MQ_LAUNCH_SPAWN, .state_size = sizeof(struct cuda), .check = check,
-	.open = open_cuda, .run = run, .close = close_cuda, .describe = describe, .memory = memory,
+        MQ_REPLAY_HEAD("cuda"),
+        .summary = "GPUs: cuBLAS computes, NCCL communicates",
+        .launcher = MQ_LAUNCH_SPAWN,
+        .state_size = sizeof(struct cuda),
+        .check = check,
+        .open = open_cuda,
+        .run = run,
+        .close = close_cuda,
+        .describe = describe,
+        .memory = memory,
 };

@@ -1,14 +1,16 @@
 /*
  * executor.h - something that runs a schedule on real hardware: a plug-in of maquette-replay.
  *
- * One file validator/NAME.c (with parts in validator/NAME/) becomes build/executors/NAME.so and exports
- * one const struct through MQ_REPLAY_EXECUTOR(NAME). One process runs one device of the schedule, and
- * that process is a *rank*; device i of a schedule belongs to rank i. maquette-replay owns options,
- * files, warm-up, repetitions and their order; the executor owns devices, buffers and communication.
+ * One file validator/NAME.c (with parts in validator/NAME/) becomes build/executors/NAME.so and
+ * exports one const struct through MQ_REPLAY_EXECUTOR(NAME). One process runs one device of the
+ * schedule, and that process is a *rank*; device i of a schedule belongs to rank i. maquette-replay
+ * owns options, files, warm-up, repetitions and their order; the executor owns devices, buffers and
+ * communication.
  *
- * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has the
- * deadline of the options. Statuses: MQ_ENODEV (3) no or too few devices or no library, MQ_ETIME (4)
- * deadline or dead rank, MQ_EINPUT (2) a schedule that this executor cannot run (says why).
+ * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has
+ * the deadline of the options. Statuses: MQ_ENODEV (3) no or too few devices or no library,
+ * MQ_ETIME (4) deadline or dead rank, MQ_EINPUT (2) a schedule that this executor cannot run (says
+ * why).
  */
 #ifndef MQ_VALIDATOR_EXECUTOR_H
 #define MQ_VALIDATOR_EXECUTOR_H
@@ -21,66 +23,71 @@ enum { MQ_REPLAY_ABI = 1 };
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
 	MQ_LAUNCH_MPIRUN, /* mpirun -n N maquette-replay ... */
-	MQ_LAUNCH_SPAWN   /* N children of maquette-replay, told who they are by environment variables */
+	MQ_LAUNCH_SPAWN /* N children of maquette-replay, told who they are by environment variables
+	                 */
 };
 
 struct mq_replay_options {
-	uint32_t rank, size;     /* this process among the ranks; size 0 before they are started */
-	uint32_t local;          /* index of this rank on its machine, where the launcher says so */
-	uint32_t cores;          /* cores per device; 0 = the machine's cores divided by its ranks */
-	bool oversubscribe;      /* allow more ranks than cores (host) */
-	bool share_gpu;          /* allow several ranks on one GPU: correctness only, never timings */
-	double deadline_s;       /* longest wait for anything */
-	double memory_B;         /* reserve and touch this much per device; 0 = none */
-	const char *cpu_types;   /* comma list of device types that are CPUs ("" = none): mixed plans */
-	const char *rendezvous;  /* spawned ranks: "file:PATH" or "tcp:HOST:PORT" where they meet */
+	uint32_t rank, size; /* this process among the ranks; size 0 before they are started */
+	uint32_t local;      /* index of this rank on its machine, where the launcher says so */
+	uint32_t cores;      /* cores per device; 0 = the machine's cores divided by its ranks */
+	bool oversubscribe;  /* allow more ranks than cores (host) */
+	bool share_gpu;      /* allow several ranks on one GPU: correctness only, never timings */
+	double deadline_s;   /* longest wait for anything */
+	double memory_B;     /* reserve and touch this much per device; 0 = none */
+	const char
+	        *cpu_types; /* comma list of device types that are CPUs ("" = none): mixed plans */
+	const char *rendezvous; /* spawned ranks: "file:PATH" or "tcp:HOST:PORT" where they meet */
 	uint64_t seed;
 };
 
-/* What will be run: all schedules of this invocation, so that buffers and communicators are made once. */
+/* What will be run: all schedules of this invocation, so that buffers and communicators are made
+ * once. */
 struct mq_replay_session {
 	const struct mq_replay_options *options;
 	uint32_t n_schedules;
 	struct mq_schedule *const *schedule; /* [n_schedules], checked */
-	uint32_t n_devices;      /* most devices of any schedule = ranks needed */
-	struct mq_arena *arena;  /* lifetime: the process */
+	uint32_t n_devices;                  /* most devices of any schedule = ranks needed */
+	struct mq_arena *arena;              /* lifetime: the process */
 };
 
-/* One repetition. Complete on rank 0 only; elsewhere the arrays hold the rank's own tasks. Times are
- * seconds from the common start of the step. */
+/* One repetition. Complete on rank 0 only; elsewhere the arrays hold the rank's own tasks. Times
+ * are seconds from the common start of the step. */
 struct mq_replay_sample {
 	double *start_s, *finish_s; /* [n_tasks] start: posted or begun; finish: complete */
-	double *switches;           /* [n_tasks] involuntary context switches of the rank meanwhile */
-	double step_time_s;         /* last finish over all ranks */
-	double steal_s;             /* time the hypervisor took from this machine meanwhile */
-	bool throttled;             /* the device reported a clock throttle meanwhile */
+	double *switches;   /* [n_tasks] involuntary context switches of the rank meanwhile */
+	double step_time_s; /* last finish over all ranks */
+	double steal_s;     /* time the hypervisor took from this machine meanwhile */
+	bool throttled;     /* the device reported a clock throttle meanwhile */
 };
 
 struct mq_replay_executor {
-	uint32_t abi, size;      /* MQ_REPLAY_ABI, sizeof(struct mq_replay_executor): checked first */
+	uint32_t abi, size; /* MQ_REPLAY_ABI, sizeof(struct mq_replay_executor): checked first */
 	const char *name, *summary;
 	enum mq_launcher launcher;
 	size_t state_size;
 	/* Required: are there devices and libraries for the session? Cheap, leaves nothing behind.
-	 * `devices` (may be NULL) receives how many there are on this machine, `text` a line on them. */
+	 * `devices` (may be NULL) receives how many there are on this machine, `text` a line on
+	 * them. */
 	enum mq_status (*check)(const struct mq_replay_session *session, uint32_t *devices,
-				char text[256], struct mq_err *err);
+	                        char text[256], struct mq_err *err);
 	/* Required: join the other ranks, make buffers and communicators. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session,
-			       struct mq_err *err);
+	                       struct mq_err *err);
 	/* Required: run schedule `index` once; called by every rank in the same order. */
 	enum mq_status (*run)(void *state, uint32_t index, struct mq_replay_sample *sample,
-			      struct mq_err *err);
+	                      struct mq_err *err);
 	/* Required: release everything; after an error it must not wait for other ranks. */
 	void (*close)(void *state, bool failed);
-	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record. */
+	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record.
+	 */
 	void (*describe)(void *state, char *text, size_t size);
 	/* Required: largest memory in use by this rank so far, bytes, as the device counts it. */
 	double (*memory)(void *state);
 };
 
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
-#define MQ_REPLAY_HEAD(text) \
+#define MQ_REPLAY_HEAD(text)                                                                       \
 	.abi = MQ_REPLAY_ABI, .size = sizeof(struct mq_replay_executor), .name = text
 
 #endif

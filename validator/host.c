@@ -1,10 +1,11 @@
 /*
- * host.c - executor "host": devices are groups of CPU cores, one MPI rank each; OpenBLAS computes, Open
- * MPI communicates. On several machines it is the same command under mpirun.
+ * host.c - executor "host": devices are groups of CPU cores, one MPI rank each; OpenBLAS computes,
+ * Open MPI communicates. On several machines it is the same command under mpirun.
  *
- * Each rank is pinned to its cores, which its BLAS threads share. Clocks of ranks on other machines are
- * aligned to rank 0's by the round trip with the least delay (Cristian, 1989); ranks on one machine
- * share a clock. See host/run.c for the order in which one core runs the streams of a device.
+ * Each rank is pinned to its cores, which its BLAS threads share. Clocks of ranks on other machines
+ * are aligned to rank 0's by the round trip with the least delay (Cristian, 1989); ranks on one
+ * machine share a clock. See host/run.c for the order in which one core runs the streams of a
+ * device.
  *
  * link: ompi-c openblas
  */
@@ -29,7 +30,7 @@ struct host {
 	uint32_t n_scripts, cores;
 	void *reserved;
 	size_t reserved_B;
-	double *packed, *all;       /* gathering: 3 numbers per task of a rank */
+	double *packed, *all; /* gathering: 3 numbers per task of a rank */
 	int *counts, *places;
 	bool started;
 };
@@ -42,7 +43,7 @@ static uint32_t usable_cores(void)
 }
 
 static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
-			    char text[256], struct mq_err *err)
+                            char text[256], struct mq_err *err)
 {
 	const struct mq_replay_options *o = session->options;
 	uint32_t cores = usable_cores(), per = o->cores ? o->cores : 1, here = cores / per;
@@ -50,12 +51,16 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	if (devices)
 		*devices = here;
 	snprintf(text, 256, "%u CPU cores on this machine, %u per device", cores,
-		 o->cores ? o->cores : (session->n_devices && here >= session->n_devices ?
-		 cores / session->n_devices : 1));
+	         o->cores ? o->cores
+	                  : (session->n_devices && here >= session->n_devices
+	                             ? cores / session->n_devices
+	                             : 1));
 	if (!o->oversubscribe && session->n_devices > here)
-		return mq_fail(err, MQ_ENODEV, "%u devices of %u cores are needed, this machine has %u "
-			       "cores: use fewer devices, other machines (mpirun), or --oversubscribe",
-			       session->n_devices, per, cores);
+		return mq_fail(
+		        err, MQ_ENODEV,
+		        "%u devices of %u cores are needed, this machine has %u "
+		        "cores: use fewer devices, other machines (mpirun), or --oversubscribe",
+		        session->n_devices, per, cores);
 	return MQ_OK;
 }
 
@@ -77,8 +82,10 @@ static enum mq_status pin(struct host *h, const struct mq_replay_options *o, str
 		h->cores = 1;
 	h->rank.yield = (uint32_t)locals * h->cores > have;
 	if (h->rank.yield && !o->oversubscribe)
-		return mq_fail(err, MQ_ENODEV, "%d ranks of %u cores on a machine with %u cores: use "
-			       "fewer, or --oversubscribe", locals, h->cores, have);
+		return mq_fail(err, MQ_ENODEV,
+		               "%d ranks of %u cores on a machine with %u cores: use "
+		               "fewer, or --oversubscribe",
+		               locals, h->cores, have);
 	sched_getaffinity(0, sizeof(all), &all);
 	CPU_ZERO(&mine);
 	for (int c = 0; c < CPU_SETSIZE; c++) {
@@ -89,7 +96,8 @@ static enum mq_status pin(struct host *h, const struct mq_replay_options *o, str
 			CPU_SET(c, &mine);
 	}
 	if (sched_setaffinity(0, sizeof(mine), &mine))
-		return mq_fail(err, MQ_ENODEV, "cannot pin rank %u: %s", h->rank.rank, strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "cannot pin rank %u: %s", h->rank.rank,
+		               strerror(errno));
 	openblas_set_num_threads((int)h->cores);
 	return MQ_OK;
 }
@@ -109,7 +117,8 @@ static void align_clock(struct host_rank *r)
 		MPI_Bcast(&any, 1, MPI_INT, (int)peer, r->world);
 		for (int i = 0; any && i < CLOCK_ROUNDS; i++) {
 			if (!r->rank) {
-				MPI_Recv(&sent, 1, MPI_DOUBLE, (int)peer, 1, r->world, MPI_STATUS_IGNORE);
+				MPI_Recv(&sent, 1, MPI_DOUBLE, (int)peer, 1, r->world,
+				         MPI_STATUS_IGNORE);
 				theirs = host_now(r);
 				MPI_Send(&theirs, 1, MPI_DOUBLE, (int)peer, 2, r->world);
 			} else if (r->rank == peer) {
@@ -140,7 +149,8 @@ static size_t pool_size(const struct mq_replay_session *session)
 				need = n > need ? n : need;
 			}
 		for (uint32_t t = 0; t < s->n_tasks; t++)
-			if (s->task[t].kind != MQ_TASK_COMPUTE && s->task[t].bytes + 65536 > (double)need)
+			if (s->task[t].kind != MQ_TASK_COMPUTE &&
+			    s->task[t].bytes + 65536 > (double)need)
 				need = (size_t)s->task[t].bytes + 65536;
 	}
 	return need;
@@ -151,19 +161,20 @@ static enum mq_status reserve(struct host *h, double bytes, struct mq_err *err)
 	if (bytes <= 0)
 		return MQ_OK;
 	h->reserved_B = (size_t)bytes;
-	h->reserved = mmap(NULL, h->reserved_B, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	h->reserved = mmap(NULL, h->reserved_B, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	                   -1, 0);
 	if (h->reserved == MAP_FAILED) {
 		h->reserved = NULL;
-		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory: %.0f B cannot be reserved (%s)",
-			       h->rank.rank, bytes, strerror(errno));
+		return mq_fail(err, MQ_ENODEV,
+		               "rank %u: out of memory: %.0f B cannot be reserved (%s)",
+		               h->rank.rank, bytes, strerror(errno));
 	}
 	memset(h->reserved, 1, h->reserved_B);
 	return MQ_OK;
 }
 
 static enum mq_status make_room(struct host *h, const struct mq_replay_session *session,
-				struct mq_err *err)
+                                struct mq_err *err)
 {
 	uint32_t most = 1;
 
@@ -176,12 +187,12 @@ static enum mq_status make_room(struct host *h, const struct mq_replay_session *
 	h->places = mq_arena_array(session->arena, h->rank.size, int);
 	h->script = mq_arena_array(session->arena, session->n_schedules, struct host_script);
 	MQ_TRY(reserve(h, session->options->memory_B, err));
-	return host_pool_init(&h->rank.pool, pool_size(session), session->options->seed + h->rank.rank,
-			      err);
+	return host_pool_init(&h->rank.pool, pool_size(session),
+	                      session->options->seed + h->rank.rank, err);
 }
 
 static enum mq_status open_host(void *state, const struct mq_replay_session *session,
-				struct mq_err *err)
+                                struct mq_err *err)
 {
 	struct host *h = state;
 	struct host_rank *r = &h->rank;
@@ -197,9 +208,10 @@ static enum mq_status open_host(void *state, const struct mq_replay_session *ses
 	r->deadline_s = session->options->deadline_s;
 	r->arena = session->arena;
 	if (r->rank != session->options->rank)
-		return mq_fail(err, MQ_EINPUT, "rank %d of MPI was told to be rank %u: is maquette-replay "
-			       "started by the mpirun of the MPI it was built with?", rank,
-			       session->options->rank);
+		return mq_fail(err, MQ_EINPUT,
+		               "rank %d of MPI was told to be rank %u: is maquette-replay "
+		               "started by the mpirun of the MPI it was built with?",
+		               rank, session->options->rank);
 	MQ_TRY(pin(h, session->options, err));
 	align_clock(r);
 	MQ_TRY(make_room(h, session, err));
@@ -213,10 +225,11 @@ static enum mq_status open_host(void *state, const struct mq_replay_session *ses
 
 static double steal_now(void)
 {
-	unsigned long long v[8] = { 0 };
+	unsigned long long v[8] = {0};
 	FILE *file = fopen("/proc/stat", "r");
-	int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2],
-			      &v[3], &v[4], &v[5], &v[6], &v[7]) : 0;
+	int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1],
+	                      &v[2], &v[3], &v[4], &v[5], &v[6], &v[7])
+	             : 0;
 
 	if (file)
 		fclose(file);
@@ -224,7 +237,8 @@ static double steal_now(void)
 }
 
 /* Rank 0 collects the tasks of all ranks. */
-static void gather(struct host *h, const struct host_script *script, struct mq_replay_sample *sample)
+static void gather(struct host *h, const struct host_script *script,
+                   struct mq_replay_sample *sample)
 {
 	const struct mq_schedule *s = script->schedule;
 	int n = 0;
@@ -242,7 +256,7 @@ static void gather(struct host *h, const struct host_script *script, struct mq_r
 	for (uint32_t r = 1; r < h->rank.size; r++)
 		h->places[r] = h->places[r - 1] + h->counts[r - 1];
 	MPI_Gatherv(h->packed, n, MPI_DOUBLE, h->all, h->counts, h->places, MPI_DOUBLE, 0,
-		    h->rank.world);
+	            h->rank.world);
 	if (h->rank.rank)
 		return;
 	sample->step_time_s = 0;
@@ -259,7 +273,7 @@ static void gather(struct host *h, const struct host_script *script, struct mq_r
 }
 
 static enum mq_status run(void *state, uint32_t index, struct mq_replay_sample *sample,
-			  struct mq_err *err)
+                          struct mq_err *err)
 {
 	struct host *h = state;
 	double steal = h->rank.rank ? 0 : steal_now(), start_s;
@@ -306,8 +320,12 @@ static void describe(void *state, char *text, size_t size)
 		fclose(file);
 	MPI_Get_library_version(library, &n);
 	library[strcspn(library, ",\n")] = '\0';
-	snprintf(text, size, "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nblas=%s\nblas_core=%s\nmpi=%s\n",
-		 cpu, h->cores, h->rank.size, 2 * (double)h->rank.pool.size + (double)h->reserved_B, openblas_get_config(), openblas_get_corename(), library);
+	double buffers_B = 2 * (double)h->rank.pool.size + (double)h->reserved_B;
+	snprintf(text, size,
+	         "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nblas=%s\n"
+	         "blas_core=%s\nmpi=%s\n",
+	         cpu, h->cores, h->rank.size, buffers_B, openblas_get_config(),
+	         openblas_get_corename(), library);
 }
 
 static double memory(void *state)
@@ -325,7 +343,14 @@ static double memory(void *state)
 }
 
 MQ_REPLAY_EXECUTOR(host) = {
-	MQ_REPLAY_HEAD("host"), .summary = "CPU cores: OpenBLAS computes, Open MPI communicates",
-	.launcher = MQ_LAUNCH_MPIRUN, .state_size = sizeof(struct host), .check = check,
-	.open = open_host, .run = run, .close = close_host, .describe = describe, .memory = memory,
+        MQ_REPLAY_HEAD("host"),
+        .summary = "CPU cores: OpenBLAS computes, Open MPI communicates",
+        .launcher = MQ_LAUNCH_MPIRUN,
+        .state_size = sizeof(struct host),
+        .check = check,
+        .open = open_host,
+        .run = run,
+        .close = close_host,
+        .describe = describe,
+        .memory = memory,
 };

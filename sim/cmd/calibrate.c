@@ -1,9 +1,9 @@
 /*
  * calibrate.c - `maquette calibrate`: from a bare node to its calibration and platform file.
  *
- * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the fit is
- * done here. Then the probes are predicted with the fitted parameters: what the model does not reproduce
- * shows in that table.
+ * Probes are schedules that maquette-replay runs (here, or on a node that has nothing else); the
+ * fit is done here. Then the probes are predicted with the fitted parameters: what the model does
+ * not reproduce shows in that table.
  */
 #include "cmd/cmd.h"
 
@@ -29,46 +29,88 @@ struct calibrate {
 	struct mq_cluster *cluster;
 };
 
-enum { OPT_EXECUTOR = 'x', OPT_FROM = 256, OPT_DEVICES, OPT_CORES, OPT_LAUNCHES, OPT_REPS, OPT_DRAWS,
-       OPT_SEED, OPT_SAMPLES, OPT_TYPE, OPT_LINK, OPT_ONLY, OPT_PLATFORM, OPT_DEADLINE, OPT_SHARE };
+enum {
+	OPT_EXECUTOR = 'x',
+	OPT_FROM = 256,
+	OPT_DEVICES,
+	OPT_CORES,
+	OPT_LAUNCHES,
+	OPT_REPS,
+	OPT_DRAWS,
+	OPT_SEED,
+	OPT_SAMPLES,
+	OPT_TYPE,
+	OPT_LINK,
+	OPT_ONLY,
+	OPT_PLATFORM,
+	OPT_DEADLINE,
+	OPT_SHARE
+};
 
 static const struct argp_option options[] = {
-	{ "executor", OPT_EXECUTOR, "NAME", 0, "host (CPU cores) or cuda (GPUs); default host", 0 },
-	{ "output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it", 0 },
-	{ "from", OPT_FROM, "SAMPLES", 0, "fit samples measured before or elsewhere: a folder, or a "
-	  "nccl-tests log; repeatable", 0 },
-	{ "samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)", 0 },
-	{ "schedule-only", OPT_ONLY, NULL, 0, "write the probes and the command lines that measure "
-	  "them on another node", 0 },
-	{ "devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0 },
-	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default 1)", 0 },
-	{ "type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0 },
-	{ "link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0, or nvlink)", 0 },
-	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0 },
-	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0 },
-	{ "draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0 },
-	{ "seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0 },
-	{ "platform-output", OPT_PLATFORM, "FILE.xml", 0, "platform file of this node (with --from: write it, the "
-	  "samples are of this node)", 0 },
-	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
-	{ "share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU; gives a loopback platform "
-	  "only", 0 },
-	{ 0 }
-};
+        {"executor", OPT_EXECUTOR, "NAME", 0, "host (CPU cores) or cuda (GPUs); default host", 0},
+        {"output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it",
+         0},
+        {"from", OPT_FROM, "SAMPLES", 0,
+         "fit samples measured before or elsewhere: a folder, or a "
+         "nccl-tests log; repeatable",
+         0},
+        {"samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)",
+         0},
+        {"schedule-only", OPT_ONLY, NULL, 0,
+         "write the probes and the command lines that measure "
+         "them on another node",
+         0},
+        {"devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0},
+        {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default 1)", 0},
+        {"type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0},
+        {"link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0, or nvlink)", 0},
+        {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0},
+        {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0},
+        {"draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0},
+        {"seed", OPT_SEED, "N", 0, "of shapes, order and bootstrap (default 1)", 0},
+        {"platform-output", OPT_PLATFORM, "FILE.xml", 0,
+         "platform file of this node (with --from: write it, the "
+         "samples are of this node)",
+         0},
+        {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0},
+        {"share-gpu", OPT_SHARE, NULL, 0,
+         "cuda: several ranks on one GPU; gives a loopback platform "
+         "only",
+         0},
+        {0}};
 
 static error_t parse_text(int key, char *arg, struct calibrate *c)
 {
 	switch (key) {
-	case OPT_EXECUTOR: c->executor = arg; return 0;
-	case 'o': c->out = arg; return 0;
-	case OPT_FROM: return mq_arg_push("--from", &c->from, arg, c->err);
-	case OPT_SAMPLES: c->samples = arg; return 0;
-	case OPT_TYPE: c->type = arg; return 0;
-	case OPT_LINK: c->link_class = arg; return 0;
-	case OPT_PLATFORM: c->platform_out = arg; return 0;
-	case OPT_ONLY: c->schedule_only = true; return 0;
-	case OPT_SHARE: c->share_gpu = true; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case OPT_EXECUTOR:
+		c->executor = arg;
+		return 0;
+	case 'o':
+		c->out = arg;
+		return 0;
+	case OPT_FROM:
+		return mq_arg_push("--from", &c->from, arg, c->err);
+	case OPT_SAMPLES:
+		c->samples = arg;
+		return 0;
+	case OPT_TYPE:
+		c->type = arg;
+		return 0;
+	case OPT_LINK:
+		c->link_class = arg;
+		return 0;
+	case OPT_PLATFORM:
+		c->platform_out = arg;
+		return 0;
+	case OPT_ONLY:
+		c->schedule_only = true;
+		return 0;
+	case OPT_SHARE:
+		c->share_gpu = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -77,17 +119,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct calibrate *c = state->input;
 
 	switch (key) {
-	case OPT_DEVICES: return mq_arg_u64("--devices", arg, 1, 4096, &c->devices, c->err);
-	case OPT_CORES: return mq_arg_u64("--cores", arg, 1, 4096, &c->cores, c->err);
-	case OPT_LAUNCHES: return mq_arg_u64("--launches", arg, 1, 100, &c->launches, c->err);
-	case OPT_REPS: return mq_arg_u64("--reps", arg, 1, 1000, &c->reps, c->err);
-	case OPT_DRAWS: return mq_arg_u64("--draws", arg, 2, 10000, &c->draws, c->err);
-	case OPT_SEED: return mq_arg_u64("--seed", arg, 0, 1000000, &c->seed, c->err);
-	case OPT_DEADLINE: return mq_arg_f64("--deadline", arg, .1, 86400, &c->deadline_s, c->err);
+	case OPT_DEVICES:
+		return mq_arg_u64("--devices", arg, 1, 4096, &c->devices, c->err);
+	case OPT_CORES:
+		return mq_arg_u64("--cores", arg, 1, 4096, &c->cores, c->err);
+	case OPT_LAUNCHES:
+		return mq_arg_u64("--launches", arg, 1, 100, &c->launches, c->err);
+	case OPT_REPS:
+		return mq_arg_u64("--reps", arg, 1, 1000, &c->reps, c->err);
+	case OPT_DRAWS:
+		return mq_arg_u64("--draws", arg, 2, 10000, &c->draws, c->err);
+	case OPT_SEED:
+		return mq_arg_u64("--seed", arg, 0, 1000000, &c->seed, c->err);
+	case OPT_DEADLINE:
+		return mq_arg_f64("--deadline", arg, .1, 86400, &c->deadline_s, c->err);
 	case ARGP_KEY_ARG:
 		mq_fail(c->err, MQ_EINPUT, "calibrate takes no argument '%s'; see --help", arg);
 		return EINVAL;
-	default: return parse_text(key, arg, c);
+	default:
+		return parse_text(key, arg, c);
 	}
 }
 
@@ -122,11 +172,11 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 		c->devices = have;
 	if (c->devices > have && !c->share_gpu)
 		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)",
-			       (uint32_t)c->devices, (uint32_t)have, text);
+		               (uint32_t)c->devices, (uint32_t)have, text);
 	if (!c->type)
 		c->type = is_gpu(c) ? gpu_type(text, &c->arena)
-				    : mq_arena_printf(&c->arena, "CPU-%s-%uc", c->node.cpu,
-						      (uint32_t)c->cores);
+		                    : mq_arena_printf(&c->arena, "CPU-%s-%uc", c->node.cpu,
+		                                      (uint32_t)c->cores);
 	if (c->share_gpu)
 		c->link_class = "loopback";
 	if (!c->link_class)
@@ -135,14 +185,19 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 }
 
 static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n,
-				   struct mq_err *err)
+                                   struct mq_err *err)
 {
 	const char **device = mq_arena_array(&c->arena, c->devices, const char *);
 	const char **type = mq_arena_array(&c->arena, c->devices, const char *);
-	struct mq_probe_request r = { .n_devices = (uint32_t)c->devices, .device_name = device,
-		.device_type = type, .n_dtypes = 2, .dtype = { MQ_FP32, MQ_FP64 },
-		.speed_flops = 8e10 * (double)c->cores, .largest_B = 32 << 20, .fused_attention = true,
-		.seed = c->seed };
+	struct mq_probe_request r = {.n_devices = (uint32_t)c->devices,
+	                             .device_name = device,
+	                             .device_type = type,
+	                             .n_dtypes = 2,
+	                             .dtype = {MQ_FP32, MQ_FP64},
+	                             .speed_flops = 8e10 * (double)c->cores,
+	                             .largest_B = 32 << 20,
+	                             .fused_attention = true,
+	                             .seed = c->seed};
 
 	if (is_gpu(c)) {
 		r.n_dtypes = 4;
@@ -154,7 +209,8 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		r.largest_B = 1 << 30;
 	}
 	for (uint64_t i = 0; i < c->devices; i++) {
-		device[i] = mq_arena_printf(&c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
+		device[i] =
+		        mq_arena_printf(&c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
 		type[i] = c->type;
 	}
 	*n = 0;
@@ -164,8 +220,9 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 		if (!s || (is_gpu(c) && !strcmp(mq_probe_name[p], "attention")))
 			continue;
 		MQ_TRY(mq_schedule_check(s, NULL, err));
-		MQ_TRY(mq_schedule_save(s, mq_arena_printf(&c->arena, "%s/%s.jsonl", c->samples,
-					mq_probe_name[p]), err));
+		MQ_TRY(mq_schedule_save(
+		        s, mq_arena_printf(&c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
+		        err));
 		name[(*n)++] = mq_probe_name[p];
 	}
 	return MQ_OK;
@@ -174,10 +231,18 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 static enum mq_status measure(struct calibrate *c, struct mq_err *err)
 {
 	const char *name[MQ_N_PROBES];
-	struct mq_replay_call call = { .executor = c->executor, .dir = c->samples,
-		.launches = (uint32_t)c->launches, .warmup = 2, .reps = (uint32_t)c->reps,
-		.cores = (uint32_t)c->cores, .first_launch = 1, .seed = c->seed,
-		.deadline_s = c->deadline_s, .cpu_types = "", .share_gpu = c->share_gpu, .name = name };
+	struct mq_replay_call call = {.executor = c->executor,
+	                              .dir = c->samples,
+	                              .launches = (uint32_t)c->launches,
+	                              .warmup = 2,
+	                              .reps = (uint32_t)c->reps,
+	                              .cores = (uint32_t)c->cores,
+	                              .first_launch = 1,
+	                              .seed = c->seed,
+	                              .deadline_s = c->deadline_s,
+	                              .cpu_types = "",
+	                              .share_gpu = c->share_gpu,
+	                              .name = name};
 
 	MQ_TRY(mq_make_dir(c->samples, err));
 	MQ_TRY(write_probes(c, name, &call.n_names, err));
@@ -200,7 +265,7 @@ struct input {
 
 /* A log becomes observations of collectives on a communicator of all its ranks. */
 static enum mq_status add_log(struct calibrate *c, const char *path, struct input *in,
-			      struct mq_err *err)
+                              struct mq_err *err)
 {
 	struct mq_nccl_row *row;
 	uint32_t n;
@@ -211,15 +276,19 @@ static enum mq_status add_log(struct calibrate *c, const char *path, struct inpu
 	s->n_devices = row[0].ranks;
 	s->n_comms = 1;
 	s->comm = mq_arena_array(&c->arena, 1, struct mq_comm);
-	s->comm[0] = (struct mq_comm){ .n = row[0].ranks, .purpose = "log" };
+	s->comm[0] = (struct mq_comm){.n = row[0].ranks, .purpose = "log"};
 	s->task = mq_arena_array(&c->arena, n, struct mq_task);
 	s->n_tasks = n;
 	for (uint32_t i = 0; i < n; i++) {
-		struct mq_observed o = { .schedule = s, .task = i,
-			.time = { row[i].seconds, row[i].seconds, row[i].seconds, 1 } };
+		struct mq_observed o = {
+		        .schedule = s,
+		        .task = i,
+		        .time = {row[i].seconds, row[i].seconds, row[i].seconds, 1}};
 
-		s->task[i] = (struct mq_task){ .bytes = row[i].bytes, .coll = (uint8_t)row[i].kind,
-			.kind = row[i].sendrecv ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE };
+		s->task[i] = (struct mq_task){.bytes = row[i].bytes,
+		                              .coll = (uint8_t)row[i].kind,
+		                              .kind = row[i].sendrecv ? MQ_TASK_SEND
+		                                                      : MQ_TASK_COLLECTIVE};
 		MQ_PUSH(&c->arena, in->observed, in->n, in->room, o);
 	}
 	in->n_devices = row[0].ranks;
@@ -227,7 +296,7 @@ static enum mq_status add_log(struct calibrate *c, const char *path, struct inpu
 }
 
 static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in,
-				 struct mq_err *err)
+                                 struct mq_err *err)
 {
 	struct mq_samples samples;
 	struct mq_observed *part;
@@ -237,9 +306,12 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 	MQ_TRY(mq_samples_calls(&samples, &c->arena, &part, &n, err));
 	if (strstr(samples.environment, "shared_device=1") &&
 	    (!c->link_class || strcmp(c->link_class, "loopback")))
-		return mq_fail(err, MQ_EINPUT, "%s was measured with several ranks on one GPU: its times "
-			       "describe no link and no GPU (--link-class loopback to fit a loopback "
-			       "platform)", dir);
+		return mq_fail(
+		        err, MQ_EINPUT,
+		        "%s was measured with several ranks on one GPU: its times "
+		        "describe no link and no GPU (--link-class loopback to fit a loopback "
+		        "platform)",
+		        dir);
 	for (uint32_t i = 0; i < n; i++)
 		MQ_PUSH(&c->arena, in->observed, in->n, in->room, part[i]);
 	for (uint32_t i = 0; i < samples.n; i++)
@@ -261,9 +333,9 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 
 		if (stat(c->from.item[i], &st))
 			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
-				       strerror(errno));
+			               strerror(errno));
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
-					   : add_log(c, c->from.item[i], in, err));
+		                           : add_log(c, c->from.item[i], in, err));
 	}
 	return MQ_OK;
 }
@@ -294,8 +366,10 @@ static void print_fit(const struct mq_calibration *fit)
 	printf("%u calls observed; %u samples dropped (context switches, steal time, throttling)\n",
 	       fit->n_observed, fit->n_dropped);
 	if (fit->n_weak)
-		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all theirs "
-		       "was used\n", fit->n_weak);
+		printf("%u calls had fewer than 3 undisturbed samples: the lower half of all "
+		       "theirs "
+		       "was used\n",
+		       fit->n_weak);
 }
 
 static const char *with_suffix(const char *path, const char *suffix, struct mq_arena *arena)
@@ -320,29 +394,40 @@ static enum mq_status write_environment(struct calibrate *c, const char *text, s
 }
 
 static enum mq_status write_platform(struct calibrate *c, const struct mq_calibration *fit,
-				     struct mq_err *err)
+                                     struct mq_err *err)
 {
 	double fixed = 0, none;
 
 	/* Calls have their measured times; the link itself is the memory that they go through. */
 	if (!mq_call_measured(&fit->link, MQ_CALL_P2P, 2, 0, &fixed, &none))
 		fixed = 1e-6;
-	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices, .type = c->type,
-		.name = "this-node", .speed_flops = fit->device.peak_flops[MQ_FP32],
-		.memory_B = c->node.memory_B / (double)c->devices, .node = &c->node,
-		.bw_Bps = fit->device.mem_bw_Bps, .lat_s = fixed };
+	struct mq_node_platform p = {.n_devices = (uint32_t)c->devices,
+	                             .type = c->type,
+	                             .name = "this-node",
+	                             .speed_flops = fit->device.peak_flops[MQ_FP32],
+	                             .memory_B = c->node.memory_B / (double)c->devices,
+	                             .node = &c->node,
+	                             .bw_Bps = fit->device.mem_bw_Bps,
+	                             .lat_s = fixed};
 	MQ_TRY(mq_node_save(&p, c->platform_out, err));
-	printf("%s: the platform of this node (%u devices)\n", c->platform_out, (uint32_t)c->devices);
+	printf("%s: the platform of this node (%u devices)\n", c->platform_out,
+	       (uint32_t)c->devices);
 	return MQ_OK;
 }
 
-/* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong. */
+/* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong.
+ */
 static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit,
-				   struct mq_err *err)
+                                   struct mq_err *err)
 {
-	struct mq_node_platform p = { .n_devices = (uint32_t)c->devices, .type = fit->device.name,
-		.name = "this-node", .speed_flops = 1, .memory_B = fit->device.memory_B, .node = &c->node,
-		.bw_Bps = fit->device.mem_bw_Bps, .lat_s = 1e-6 };
+	struct mq_node_platform p = {.n_devices = (uint32_t)c->devices,
+	                             .type = fit->device.name,
+	                             .name = "this-node",
+	                             .speed_flops = 1,
+	                             .memory_B = fit->device.memory_B,
+	                             .node = &c->node,
+	                             .bw_Bps = fit->device.mem_bw_Bps,
+	                             .lat_s = 1e-6};
 	struct mq_cluster *cluster = mq_node_cluster(&p, &c->arena);
 	struct mq_calib *calib = mq_calib_new(&c->arena);
 	struct mq_samples samples;
@@ -359,11 +444,13 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 		if (!samples.measured[i].n_samples ||
 		    samples.measured[i].schedule->n_devices > cluster->n_devices)
 			continue;
-		double measured = mq_measured_step(&samples.measured[i], &c->arena, &dropped, &weak).median;
-		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib, &c->arena,
-					     &timeline, err));
-		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n", samples.name[i],
-		       1e3 * timeline.step_time_s, 1e3 * measured, timeline.step_time_s / measured);
+		double measured =
+		        mq_measured_step(&samples.measured[i], &c->arena, &dropped, &weak).median;
+		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib,
+		                             &c->arena, &timeline, err));
+		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n",
+		       samples.name[i], 1e3 * timeline.step_time_s, 1e3 * measured,
+		       timeline.step_time_s / measured);
 	}
 	return MQ_OK;
 }
@@ -381,13 +468,23 @@ static double recorded(const char *environment, const char *key)
 static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
 {
 	struct mq_calibration fit;
-	struct mq_calibration_request request = { .n_observed = in->n, .observed = in->observed,
-		.type = c->type ? c->type : in->type ? in->type : "unknown",
-		.link_class = c->link_class ? c->link_class : is_gpu(c) ? "nvlink" : "host-sm0",
-		.source = mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
-		.kind = is_gpu(c) ? MQ_GPU : MQ_CPU, .n_draws = (uint32_t)c->draws, .seed = c->seed,
-		.run_sigma = in->run_sigma,
-		.memory_B = c->node.memory_B / (double)c->devices, .cores = (double)c->cores };
+	struct mq_calibration_request request = {
+	        .n_observed = in->n,
+	        .observed = in->observed,
+	        .type = c->type    ? c->type
+	                : in->type ? in->type
+	                           : "unknown",
+	        .link_class = c->link_class ? c->link_class
+	                      : is_gpu(c)   ? "nvlink"
+	                                    : "host-sm0",
+	        .source =
+	                mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
+	        .kind = is_gpu(c) ? MQ_GPU : MQ_CPU,
+	        .n_draws = (uint32_t)c->draws,
+	        .seed = c->seed,
+	        .run_sigma = in->run_sigma,
+	        .memory_B = c->node.memory_B / (double)c->devices,
+	        .cores = (double)c->cores};
 
 	if (is_gpu(c)) {
 		request.memory_B = recorded(in->environment, "memory_total_B=");
@@ -396,7 +493,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	}
 	/* What a process holds beyond its buffers: context and libraries. */
 	request.reserve_B = recorded(in->environment, "memory_in_use_B=") -
-			    recorded(in->environment, "buffers_B=");
+	                    recorded(in->environment, "buffers_B=");
 	if (!(recorded(in->environment, "buffers_B=") > 0))
 		request.reserve_B = 0;
 	MQ_TRY(mq_calibration_fit(&request, &c->arena, &fit, err));
@@ -404,8 +501,8 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	MQ_TRY(mq_calibration_save(&fit, c->out, err));
 	if (in->environment)
 		MQ_TRY(write_environment(c, in->environment, err));
-	printf("%s: calibration of %s%s%s\n", c->out, request.type, fit.has_link ? " and link class " :
-	       "", fit.has_link ? request.link_class : "");
+	printf("%s: calibration of %s%s%s\n", c->out, request.type,
+	       fit.has_link ? " and link class " : "", fit.has_link ? request.link_class : "");
 	if (fit.has_device && fit.has_link)
 		MQ_TRY(check_probes(c, &fit, err));
 	if (c->node.cores && !is_gpu(c) && fit.has_device)
@@ -415,13 +512,14 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 {
-	struct input in = { 0 };
+	struct input in = {0};
 
 	if (!c->out)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
 	if (!c->samples)
 		c->samples = with_suffix(c->out, ".samples", &c->arena);
-	if (c->platform_out && c->from.n && !is_gpu(c)) /* asked for: the samples are of this node */
+	if (c->platform_out && c->from.n &&
+	    !is_gpu(c)) /* asked for: the samples are of this node */
 		MQ_TRY(mq_node_read(&c->node, err));
 	if (!c->platform_out)
 		c->platform_out = with_suffix(c->out, ".xml", &c->arena);
@@ -445,10 +543,24 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	static const struct argp argp = { options, parse, NULL, "Measure this node (or fit samples "
-		"brought from another) and write its calibration and platform file.", NULL, NULL, NULL };
-	struct calibrate c = { .executor = "host", .cores = 1, .launches = 3, .reps = 7, .draws = 100,
-			       .seed = 1, .deadline_s = 60, .err = err, .arena = MQ_ARENA_INIT };
+	static const struct argp argp = {
+	        options,
+	        parse,
+	        NULL,
+	        "Measure this node (or fit samples "
+	        "brought from another) and write its calibration and platform file.",
+	        NULL,
+	        NULL,
+	        NULL};
+	struct calibrate c = {.executor = "host",
+	                      .cores = 1,
+	                      .launches = 3,
+	                      .reps = 7,
+	                      .draws = 100,
+	                      .seed = 1,
+	                      .deadline_s = 60,
+	                      .err = err,
+	                      .arena = MQ_ARENA_INIT};
 
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &c, err));
 	enum mq_status status = calibrate(&c, err);
@@ -456,5 +568,5 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_calibrate = { "calibrate", "measure hardware and fit its parameters",
-						 run };
+const struct mq_command mq_command_calibrate = {"calibrate",
+                                                "measure hardware and fit its parameters", run};

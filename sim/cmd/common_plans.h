@@ -10,20 +10,20 @@
 #include "executors/executor.h"
 
 struct mq_validated {
-	const char *name;            /* of its schedule file: "FOLDER-plan-1" */
+	const char *name; /* of its schedule file: "FOLDER-plan-1" */
 	const struct mq_session *session;
 	struct mq_plan plan;
-	const char *plan_text;       /* "dp 2 ..." */
+	const char *plan_text; /* "dp 2 ..." */
 	struct mq_schedule *schedule;
-	double memory_B;             /* predicted peak of the device nearest its limit */
+	double memory_B; /* predicted peak of the device nearest its limit */
 	struct mq_timeline predicted;
 	struct mq_interval interval; /* factors around predicted.step_time_s */
 	const struct mq_measured *measured;
-	struct mq_median step;       /* measured */
+	struct mq_median step; /* measured */
 	uint32_t n_dropped;
 	bool weak;
-	bool held_out;               /* --recalibrate: not used in the fit */
-	double recalibrated_s;       /* step time under the corrected calibration; NaN = none */
+	bool held_out;         /* --recalibrate: not used in the fit */
+	double recalibrated_s; /* step time under the corrected calibration; NaN = none */
 	double *draw_factor;
 };
 
@@ -38,24 +38,24 @@ struct mq_validation {
 /* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top`
  * plans. */
 enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc,
-				 char **argv, struct mq_err *err) MQ_MUST_CHECK;
+                                 char **argv, struct mq_err *err) MQ_MUST_CHECK;
 void mq_validation_close(struct mq_validation *v);
 
 /* Step time and timeline of a schedule under a calibration. */
 enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
-				     const struct mq_cluster *cluster, const struct mq_calib *calib,
-				     struct mq_arena *arena, struct mq_timeline *timeline,
-				     struct mq_err *err) MQ_MUST_CHECK;
+                                     const struct mq_cluster *cluster, const struct mq_calib *calib,
+                                     struct mq_arena *arena, struct mq_timeline *timeline,
+                                     struct mq_err *err) MQ_MUST_CHECK;
 /* Predictions and intervals of all plans; draws come from the calibration files given. */
 enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
-					 struct mq_err *err) MQ_MUST_CHECK;
+                                         struct mq_err *err) MQ_MUST_CHECK;
 
 /* A mq_interval_request's run; context: a scratch arena. */
 double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
-			      const struct mq_cluster *cluster, const struct mq_calib *calib);
+                              const struct mq_cluster *cluster, const struct mq_calib *calib);
 
-/* `simulate --intervals`: prints and writes DIR/intervals.csv for plans whose step time is known; the
- * first is compared with the others. */
+/* `simulate --intervals`: prints and writes DIR/intervals.csv for plans whose step time is known;
+ * the first is compared with the others. */
 enum { MQ_INTERVAL_DRAWS = 100 };
 struct mq_ranked {
 	const char *path;
@@ -63,15 +63,16 @@ struct mq_ranked {
 	double step_time_s;
 };
 enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan,
-				  uint32_t n, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+                                  uint32_t n, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
 
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir,
-				   struct mq_err *err) MQ_MUST_CHECK;
+                                   struct mq_err *err) MQ_MUST_CHECK;
 /* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
 double mq_validation_print(struct mq_validation *v);
-/* Fits the calibration to every second plan; writes DIR/calib.json; fills held_out, recalibrated_s. */
+/* Fits the calibration to every second plan; writes DIR/calib.json; fills held_out, recalibrated_s.
+ */
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
-					 struct mq_err *err) MQ_MUST_CHECK;
+                                         struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

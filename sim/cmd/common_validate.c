@@ -38,9 +38,10 @@ static void add_option(struct words *w, const char *option, double value)
 	add_word(w, mq_arena_printf(w->arena, "%.9g", value));
 }
 
-static struct words replay_words(const struct mq_replay_call *c, uint32_t launch, struct mq_arena *arena)
+static struct words replay_words(const struct mq_replay_call *c, uint32_t launch,
+                                 struct mq_arena *arena)
 {
-	struct words w = { .arena = arena };
+	struct words w = {.arena = arena};
 
 	add_word(&w, mq_find_program("maquette-replay", arena));
 	add_word(&w, "--executor");
@@ -62,8 +63,10 @@ static struct words replay_words(const struct mq_replay_call *c, uint32_t launch
 		add_word(&w, c->cpu_types);
 	}
 	add_word(&w, "-o");
-	add_word(&w, mq_arena_printf(arena, "%s/launch-%u%s", c->dir, launch, c->n_names == 1 ?
-				     mq_arena_printf(arena, "/%s.timeline.csv", c->name[0]) : ""));
+	add_word(&w, mq_arena_printf(arena, "%s/launch-%u%s", c->dir, launch,
+	                             c->n_names == 1 ? mq_arena_printf(arena, "/%s.timeline.csv",
+	                                                               c->name[0])
+	                                             : ""));
 	for (uint32_t i = 0; i < c->n_names; i++)
 		add_word(&w, mq_arena_printf(arena, "%s/%s.jsonl", c->dir, c->name[i]));
 	add_word(&w, NULL);
@@ -77,7 +80,8 @@ void mq_replay_print(const struct mq_replay_call *call)
 	for (uint32_t l = 0; l < call->launches; l++) {
 		struct words w = replay_words(call, call->first_launch + l, &arena);
 
-		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir, call->first_launch + l);
+		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir,
+		       call->first_launch + l);
 		for (uint32_t i = 1; w.word[i]; i++)
 			printf(" %s", w.word[i]);
 		putchar('\n');
@@ -86,7 +90,8 @@ void mq_replay_print(const struct mq_replay_call *call)
 }
 
 /* Runs a program; its standard output and error come back as text. */
-static enum mq_status run_program(char **argv, char *text, size_t size, int *code, struct mq_err *err)
+static enum mq_status run_program(char **argv, char *text, size_t size, int *code,
+                                  struct mq_err *err)
 {
 	posix_spawn_file_actions_t actions;
 	int pipes[2], status;
@@ -110,7 +115,7 @@ static enum mq_status run_program(char **argv, char *text, size_t size, int *cod
 	}
 	char spill[512];
 	while ((n = read(pipes[0], used + 1 < size ? text + used : spill,
-			 used + 1 < size ? size - 1 - used : sizeof(spill))) > 0)
+	                 used + 1 < size ? size - 1 - used : sizeof(spill))) > 0)
 		used += used + 1 < size ? (size_t)n : 0;
 	text[used] = '\0';
 	close(pipes[0]);
@@ -127,7 +132,7 @@ static enum mq_status replay_failed(int code, const char *text, struct mq_err *e
 
 	ours = ours ? ours + strlen("maquette-replay: ") : text;
 	return mq_fail(err, known ? (enum mq_status)code : MQ_ETIME, "%.*s",
-		       (int)strcspn(ours, "\n"), ours);
+	               (int)strcspn(ours, "\n"), ours);
 }
 
 enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
@@ -141,7 +146,8 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 		uint32_t launch = call->first_launch + l;
 		struct words w = replay_words(call, launch, &arena);
 
-		status = mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch), err);
+		status = mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch),
+		                     err);
 		if (status == MQ_OK)
 			status = run_program(w.word, text, sizeof(text), &code, err);
 		if (status == MQ_OK && code)
@@ -152,9 +158,9 @@ enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_er
 }
 
 enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n,
-				 const char **text, struct mq_err *err)
+                                 const char **text, struct mq_err *err)
 {
-	struct words w = { .arena = arena };
+	struct words w = {.arena = arena};
 	char out[2048];
 	int code;
 
@@ -193,7 +199,7 @@ static int is_launch(const struct dirent *d)
 }
 
 static const char **names_of(const char *dir, int (*wanted)(const struct dirent *),
-			     struct mq_arena *arena, uint32_t *n)
+                             struct mq_arena *arena, uint32_t *n)
 {
 	struct dirent **found;
 	int count = scandir(dir, &found, wanted, by_name);
@@ -222,16 +228,17 @@ static const char *read_text(const char *path, struct mq_arena *arena)
 }
 
 static enum mq_status load_one(const char *dir, const char *name, const char *const *launch,
-			       uint32_t n_launches, struct mq_measured *measured,
-			       struct mq_arena *arena, struct mq_err *err)
+                               uint32_t n_launches, struct mq_measured *measured,
+                               struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_schedule *schedule;
 
 	MQ_TRY(mq_schedule_load(mq_arena_printf(arena, "%s/%s.jsonl", dir, name), arena, &schedule,
-				err));
+	                        err));
 	measured->schedule = schedule;
 	for (uint32_t l = 0; l < n_launches; l++) {
-		const char *path = mq_arena_printf(arena, "%s/%s/%s.timeline.csv", dir, launch[l], name);
+		const char *path =
+		        mq_arena_printf(arena, "%s/%s/%s.timeline.csv", dir, launch[l], name);
 
 		if (!access(path, R_OK))
 			MQ_TRY(mq_measured_add(measured, path, arena, err));
@@ -240,7 +247,7 @@ static enum mq_status load_one(const char *dir, const char *name, const char *co
 }
 
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples,
-			       struct mq_err *err)
+                               struct mq_err *err)
 {
 	uint32_t n_launches;
 	const char **launch = names_of(dir, is_launch, arena, &n_launches);
@@ -249,8 +256,10 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 	samples->name = names_of(dir, is_schedule, arena, &samples->n);
 	samples->environment = "";
 	if (!samples->n || !n_launches)
-		return mq_fail(err, MQ_EINPUT, "%s: not a folder of samples: NAME.jsonl schedules and "
-			       "launch-K/NAME.timeline.csv are needed", dir);
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: not a folder of samples: NAME.jsonl schedules and "
+		               "launch-K/NAME.timeline.csv are needed",
+		               dir);
 	samples->measured = mq_arena_array(arena, samples->n, struct mq_measured);
 	for (uint32_t i = 0; i < samples->n; i++) {
 		char *name = mq_arena_strdup(arena, samples->name[i]);
@@ -260,13 +269,13 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 		MQ_TRY(load_one(dir, name, launch, n_launches, &samples->measured[i], arena, err));
 	}
 	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++)
-		samples->environment = read_text(mq_arena_printf(arena, "%s/%s/environment.txt", dir,
-						 launch[l]), arena);
+		samples->environment = read_text(
+		        mq_arena_printf(arena, "%s/%s/environment.txt", dir, launch[l]), arena);
 	return MQ_OK;
 }
 
 enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena,
-				struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+                                struct mq_observed **observed, uint32_t *n, struct mq_err *err)
 {
 	uint32_t total = 0;
 

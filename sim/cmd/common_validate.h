@@ -1,9 +1,10 @@
 /*
- * common_validate.h - what calibrate and validate share: driving maquette-replay, and reading back what
- * it measured.
+ * common_validate.h - what calibrate and validate share: driving maquette-replay, and reading back
+ * what it measured.
  *
- * A folder of samples holds schedules NAME.jsonl and, per launch of the replay, launch-K/NAME.timeline.csv
- * and launch-K/environment.txt: the same whether it was filled here or brought from another node.
+ * A folder of samples holds schedules NAME.jsonl and, per launch of the replay,
+ * launch-K/NAME.timeline.csv and launch-K/environment.txt: the same whether it was filled here or
+ * brought from another node.
  */
 #ifndef MQ_CMD_COMMON_VALIDATE_H
 #define MQ_CMD_COMMON_VALIDATE_H
@@ -12,11 +13,11 @@
 
 struct mq_replay_call {
 	const char *executor;
-	const char *dir;         /* samples folder */
+	const char *dir; /* samples folder */
 	uint32_t launches, warmup, reps, cores, first_launch;
 	uint64_t seed;
 	double deadline_s, memory_B;
-	const char *cpu_types;   /* "" = none */
+	const char *cpu_types; /* "" = none */
 	bool oversubscribe, share_gpu;
 	uint32_t n_names;
 	const char *const *name; /* [n_names] schedules, without folder and ".jsonl" */
@@ -28,7 +29,7 @@ void mq_replay_print(const struct mq_replay_call *call);
 
 /* How many devices an executor has here, and of which type. */
 enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n,
-				 const char **text, struct mq_err *err);
+                                 const char **text, struct mq_err *err);
 
 /* All schedules of a folder, in name order, each with the samples of all launches. */
 struct mq_samples {
@@ -38,9 +39,9 @@ struct mq_samples {
 	const char *environment; /* text of the first environment.txt, or "" */
 };
 enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples,
-			       struct mq_err *err);
+                               struct mq_err *err);
 /* All calls of all schedules in one list. */
 enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena,
-				struct mq_observed **observed, uint32_t *n, struct mq_err *err);
+                                struct mq_observed **observed, uint32_t *n, struct mq_err *err);
 
 #endif

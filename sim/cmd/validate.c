@@ -1,6 +1,6 @@
 /*
- * validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and tells
- * how far the predictions were off, and whether they would have chosen the right plan.
+ * validate.c - `maquette validate DIR...`: replays the best plans of searches on real hardware and
+ * tells how far the predictions were off, and whether they would have chosen the right plan.
  *
  * The very schedules that were simulated are written to files, run by maquette-replay (here, or on
  * another node with --schedule-only and --from), and joined with the prediction task by task.
@@ -23,34 +23,56 @@ struct validate {
 	struct mq_err *err;
 };
 
-enum { OPT_EXECUTOR = 'x', OPT_TOP = 256, OPT_REPS, OPT_WARMUP, OPT_LAUNCHES, OPT_CORES, OPT_DRAWS,
-       OPT_SEED, OPT_DEADLINE, OPT_THRESHOLD, OPT_RECALIBRATE, OPT_ONLY, OPT_DRY, OPT_FROM, OPT_SHARE,
-       OPT_OVER, OPT_CALIB };
+enum {
+	OPT_EXECUTOR = 'x',
+	OPT_TOP = 256,
+	OPT_REPS,
+	OPT_WARMUP,
+	OPT_LAUNCHES,
+	OPT_CORES,
+	OPT_DRAWS,
+	OPT_SEED,
+	OPT_DEADLINE,
+	OPT_THRESHOLD,
+	OPT_RECALIBRATE,
+	OPT_ONLY,
+	OPT_DRY,
+	OPT_FROM,
+	OPT_SHARE,
+	OPT_OVER,
+	OPT_CALIB
+};
 
 static const struct argp_option options[] = {
-	{ "top", OPT_TOP, "K", 0, "plans of each folder (default 5)", 0 },
-	{ "executor", OPT_EXECUTOR, "NAME", 0, "host or cuda (default: by the devices of the plans)", 0 },
-	{ "output", 'o', "DIR", 0, "where results go (default: FIRST-FOLDER/validate)", 0 },
-	{ "platform", 'p', "FILE", 0, "instead of the platform that was searched", 0 },
-	{ "calib", OPT_CALIB, "FILE", 0, "calibration to add to those of the search; repeatable", 0 },
-	{ "recalibrate", OPT_RECALIBRATE, NULL, 0, "fit the calibration to half of the plans, write "
-	  "DIR/calib.json, and tell the error on the other half before and after", 0 },
-	{ "threshold", OPT_THRESHOLD, "PERCENT", 0, "exit with 5 if the median error is above this", 0 },
-	{ "dry-run", OPT_DRY, NULL, 0, "say what would run and what it needs; run nothing", 0 },
-	{ "schedule-only", OPT_ONLY, NULL, 0, "write the schedules and the command line for another "
-	  "node", 0 },
-	{ "from", OPT_FROM, "DIR", 0, "samples that were measured before or elsewhere", 0 },
-	{ "launches", OPT_LAUNCHES, "N", 0, "process launches (default 2)", 0 },
-	{ "reps", OPT_REPS, "N", 0, "repetitions per launch (default 10)", 0 },
-	{ "warmup", OPT_WARMUP, "N", 0, "warm-up repetitions per launch (default 2)", 0 },
-	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device", 0 },
-	{ "draws", OPT_DRAWS, "N", 0, "draws for the intervals (default 100)", 0 },
-	{ "seed", OPT_SEED, "N", 0, "of order, data and draws (default 1)", 0 },
-	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0 },
-	{ "oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0 },
-	{ "share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU, for correctness only", 0 },
-	{ 0 }
-};
+        {"top", OPT_TOP, "K", 0, "plans of each folder (default 5)", 0},
+        {"executor", OPT_EXECUTOR, "NAME", 0, "host or cuda (default: by the devices of the plans)",
+         0},
+        {"output", 'o', "DIR", 0, "where results go (default: FIRST-FOLDER/validate)", 0},
+        {"platform", 'p', "FILE", 0, "instead of the platform that was searched", 0},
+        {"calib", OPT_CALIB, "FILE", 0, "calibration to add to those of the search; repeatable", 0},
+        {"recalibrate", OPT_RECALIBRATE, NULL, 0,
+         "fit the calibration to half of the plans, write "
+         "DIR/calib.json, and tell the error on the other half before and after",
+         0},
+        {"threshold", OPT_THRESHOLD, "PERCENT", 0, "exit with 5 if the median error is above this",
+         0},
+        {"dry-run", OPT_DRY, NULL, 0, "say what would run and what it needs; run nothing", 0},
+        {"schedule-only", OPT_ONLY, NULL, 0,
+         "write the schedules and the command line for another "
+         "node",
+         0},
+        {"from", OPT_FROM, "DIR", 0, "samples that were measured before or elsewhere", 0},
+        {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 2)", 0},
+        {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 10)", 0},
+        {"warmup", OPT_WARMUP, "N", 0, "warm-up repetitions per launch (default 2)", 0},
+        {"cores", OPT_CORES, "N", 0, "host: CPU cores per device", 0},
+        {"draws", OPT_DRAWS, "N", 0, "draws for the intervals (default 100)", 0},
+        {"seed", OPT_SEED, "N", 0, "of order, data and draws (default 1)", 0},
+        {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything (default 60)", 0},
+        {"oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0},
+        {"share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU, for correctness only",
+         0},
+        {0}};
 
 /* -p and --calib are passed on to the question of every folder. */
 static error_t pass_on(struct validate *v, const char *option, char *arg)
@@ -63,17 +85,36 @@ static error_t pass_on(struct validate *v, const char *option, char *arg)
 static error_t parse_flag(int key, char *arg, struct validate *v)
 {
 	switch (key) {
-	case OPT_EXECUTOR: v->executor = arg; return 0;
-	case 'o': v->out = arg; return 0;
-	case 'p': return pass_on(v, "--platform", arg);
-	case OPT_CALIB: return pass_on(v, "--calib", arg);
-	case OPT_RECALIBRATE: v->recalibrate = true; return 0;
-	case OPT_ONLY: v->schedule_only = true; return 0;
-	case OPT_DRY: v->dry_run = true; return 0;
-	case OPT_FROM: v->from = arg; return 0;
-	case OPT_SHARE: v->share_gpu = true; return 0;
-	case OPT_OVER: v->oversubscribe = true; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case OPT_EXECUTOR:
+		v->executor = arg;
+		return 0;
+	case 'o':
+		v->out = arg;
+		return 0;
+	case 'p':
+		return pass_on(v, "--platform", arg);
+	case OPT_CALIB:
+		return pass_on(v, "--calib", arg);
+	case OPT_RECALIBRATE:
+		v->recalibrate = true;
+		return 0;
+	case OPT_ONLY:
+		v->schedule_only = true;
+		return 0;
+	case OPT_DRY:
+		v->dry_run = true;
+		return 0;
+	case OPT_FROM:
+		v->from = arg;
+		return 0;
+	case OPT_SHARE:
+		v->share_gpu = true;
+		return 0;
+	case OPT_OVER:
+		v->oversubscribe = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -82,26 +123,38 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct validate *v = state->input;
 
 	switch (key) {
-	case OPT_TOP: return mq_arg_u64("--top", arg, 1, 1000, &v->top, v->err);
-	case OPT_REPS: return mq_arg_u64("--reps", arg, 1, 100000, &v->reps, v->err);
-	case OPT_WARMUP: return mq_arg_u64("--warmup", arg, 0, 100000, &v->warmup, v->err);
-	case OPT_LAUNCHES: return mq_arg_u64("--launches", arg, 1, 100, &v->launches, v->err);
-	case OPT_CORES: return mq_arg_u64("--cores", arg, 1, 4096, &v->cores, v->err);
-	case OPT_DRAWS: return mq_arg_u64("--draws", arg, 2, 10000, &v->draws, v->err);
-	case OPT_SEED: return mq_arg_u64("--seed", arg, 0, 1000000, &v->seed, v->err);
-	case OPT_DEADLINE: return mq_arg_f64("--deadline", arg, .1, 86400, &v->deadline_s, v->err);
-	case OPT_THRESHOLD: return mq_arg_f64("--threshold", arg, 0, 1e6, &v->threshold, v->err);
-	case ARGP_KEY_ARG: return mq_arg_push("DIR", &v->dirs, arg, v->err);
+	case OPT_TOP:
+		return mq_arg_u64("--top", arg, 1, 1000, &v->top, v->err);
+	case OPT_REPS:
+		return mq_arg_u64("--reps", arg, 1, 100000, &v->reps, v->err);
+	case OPT_WARMUP:
+		return mq_arg_u64("--warmup", arg, 0, 100000, &v->warmup, v->err);
+	case OPT_LAUNCHES:
+		return mq_arg_u64("--launches", arg, 1, 100, &v->launches, v->err);
+	case OPT_CORES:
+		return mq_arg_u64("--cores", arg, 1, 4096, &v->cores, v->err);
+	case OPT_DRAWS:
+		return mq_arg_u64("--draws", arg, 2, 10000, &v->draws, v->err);
+	case OPT_SEED:
+		return mq_arg_u64("--seed", arg, 0, 1000000, &v->seed, v->err);
+	case OPT_DEADLINE:
+		return mq_arg_f64("--deadline", arg, .1, 86400, &v->deadline_s, v->err);
+	case OPT_THRESHOLD:
+		return mq_arg_f64("--threshold", arg, 0, 1e6, &v->threshold, v->err);
+	case ARGP_KEY_ARG:
+		return mq_arg_push("DIR", &v->dirs, arg, v->err);
 	case ARGP_KEY_NO_ARGS:
 		mq_fail(v->err, MQ_EINPUT, "validate: give the folder of a search; see --help");
 		return EINVAL;
-	default: return parse_flag(key, arg, v);
+	default:
+		return parse_flag(key, arg, v);
 	}
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-static enum mq_status open_all(const struct validate *o, struct mq_validation *v, struct mq_err *err)
+static enum mq_status open_all(const struct validate *o, struct mq_validation *v,
+                               struct mq_err *err)
 {
 	char **argv = mq_arena_array(&v->arena, o->question.n + 1, char *);
 
@@ -111,8 +164,8 @@ static enum mq_status open_all(const struct validate *o, struct mq_validation *v
 	v->question = mq_arena_array(&v->arena, v->n_dirs, struct mq_question);
 	v->session = mq_arena_array(&v->arena, v->n_dirs, struct mq_session);
 	for (uint32_t i = 0; i < v->n_dirs; i++)
-		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, (int)o->question.n, argv,
-					 err));
+		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, (int)o->question.n,
+		                         argv, err));
 	return MQ_OK;
 }
 
@@ -139,19 +192,20 @@ static const char *cpu_types(struct mq_validation *v)
 
 			if (device->kind == MQ_CPU && !strstr(list, device->type))
 				list = mq_arena_printf(&v->arena, "%s%s%s", list, *list ? "," : "",
-						       device->type);
+				                       device->type);
 		}
 	return list;
 }
 
 static enum mq_status write_schedules(struct mq_validation *v, const char *dir, const char **name,
-				      struct mq_err *err)
+                                      struct mq_err *err)
 {
 	MQ_TRY(mq_make_dir(dir, err));
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		name[i] = v->plan[i].name;
-		MQ_TRY(mq_schedule_save(v->plan[i].schedule, mq_arena_printf(&v->arena, "%s/%s.jsonl",
-					dir, name[i]), err));
+		MQ_TRY(mq_schedule_save(v->plan[i].schedule,
+		                        mq_arena_printf(&v->arena, "%s/%s.jsonl", dir, name[i]),
+		                        err));
 	}
 	return MQ_OK;
 }
@@ -169,8 +223,8 @@ static void say_dry(const struct mq_validation *v, const struct mq_replay_call *
 		       p->schedule->n_devices, p->schedule->n_tasks, mq_text_B(p->memory_B, memory),
 		       p->plan_text);
 	}
-	printf("executor %s, %u devices, %u launches of %u + %u repetitions\n", call->executor, devices,
-	       call->launches, call->warmup, call->reps);
+	printf("executor %s, %u devices, %u launches of %u + %u repetitions\n", call->executor,
+	       devices, call->launches, call->warmup, call->reps);
 }
 
 static enum mq_status join(struct mq_validation *v, const char *dir, struct mq_err *err)
@@ -185,19 +239,21 @@ static enum mq_status join(struct mq_validation *v, const char *dir, struct mq_e
 			if (!strcmp(samples.name[s], p->name))
 				p->measured = &samples.measured[s];
 		if (!p->measured || !p->measured->n_samples)
-			return mq_fail(err, MQ_EINPUT, "%s: no samples of %s (launch-K/%s.timeline.csv)",
-				       dir, p->name, p->name);
+			return mq_fail(err, MQ_EINPUT,
+			               "%s: no samples of %s (launch-K/%s.timeline.csv)", dir,
+			               p->name, p->name);
 		if (p->measured->schedule->plan_hash != p->schedule->plan_hash ||
 		    p->measured->schedule->n_tasks != p->schedule->n_tasks)
-			return mq_fail(err, MQ_EINPUT, "%s: %s.jsonl is of another plan than the search's",
-				       dir, p->name);
+			return mq_fail(err, MQ_EINPUT,
+			               "%s: %s.jsonl is of another plan than the search's", dir,
+			               p->name);
 		p->step = mq_measured_step(p->measured, &v->arena, &p->n_dropped, &p->weak);
 	}
 	return MQ_OK;
 }
 
 static enum mq_status judge(const struct validate *o, struct mq_validation *v, const char *dir,
-			    struct mq_err *err)
+                            struct mq_err *err)
 {
 	MQ_TRY(mq_validation_predict_all(v, (uint32_t)o->draws, o->seed, err));
 	if (o->recalibrate)
@@ -205,23 +261,36 @@ static enum mq_status judge(const struct validate *o, struct mq_validation *v, c
 	MQ_TRY(mq_validation_write(v, dir, err));
 	double error = 100 * mq_validation_print(v);
 	if (!isnan(o->threshold) && !(error <= o->threshold))
-		return mq_fail(err, MQ_ETHRESHOLD, "median error %.1f %% is above --threshold %g %%", error,
-			       o->threshold);
+		return mq_fail(err, MQ_ETHRESHOLD,
+		               "median error %.1f %% is above --threshold %g %%", error,
+		               o->threshold);
 	return MQ_OK;
 }
 
-static enum mq_status validate(const struct validate *o, struct mq_validation *v, struct mq_err *err)
+static enum mq_status validate(const struct validate *o, struct mq_validation *v,
+                               struct mq_err *err)
 {
 	MQ_TRY(open_all(o, v, err));
-	const char *dir = o->out ? o->out : mq_arena_printf(&v->arena, "%s/validate", o->dirs.item[0]);
+	const char *dir =
+	        o->out ? o->out : mq_arena_printf(&v->arena, "%s/validate", o->dirs.item[0]);
 	const char **name = mq_arena_array(&v->arena, v->n_plans, const char *);
 	bool gpu = any_gpu(v);
-	struct mq_replay_call call = { .executor = o->executor ? o->executor : gpu ? "cuda" : "host",
-		.dir = o->from ? o->from : dir, .launches = (uint32_t)o->launches,
-		.warmup = (uint32_t)o->warmup, .reps = (uint32_t)o->reps, .cores = (uint32_t)o->cores,
-		.first_launch = 1, .seed = o->seed, .deadline_s = o->deadline_s,
-		.cpu_types = gpu ? cpu_types(v) : "", .share_gpu = o->share_gpu,
-		.oversubscribe = o->oversubscribe, .n_names = v->n_plans, .name = name };
+	struct mq_replay_call call = {.executor = o->executor ? o->executor
+	                                          : gpu       ? "cuda"
+	                                                      : "host",
+	                              .dir = o->from ? o->from : dir,
+	                              .launches = (uint32_t)o->launches,
+	                              .warmup = (uint32_t)o->warmup,
+	                              .reps = (uint32_t)o->reps,
+	                              .cores = (uint32_t)o->cores,
+	                              .first_launch = 1,
+	                              .seed = o->seed,
+	                              .deadline_s = o->deadline_s,
+	                              .cpu_types = gpu ? cpu_types(v) : "",
+	                              .share_gpu = o->share_gpu,
+	                              .oversubscribe = o->oversubscribe,
+	                              .n_names = v->n_plans,
+	                              .name = name};
 
 	if (o->dry_run) {
 		say_dry(v, &call);
@@ -243,11 +312,24 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	static const struct argp argp = { options, parse, "DIR...", "Replay the best plans of searches on "
-		"real hardware and compare.", NULL, NULL, NULL };
-	struct validate o = { .top = 5, .reps = 10, .warmup = 2, .launches = 2, .draws = 100, .seed = 1,
-			      .deadline_s = 60, .threshold = NAN, .err = err };
-	struct mq_validation v = { .arena = MQ_ARENA_INIT };
+	static const struct argp argp = {options,
+	                                 parse,
+	                                 "DIR...",
+	                                 "Replay the best plans of searches on "
+	                                 "real hardware and compare.",
+	                                 NULL,
+	                                 NULL,
+	                                 NULL};
+	struct validate o = {.top = 5,
+	                     .reps = 10,
+	                     .warmup = 2,
+	                     .launches = 2,
+	                     .draws = 100,
+	                     .seed = 1,
+	                     .deadline_s = 60,
+	                     .threshold = NAN,
+	                     .err = err};
+	struct mq_validation v = {.arena = MQ_ARENA_INIT};
 
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	enum mq_status status = validate(&o, &v, err);
@@ -255,5 +337,5 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	return status;
 }
 
-const struct mq_command mq_command_validate = { "validate", "replay the best plans on real hardware",
-						run };
+const struct mq_command mq_command_validate = {"validate", "replay the best plans on real hardware",
+                                               run};

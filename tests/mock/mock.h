@@ -1,14 +1,15 @@
 /*
  * mock.h - stand-ins for libcudart, libcublas and libnccl with a clock of their own.
  *
- * Each stream is a queue of operations in virtual time: an operation starts when its stream is free and
- * lasts as planted. Nothing depends on the wall clock, so times are exact and repeatable. When all queues
- * are empty and an event is recorded, the clock starts anew at 0: that is the beginning of a step on every
- * rank. Calls between ranks meet in a shared file that the communicator's id names.
+ * Each stream is a queue of operations in virtual time: an operation starts when its stream is free
+ * and lasts as planted. Nothing depends on the wall clock, so times are exact and repeatable. When
+ * all queues are empty and an event is recorded, the clock starts anew at 0: that is the beginning
+ * of a step on every rank. Calls between ranks meet in a shared file that the communicator's id
+ * names.
  *
- * MOCK_DEVICES (default 2), MOCK_NOISE (relative standard deviation, seeded), MOCK_DRIVER (none, stub,
- * nodevice), MOCK_MEMORY_B, MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang, error, die
- * (at the CALL-th communication call of the rank), init-hang or init-error plant faults.
+ * MOCK_DEVICES (default 2), MOCK_NOISE (relative standard deviation, seeded), MOCK_DRIVER (none,
+ * stub, nodevice), MOCK_MEMORY_B, MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang,
+ * error, die (at the CALL-th communication call of the rank), init-hang or init-error plant faults.
  */
 #ifndef MQ_TESTS_MOCK_H
 #define MQ_TESTS_MOCK_H
@@ -20,27 +21,27 @@
 #define MOCK_API __attribute__((visibility("default")))
 
 /* Planted truth. */
-#define MOCK_PEAK 400e12
-#define MOCK_EFF 0.82
-#define MOCK_KT 36.0
-#define MOCK_A0 14.0
-#define MOCK_Q 0.4
-#define MOCK_BW_SHARE 0.75
-#define MOCK_T0_S 5e-6
-#define MOCK_SMS 132.0
-#define MOCK_MEM_BPS 2e12
+#define MOCK_PEAK        400e12
+#define MOCK_EFF         0.82
+#define MOCK_KT          36.0
+#define MOCK_A0          14.0
+#define MOCK_Q           0.4
+#define MOCK_BW_SHARE    0.75
+#define MOCK_T0_S        5e-6
+#define MOCK_SMS         132.0
+#define MOCK_MEM_BPS     2e12
 #define MOCK_SWEEP_SHARE 0.8
-#define MOCK_LAUNCH_S 3e-6
-#define MOCK_COPY_BPS 25e9
-#define MOCK_CALL_A_S 12e-6
-#define MOCK_CALL_BPS 150e9
+#define MOCK_LAUNCH_S    3e-6
+#define MOCK_COPY_BPS    25e9
+#define MOCK_CALL_A_S    12e-6
+#define MOCK_CALL_BPS    150e9
 
 enum mock_kind { MOCK_WORK, MOCK_RECORD, MOCK_WAIT, MOCK_CALL };
 
 struct mock_op {
 	enum mock_kind kind;
 	double seconds;
-	void *event;             /* RECORD, WAIT */
+	void *event; /* RECORD, WAIT */
 	/* CALL: asks whether all ranks came; gives the time at which the last did. */
 	int (*arrived)(void *call, double own_s, double *last_s);
 	void *call;

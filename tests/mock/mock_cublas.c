@@ -14,20 +14,33 @@ static enum mq_dtype dtype_of(cudaDataType type, cublasComputeType_t compute)
 	if (compute == CUBLAS_COMPUTE_32F_FAST_TF32)
 		return MQ_TF32;
 	switch ((int)type) {
-	case CUDA_R_16F: return MQ_FP16;
-	case CUDA_R_16BF: return MQ_BF16;
-	case CUDA_R_64F: return MQ_FP64;
-	default: return MQ_FP32;
+	case CUDA_R_16F:
+		return MQ_FP16;
+	case CUDA_R_16BF:
+		return MQ_BF16;
+	case CUDA_R_64F:
+		return MQ_FP64;
+	default:
+		return MQ_FP32;
 	}
 }
 
 /* The truth that a calibration has to find. */
 static struct mq_device_calib planted(void)
 {
-	struct mq_device_calib d = { .kind = MQ_GPU, .mem_bw_Bps = MOCK_MEM_BPS, .sm_count = MOCK_SMS,
-		.compute_capability = 80, .gemm_eff = MOCK_EFF, .gemm_kt = MOCK_KT, .gemm_a0 = MOCK_A0,
-		.gemm_q = MOCK_Q, .gemm_bw_share = MOCK_BW_SHARE, .gemm_t0_s = MOCK_T0_S,
-		.gemm_misaligned = 1, .bmm_misaligned = 1, .sustained = 1 };
+	struct mq_device_calib d = {.kind = MQ_GPU,
+	                            .mem_bw_Bps = MOCK_MEM_BPS,
+	                            .sm_count = MOCK_SMS,
+	                            .compute_capability = 80,
+	                            .gemm_eff = MOCK_EFF,
+	                            .gemm_kt = MOCK_KT,
+	                            .gemm_a0 = MOCK_A0,
+	                            .gemm_q = MOCK_Q,
+	                            .gemm_bw_share = MOCK_BW_SHARE,
+	                            .gemm_t0_s = MOCK_T0_S,
+	                            .gemm_misaligned = 1,
+	                            .bmm_misaligned = 1,
+	                            .sustained = 1};
 	const struct mq_calib_field *f = mq_calib_device_fields();
 
 	for (; f->name; f++)
@@ -47,7 +60,7 @@ static cublasStatus_t product(enum mq_dtype dtype, int m, int n, int k, int coun
 	/* Row-major products come with m and n swapped. */
 	double seconds = mq_cost_gemm(&d, dtype, n, m, k, count);
 
-	mock_enqueue(current, (struct mock_op){ .kind = MOCK_WORK, .seconds = seconds });
+	mock_enqueue(current, (struct mock_op){.kind = MOCK_WORK, .seconds = seconds});
 	return (cublasStatus_t)0;
 }
 
@@ -74,28 +87,31 @@ MOCK_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t s
 	return (cublasStatus_t)0;
 }
 
-MOCK_API cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, const float *x,
-				       int incx, float *y, int incy)
+MOCK_API cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha,
+                                       const float *x, int incx, float *y, int incy)
 {
 	double seconds = 12.0 * n / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE) + MOCK_LAUNCH_S;
 
-	mock_enqueue(current, (struct mock_op){ .kind = MOCK_WORK, .seconds = seconds });
+	mock_enqueue(current, (struct mock_op){.kind = MOCK_WORK, .seconds = seconds});
 	return (cublasStatus_t)0;
 }
 
-MOCK_API cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb,
-	int m, int n, int k, const void *alpha, const void *a, cudaDataType ta_type, int lda,
-	const void *b, cudaDataType tb_type, int ldb, const void *beta, void *c, cudaDataType tc_type,
-	int ldc, cublasComputeType_t compute, cublasGemmAlgo_t algo)
+MOCK_API cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta,
+                                     cublasOperation_t tb, int m, int n, int k, const void *alpha,
+                                     const void *a, cudaDataType ta_type, int lda, const void *b,
+                                     cudaDataType tb_type, int ldb, const void *beta, void *c,
+                                     cudaDataType tc_type, int ldc, cublasComputeType_t compute,
+                                     cublasGemmAlgo_t algo)
 {
 	return product(dtype_of(ta_type, compute), m, n, k, 1);
 }
 
-MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t ta,
-	cublasOperation_t tb, int m, int n, int k, const void *alpha, const void *a,
-	cudaDataType ta_type, int lda, long long int stride_a, const void *b, cudaDataType tb_type,
-	int ldb, long long int stride_b, const void *beta, void *c, cudaDataType tc_type, int ldc,
-	long long int stride_c, int count, cublasComputeType_t compute, cublasGemmAlgo_t algo)
+MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(
+        cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
+        const void *alpha, const void *a, cudaDataType ta_type, int lda, long long int stride_a,
+        const void *b, cudaDataType tb_type, int ldb, long long int stride_b, const void *beta,
+        void *c, cudaDataType tc_type, int ldc, long long int stride_c, int count,
+        cublasComputeType_t compute, cublasGemmAlgo_t algo)
 {
 	return product(dtype_of(ta_type, compute), m, n, k, count);
 }

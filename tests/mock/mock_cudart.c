@@ -15,7 +15,7 @@ struct CUevent_st {
 
 struct item {
 	struct mock_op op;
-	uint64_t turn;           /* RECORD, WAIT: which recording of the event */
+	uint64_t turn; /* RECORD, WAIT: which recording of the event */
 };
 
 struct CUstream_st {
@@ -101,7 +101,7 @@ void mock_enqueue(cudaStream_t stream, struct mock_op op)
 {
 	struct CUstream_st *s = stream;
 	struct CUevent_st *event = op.event;
-	struct item it = { .op = op };
+	struct item it = {.op = op};
 
 	if (op.kind == MOCK_RECORD)
 		it.turn = ++event->recorded;
@@ -152,8 +152,9 @@ MOCK_API cudaError_t cudaSetDevice(int device)
 
 MOCK_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-	*value = attribute == cudaDevAttrMultiProcessorCount ? (int)MOCK_SMS :
-		 attribute == cudaDevAttrComputeCapabilityMajor ? 9 : 0;
+	*value = attribute == cudaDevAttrMultiProcessorCount      ? (int)MOCK_SMS
+	         : attribute == cudaDevAttrComputeCapabilityMajor ? 9
+	                                                          : 0;
 	return cudaSuccess;
 }
 
@@ -209,13 +210,14 @@ MOCK_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 	return cudaSuccess;
 }
 
-MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
-				     cudaStream_t stream)
+MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
+                                     enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	double own = kind == cudaMemcpyDeviceToDevice ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE)
-						      : (double)size / MOCK_COPY_BPS;
+	double own = kind == cudaMemcpyDeviceToDevice
+	                     ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE)
+	                     : (double)size / MOCK_COPY_BPS;
 
-	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S });
+	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S});
 	return cudaSuccess;
 }
 
@@ -249,7 +251,7 @@ MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 MOCK_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
 {
-	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_WAIT, .event = event });
+	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WAIT, .event = event});
 	return cudaSuccess;
 }
 
@@ -269,7 +271,7 @@ MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	for (size_t i = 0; all_empty() && i < n_streams; i++)
 		streams[i].free_s = 0;
-	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_RECORD, .event = event });
+	mock_enqueue(stream, (struct mock_op){.kind = MOCK_RECORD, .event = event});
 	return cudaSuccess;
 }
 

@@ -1,8 +1,9 @@
 /*
- * mock_nccl.c - communicators whose calls last a + S/b from the arrival of the last rank: see mock.h.
+ * mock_nccl.c - communicators whose calls last a + S/b from the arrival of the last rank: see
+ * mock.h.
  *
- * Ranks meet in a file under /dev/shm that the unique id names: how many have joined, and for each call
- * of the communicator who has arrived and when, in virtual time.
+ * Ranks meet in a file under /dev/shm that the unique id names: how many have joined, and for each
+ * call of the communicator who has arrived and when, in virtual time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,11 @@ struct call {
 };
 
 static int n_calls, in_group;
-static struct { struct ncclComm *comm; cudaStream_t stream; double bytes; } pending[256];
+static struct {
+	struct ncclComm *comm;
+	cudaStream_t stream;
+	double bytes;
+} pending[256];
 static int n_pending;
 
 /* ---- planted faults -------------------------------------------------------------------------- */
@@ -56,7 +61,8 @@ static int fault(const char *kind, int call)
 	char wanted[32];
 	int who, at;
 
-	if (!text || sscanf(text, "%31[a-z-]:%d:%d", wanted, &who, &at) != 3 || strcmp(wanted, kind))
+	if (!text || sscanf(text, "%31[a-z-]:%d:%d", wanted, &who, &at) != 3 ||
+	    strcmp(wanted, kind))
 		return 0;
 	return atoi(rank ? rank : "0") == who && (call < 0 || call == at);
 }
@@ -98,8 +104,10 @@ static void issue(struct ncclComm *comm, cudaStream_t stream, double bytes)
 	c->comm = comm;
 	c->index = comm->next++;
 	c->never = fault("hang", call) || comm->failed;
-	mock_enqueue(stream, (struct mock_op){ .kind = MOCK_CALL, .arrived = arrived, .call = c,
-		.seconds = MOCK_CALL_A_S + bytes / MOCK_CALL_BPS });
+	mock_enqueue(stream, (struct mock_op){.kind = MOCK_CALL,
+	                                      .arrived = arrived,
+	                                      .call = c,
+	                                      .seconds = MOCK_CALL_A_S + bytes / MOCK_CALL_BPS});
 }
 
 /* Inside a group the messages of one communicator are one call. */
@@ -123,11 +131,15 @@ static ncclResult_t message(struct ncclComm *comm, cudaStream_t stream, double b
 static double size_of(ncclDataType_t type)
 {
 	switch ((int)type) {
-	case ncclFloat64: return 8;
-	case ncclFloat32: return 4;
+	case ncclFloat64:
+		return 8;
+	case ncclFloat32:
+		return 4;
 	case ncclFloat16:
-	case ncclBfloat16: return 2;
-	default: return 1;
+	case ncclBfloat16:
+		return 2;
+	default:
+		return 1;
 	}
 }
 
@@ -149,12 +161,12 @@ MOCK_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	clock_gettime(CLOCK_REALTIME, &t);
 	memset(id, 0, sizeof(*id));
 	snprintf(id->internal, sizeof(id->internal), "/dev/shm/mock-nccl-%d-%ld-%d", (int)getpid(),
-		 (long)t.tv_nsec, n++);
+	         (long)t.tv_nsec, n++);
 	return ncclSuccess;
 }
 
 MOCK_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, int rank,
-					     ncclConfig_t *config)
+                                             ncclConfig_t *config)
 {
 	const struct mq_nccl_config *prefix = (const void *)config;
 	struct ncclComm *c = calloc(1, sizeof(*c));
@@ -182,7 +194,7 @@ MOCK_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error
 		*error = (ncclResult_t)2; /* system error */
 	else
 		*error = atomic_load(&comm->shared->joined) < (unsigned)comm->n ? ncclInProgress
-										: ncclSuccess;
+		                                                                : ncclSuccess;
 	return ncclSuccess;
 }
 
@@ -237,13 +249,13 @@ MOCK_API ncclResult_t ncclGroupEnd(void)
 }
 
 MOCK_API ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer,
-			       ncclComm_t comm, cudaStream_t stream)
+                               ncclComm_t comm, cudaStream_t stream)
 {
 	return message(comm, stream, (double)count * size_of(type), 1);
 }
 
 MOCK_API ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer,
-			       ncclComm_t comm, cudaStream_t stream)
+                               ncclComm_t comm, cudaStream_t stream)
 {
 	return message(comm, stream, (double)count * size_of(type), 0);
 }
@@ -255,31 +267,32 @@ static ncclResult_t collective(ncclComm_t comm, cudaStream_t stream, double byte
 }
 
 MOCK_API ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, ncclDataType_t type,
-				    ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+                                    ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, stream, (double)count * size_of(type));
 }
 
 MOCK_API ncclResult_t ncclAllGather(const void *in, void *out, size_t count, ncclDataType_t type,
-				    ncclComm_t comm, cudaStream_t stream)
+                                    ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, stream, (double)count * size_of(type) * comm->n);
 }
 
-MOCK_API ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count, ncclDataType_t type,
-					ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+MOCK_API ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
+                                        ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                        cudaStream_t stream)
 {
 	return collective(comm, stream, (double)count * size_of(type) * comm->n);
 }
 
 MOCK_API ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType_t type,
-				    int root, ncclComm_t comm, cudaStream_t stream)
+                                    int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, stream, (double)count * size_of(type));
 }
 
 MOCK_API ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t type,
-				 ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+                                 ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	return collective(comm, stream, (double)count * size_of(type));
 }

@@ -1,6 +1,6 @@
 /*
- * test_fit.c - statistics, the join of schedules with samples, robust fits, logs, probes: against values
- * worked out by hand.
+ * test_fit.c - statistics, the join of schedules with samples, robust fits, logs, probes: against
+ * values worked out by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 static void medians(void **state)
 {
-	double v[15], two[] = { 5, 1 };
+	double v[15], two[] = {5, 1};
 
 	for (int i = 0; i < 15; i++)
 		v[i] = 15 - i;
@@ -34,21 +34,21 @@ static void medians(void **state)
 
 static void ranks(void **state)
 {
-	double a[] = { 1, 2, 3, 4 }, b[] = { 1, 2, 4, 3 }, down[] = { 4, 3, 2, 1 }, tied[] = { 1, 1, 2, 2 };
+	double a[] = {1, 2, 3, 4}, b[] = {1, 2, 4, 3}, down[] = {4, 3, 2, 1}, tied[] = {1, 1, 2, 2};
 
 	NEAR(mq_kendall(a, b, 4), 4.0 / 6, 1e-12);
 	NEAR(mq_kendall(a, down, 4), -1, 1e-12);
 	/* 4 of 6 pairs differ in b, all agree: 4 / sqrt(6 * 4) */
 	NEAR(mq_kendall(a, tied, 4), 4 / sqrt(24), 1e-12);
 	assert_true(isnan(mq_kendall(a, b, 1)));
-	NEAR(mq_regret((double[]){ 1, 2, 3 }, (double[]){ 3, 2.5, 2 }, 3), 1.5, 1e-12);
-	NEAR(mq_regret((double[]){ 3, 2, 1 }, (double[]){ 3, 2.5, 2 }, 3), 1, 1e-12);
+	NEAR(mq_regret((double[]){1, 2, 3}, (double[]){3, 2.5, 2}, 3), 1.5, 1e-12);
+	NEAR(mq_regret((double[]){3, 2, 1}, (double[]){3, 2.5, 2}, 3), 1, 1e-12);
 }
 
 static void errors(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
-	double predicted[] = { 1.1, 0.8, 1.0 }, measured[] = { 1, 1, 1 };
+	double predicted[] = {1.1, 0.8, 1.0}, measured[] = {1, 1, 1};
 	struct mq_error_summary s = mq_error_summary(predicted, measured, 3, &a);
 
 	NEAR(s.median, .1, 1e-12);
@@ -99,9 +99,13 @@ static void planted_parameters(void **state)
 	make_affine(&c, measured);
 	c.a = 1e-6;
 	c.b = 1e9;
-	struct mq_fit_param param[2] = { { "a", &c.a, 1e-9, 1, 0, 0 }, { "b", &c.b, 1e3, 1e15, 0, 0 } };
-	struct mq_fit fit = { .n_obs = 40, .n_params = 2, .measured = measured, .param = param,
-			      .predict = predict_affine, .context = &c };
+	struct mq_fit_param param[2] = {{"a", &c.a, 1e-9, 1, 0, 0}, {"b", &c.b, 1e3, 1e15, 0, 0}};
+	struct mq_fit fit = {.n_obs = 40,
+	                     .n_params = 2,
+	                     .measured = measured,
+	                     .param = param,
+	                     .predict = predict_affine,
+	                     .context = &c};
 	assert_int_equal(mq_fit_solve(&fit, &arena, &err), MQ_OK);
 	NEAR(c.a / 12e-6, 1, .02);
 	NEAR(c.b / 150e9, 1, .02);
@@ -118,7 +122,7 @@ static void planted_parameters(void **state)
 
 static void measured_calls(void **state)
 {
-	struct mq_link_calib link = { .measured_ranks = 2 };
+	struct mq_link_calib link = {.measured_ranks = 2};
 	double latency, busy;
 
 	assert_false(mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 64, &latency, &busy));
@@ -127,7 +131,8 @@ static void measured_calls(void **state)
 	assert_false(mq_call_measured(NULL, MQ_COLL_ALL_REDUCE, 2, 64, &latency, &busy));
 	assert_true(mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 4, &latency, &busy));
 	NEAR(latency + busy, 1e-6, 1e-18);
-	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 36, &latency, &busy); /* half way from 8 to 64 */
+	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 36, &latency,
+	                 &busy); /* half way from 8 to 64 */
 	NEAR(latency + busy, 1.5e-6, 1e-18);
 	mq_call_measured(&link, MQ_COLL_ALL_REDUCE, 2, 16777216 * 8.0, &latency, &busy);
 	NEAR(latency + busy, 9e-6, 1e-18);
@@ -144,7 +149,7 @@ static void measured_calls(void **state)
 /* Two devices, an all-reduce each (tasks 0 and 1) and a computation on device 0 (task 2). */
 static struct mq_schedule *small_schedule(struct mq_arena *a)
 {
-	static const char *const name[] = { "d0", "d1" };
+	static const char *const name[] = {"d0", "d1"};
 	struct mq_schedule *s = mq_arena_array(a, 1, struct mq_schedule);
 
 	s->arena = a;
@@ -156,17 +161,21 @@ static struct mq_schedule *small_schedule(struct mq_arena *a)
 	memcpy(s->device_name, name, sizeof(name));
 	s->n_comms = s->n_works = 1;
 	s->comm = mq_arena_array(a, 1, struct mq_comm);
-	s->comm[0] = (struct mq_comm){ .n = 2, .rank = s->device, .purpose = "dp" };
+	s->comm[0] = (struct mq_comm){.n = 2, .rank = s->device, .purpose = "dp"};
 	s->work = mq_arena_array(a, 1, struct mq_work);
 	s->work[0].n_kernels = 1;
 	s->work[0].kernel = mq_arena_array(a, 1, struct mq_kernel);
 	s->n_tasks = 3;
 	s->task = mq_arena_array(a, 3, struct mq_task);
 	for (uint32_t i = 0; i < 3; i++)
-		s->task[i] = (struct mq_task){ .device = i == 1, .kind = i == 2 ? MQ_TASK_COMPUTE :
-			MQ_TASK_COLLECTIVE, .stream = i == 2 ? MQ_STREAM_COMPUTE : MQ_STREAM_COMM,
-			.op = MQ_NONE, .peer = MQ_NONE, .bytes = 8, .work = i == 2 ? 0 : MQ_NONE,
-			.comm = i == 2 ? MQ_NONE : 0 };
+		s->task[i] = (struct mq_task){.device = i == 1,
+		                              .kind = i == 2 ? MQ_TASK_COMPUTE : MQ_TASK_COLLECTIVE,
+		                              .stream = i == 2 ? MQ_STREAM_COMPUTE : MQ_STREAM_COMM,
+		                              .op = MQ_NONE,
+		                              .peer = MQ_NONE,
+		                              .bytes = 8,
+		                              .work = i == 2 ? 0 : MQ_NONE,
+		                              .comm = i == 2 ? MQ_NONE : 0};
 	return s;
 }
 
@@ -175,7 +184,7 @@ static void join(void **state)
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	char path[] = "/tmp/mq-fit-XXXXXX";
-	struct mq_measured m = { .schedule = small_schedule(&a) };
+	struct mq_measured m = {.schedule = small_schedule(&a)};
 	struct mq_observed *o;
 	uint32_t n, dropped;
 	bool weak;
@@ -184,9 +193,10 @@ static void join(void **state)
 
 	fputs("task,start_s,finish_s,sample,switches\n", f);
 	for (int s = 0; s < 5; s++)
-		/* device 1 arrives at .2 and the call ends at .5 + s/100: .3 + s/100 from the last arrival */
+		/* device 1 arrives at .2 and the call ends at .5 + s/100: .3 + s/100 from the last
+		 * arrival */
 		fprintf(f, "0,0.1,%g,%d,0\n1,0.2,0.45,%d,0\n2,0.5,%d,%d,%d\n", .5 + s / 100., s, s,
-			s == 4 ? 100 : 1, s, s == 4);
+		        s == 4 ? 100 : 1, s, s == 4);
 	fclose(f);
 	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
 	assert_int_equal(m.n_samples, 5);
@@ -224,9 +234,12 @@ static void nccl_log(void **state)
 	fputs("# nThread 1 nGpus 2\n#  Rank  0 Group  0 Pid 1 on host device  0\n"
 	      "#  Rank  1 Group  0 Pid 1 on host device  1\n#\n"
 	      "#       size  count  type  redop  root     time   algbw   busbw #wrong\n"
-	      "        1024    256  float    sum    -1    25.30    0.04    0.04      0    24.9  0.04 0.04 0\n"
-	      "     1048576 262144  float    sum    -1    40.10   26.15   26.15      0    39.9 26.28 26.28 0\n"
-	      "# Avg bus bandwidth : 13\n", f);
+	      "        1024    256  float    sum    -1    25.30    0.04    0.04      0    24.9  "
+	      "0.04 0.04 0\n"
+	      "     1048576 262144  float    sum    -1    40.10   26.15   26.15      0    39.9 "
+	      "26.28 26.28 0\n"
+	      "# Avg bus bandwidth : 13\n",
+	      f);
 	fclose(f);
 	assert_int_equal(mq_nccl_log_load(path, &a, &row, &n, &err), MQ_OK);
 	assert_int_equal(n, 2);
@@ -249,10 +262,16 @@ static void probes(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	static const char *const name[] = { "d0", "d1", "d2", "d3" }, *const type[] = { "t", "t", "t", "t" };
-	struct mq_probe_request r = { .n_devices = 4, .device_name = name, .device_type = type,
-		.n_dtypes = 2, .dtype = { MQ_FP32, MQ_FP64 }, .speed_flops = 1e11, .largest_B = 1 << 24,
-		.seed = 3 };
+	static const char *const name[] = {"d0", "d1", "d2", "d3"}, *const type[] = {"t", "t", "t",
+	                                                                             "t"};
+	struct mq_probe_request r = {.n_devices = 4,
+	                             .device_name = name,
+	                             .device_type = type,
+	                             .n_dtypes = 2,
+	                             .dtype = {MQ_FP32, MQ_FP64},
+	                             .speed_flops = 1e11,
+	                             .largest_B = 1 << 24,
+	                             .seed = 3};
 
 	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
 		struct mq_schedule *s = mq_probe_build(&r, p, &a);
@@ -269,7 +288,7 @@ static void probes(void **state)
 
 static void probability(void **state)
 {
-	double fa[] = { 1, 1, 1.2, .9 }, fb[] = { 1, 1, 1, 1 };
+	double fa[] = {1, 1, 1.2, .9}, fb[] = {1, 1, 1, 1};
 
 	/* 1.0, 1.0, 1.2, 0.9 against 1.1: less in three of four */
 	NEAR(mq_probability_less(1, fa, 1.1, fb, 4), .75, 1e-12);
@@ -278,10 +297,12 @@ static void probability(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(medians), cmocka_unit_test(ranks),
-		cmocka_unit_test(errors), cmocka_unit_test(planted_parameters),
-		cmocka_unit_test(measured_calls), cmocka_unit_test(join), cmocka_unit_test(nccl_log),
-		cmocka_unit_test(probes), cmocka_unit_test(probability) };
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(medians),        cmocka_unit_test(ranks),
+	        cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
+	        cmocka_unit_test(measured_calls), cmocka_unit_test(join),
+	        cmocka_unit_test(nccl_log),       cmocka_unit_test(probes),
+	        cmocka_unit_test(probability)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

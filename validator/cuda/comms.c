@@ -1,10 +1,11 @@
 /*
- * comms.c - NCCL communicators: one per distinct list of ranks, and one per directed pair and channel.
+ * comms.c - NCCL communicators: one per distinct list of ranks, and one per directed pair and
+ * channel.
  *
- * Calls on one communicator run in the order of issue whatever their streams, so a pair's two directions
- * need communicators of their own: a send that waits would otherwise hold up the receive behind it.
- * Everything is non-blocking: initialisation and calls are polled under the deadline, and a communicator
- * in trouble is aborted, never destroyed, since destroying waits for the others.
+ * Calls on one communicator run in the order of issue whatever their streams, so a pair's two
+ * directions need communicators of their own: a send that waits would otherwise hold up the receive
+ * behind it. Everything is non-blocking: initialisation and calls are polled under the deadline,
+ * and a communicator in trouble is aborted, never destroyed, since destroying waits for the others.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,18 +22,18 @@ struct cuda_comm *cuda_comm_find(struct cuda *c, uint32_t n, const uint32_t *ran
 	return NULL;
 }
 
-static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
-				  struct mq_err *err)
+static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int result,
+                                  const char *what, struct mq_err *err)
 {
 	const char *more = c->kit.ncclGetLastError(comm);
 
 	return mq_fail(err, MQ_ETIME, "rank %u: %s: NCCL: %s%s%s", c->meet.rank, what,
-		       c->kit.ncclGetErrorString((ncclResult_t)result), more && *more ? ": " : "",
-		       more ? more : "");
+	               c->kit.ncclGetErrorString((ncclResult_t)result), more && *more ? ": " : "",
+	               more ? more : "");
 }
 
 enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, int result,
-				const char *what, struct mq_err *err)
+                                const char *what, struct mq_err *err)
 {
 	double until = cuda_meet_now(&c->meet) + c->meet.deadline_s;
 	uint32_t polls = 0;
@@ -50,8 +51,8 @@ enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, in
 			continue;
 		MQ_TRY(cuda_meet_alive(&c->meet, err));
 		if (cuda_meet_now(&c->meet) > until)
-			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s", c->meet.rank,
-				       what, c->meet.deadline_s);
+			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s",
+			               c->meet.rank, what, c->meet.deadline_s);
 		usleep(200);
 	}
 	return MQ_OK;
@@ -61,7 +62,7 @@ enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, in
 
 static void want(struct cuda *c, uint32_t n, const uint32_t *rank, uint32_t channel)
 {
-	struct cuda_comm comm = { .n = n, .channel = channel };
+	struct cuda_comm comm = {.n = n, .channel = channel};
 	uint32_t *copy;
 
 	if (n < 2 || cuda_comm_find(c, n, rank, channel))
@@ -81,7 +82,7 @@ static void list_comms(struct cuda *c)
 			want(c, s->comm[k].n, s->comm[k].rank, 0);
 		for (uint32_t t = 0; t < s->n_tasks; t++)
 			if (s->task[t].kind == MQ_TASK_SEND) {
-				uint32_t pair[2] = { s->task[t].device, s->task[t].peer };
+				uint32_t pair[2] = {s->task[t].device, s->task[t].peer};
 
 				want(c, 2, pair, 1 + s->task[t].channel);
 			}
@@ -98,17 +99,19 @@ static uint32_t place_in(const struct cuda_comm *comm, uint32_t rank)
 }
 
 static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniqueId id,
-				struct mq_err *err)
+                                struct mq_err *err)
 {
-	struct mq_nccl_config config = { sizeof(config), 0xcafebeef, 21400, 0 };
+	struct mq_nccl_config config = {sizeof(config), 0xcafebeef, 21400, 0};
 	ncclConfig_t *as_nccl = (ncclConfig_t *)(void *)&config;
 	uint32_t place = place_in(comm, c->meet.rank);
 	char what[96];
 
-	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u)", comm->n, comm->rank[0]);
+	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u)", comm->n,
+	         comm->rank[0]);
 	if (place == comm->n)
 		return MQ_OK;
-	int result = (int)c->kit.ncclCommInitRankConfig(&comm->comm, (int)comm->n, id, (int)place, as_nccl);
+	int result = (int)c->kit.ncclCommInitRankConfig(&comm->comm, (int)comm->n, id, (int)place,
+	                                                as_nccl);
 	return cuda_comm_settle(c, comm, result, what, err);
 }
 

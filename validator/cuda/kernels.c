@@ -1,16 +1,16 @@
 /*
- * kernels.c - the kernels of a schedule on a GPU, by cuBLAS and copies: no kernels of our own, so plain C
- * and no compiler for device code.
+ * kernels.c - the kernels of a schedule on a GPU, by cuBLAS and copies: no kernels of our own, so
+ * plain C and no compiler for device code.
  *
- * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping A and
- * B. Convolutions: the product they imply. Memory-bound kernels and optimizers: y += a x over the bytes
- * stated (two thirds read, one third written; cuBLAS axpy runs at memory speed). Gathers and packs:
- * device-to-device copies. Attention: its two products per head (four in the backward pass) without the
- * softmax: cuBLAS has no fused attention, so a fused kernel's speed is not what is measured here, and
- * calibrate fits none.
+ * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping
+ * A and B. Convolutions: the product they imply. Memory-bound kernels and optimizers: y += a x over
+ * the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory speed). Gathers
+ * and packs: device-to-device copies. Attention: its two products per head (four in the backward
+ * pass) without the softmax: cuBLAS has no fused attention, so a fused kernel's speed is not what
+ * is measured here, and calibrate fits none.
  *
- * Operands walk round a pool larger than the L2 cache and are random, never overwritten: all-zero data
- * runs faster than real data does.
+ * Operands walk round a pool larger than the L2 cache and are random, never overwritten: all-zero
+ * data runs faster than real data does.
  */
 #include <math.h>
 
@@ -48,12 +48,23 @@ struct types {
 static bool types_of(enum mq_dtype dtype, struct types *t)
 {
 	switch (dtype) {
-	case MQ_FP32: *t = (struct types){ CUDA_R_32F, CUBLAS_COMPUTE_32F, 4 }; return true;
-	case MQ_TF32: *t = (struct types){ CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4 }; return true;
-	case MQ_FP16: *t = (struct types){ CUDA_R_16F, CUBLAS_COMPUTE_32F, 2 }; return true;
-	case MQ_BF16: *t = (struct types){ CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2 }; return true;
-	case MQ_FP64: *t = (struct types){ CUDA_R_64F, CUBLAS_COMPUTE_64F, 8 }; return true;
-	default: return false;
+	case MQ_FP32:
+		*t = (struct types){CUDA_R_32F, CUBLAS_COMPUTE_32F, 4};
+		return true;
+	case MQ_TF32:
+		*t = (struct types){CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4};
+		return true;
+	case MQ_FP16:
+		*t = (struct types){CUDA_R_16F, CUBLAS_COMPUTE_32F, 2};
+		return true;
+	case MQ_BF16:
+		*t = (struct types){CUDA_R_16BF, CUBLAS_COMPUTE_32F, 2};
+		return true;
+	case MQ_FP64:
+		*t = (struct types){CUDA_R_64F, CUBLAS_COMPUTE_64F, 8};
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -73,14 +84,18 @@ enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 	struct types t;
 
 	if (is_product(k) && !types_of(k->dtype, &t))
-		return mq_fail(err, MQ_EINPUT, "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, "
-			       "the schedule asks for %s", mq_dtype_name(k->dtype));
+		return mq_fail(err, MQ_EINPUT,
+		               "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, "
+		               "the schedule asks for %s",
+		               mq_dtype_name(k->dtype));
 	if (k->kind == MQ_KERNEL_HOST_UPDATE)
-		return mq_fail(err, MQ_EINPUT, "executor cuda runs no optimizer on the host's CPU: replay "
-			       "plans without offload_optimizer");
+		return mq_fail(err, MQ_EINPUT,
+		               "executor cuda runs no optimizer on the host's CPU: replay "
+		               "plans without offload_optimizer");
 	if (k->kind == MQ_KERNEL_TIMED)
-		return mq_fail(err, MQ_EINPUT, "the schedule's kernels are known by profiled times only: "
-			       "there is nothing to run on a GPU");
+		return mq_fail(err, MQ_EINPUT,
+		               "the schedule's kernels are known by profiled times only: "
+		               "there is nothing to run on a GPU");
 	return MQ_OK;
 }
 
@@ -100,18 +115,22 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 	if (!is_product(k) || !types_of(k->dtype, &t))
 		return 65536; /* streamed in parts */
 	return (size_t)((double)t.size * (batched ? fmax(k->count, 1) : 1) *
-			(m * depth + depth * n + m * n)) + 65536;
+	                (m * depth + depth * n + m * n)) +
+	       65536;
 }
 
 static enum mq_status blas_failed(int status, struct mq_err *err)
 {
-	return mq_fail(err, status == 3 ? MQ_ENODEV : MQ_EINPUT, "cuBLAS failed (status %d%s)", status,
-		       status == 3 ? ": out of memory" : status == 15 ? ": not supported here" : "");
+	return mq_fail(err, status == 3 ? MQ_ENODEV : MQ_EINPUT, "cuBLAS failed (status %d%s)",
+	               status,
+	               status == 3    ? ": out of memory"
+	               : status == 15 ? ": not supported here"
+	                              : "");
 }
 
 /* count x [m x k][k x n], row-major: column-major it is B^T A^T. */
-static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows, double cols,
-			      double deep, struct mq_err *err)
+static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, double rows,
+                              double cols, double deep, struct mq_err *err)
 {
 	static const float one = 1, zero = 0;
 	static const double one_d = 1, zero_d = 0;
@@ -121,18 +140,21 @@ static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, do
 	if (!types_of(kernel->dtype, &t))
 		return mq_fail(err, MQ_EBUG, "unchecked element type");
 	bool wide = kernel->dtype == MQ_FP64;
-	const void *alpha = wide ? (const void *)&one_d : &one, *beta = wide ? (const void *)&zero_d : &zero;
+	const void *alpha = wide ? (const void *)&one_d : &one,
+	           *beta = wide ? (const void *)&zero_d : &zero;
 	size_t times = (size_t)count * t.size;
 	const void *a = cuda_pool_in(&c->pool, times * (size_t)m * (size_t)k);
 	const void *b = cuda_pool_in(&c->pool, times * (size_t)k * (size_t)n);
 	void *out = cuda_pool_out(&c->pool, times * (size_t)m * (size_t)n);
 	if (count == 1)
-		bad = (int)c->kit.cublasGemmEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b, t.stored,
-			n, a, t.stored, k, beta, out, t.stored, n, t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b,
+		                               t.stored, n, a, t.stored, k, beta, out, t.stored, n,
+		                               t.compute, CUBLAS_GEMM_DEFAULT);
 	else
-		bad = (int)c->kit.cublasGemmStridedBatchedEx(c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k,
-			alpha, b, t.stored, n, (long long)k * n, a, t.stored, k, (long long)m * k, beta,
-			out, t.stored, n, (long long)m * n, count, t.compute, CUBLAS_GEMM_DEFAULT);
+		bad = (int)c->kit.cublasGemmStridedBatchedEx(
+		        c->blas, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, alpha, b, t.stored, n,
+		        (long long)k * n, a, t.stored, k, (long long)m * k, beta, out, t.stored, n,
+		        (long long)m * n, count, t.compute, CUBLAS_GEMM_DEFAULT);
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
@@ -145,7 +167,7 @@ static enum mq_status sweep(struct cuda *c, double bytes, struct mq_err *err)
 		int n = (int)fmin(left, fmin(part, 1e9));
 		const float *x = cuda_pool_in(&c->pool, 4 * (size_t)n);
 		int bad = (int)c->kit.cublasSaxpy_v2(c->blas, n, &alpha, x, 1,
-						     cuda_pool_out(&c->pool, 4 * (size_t)n), 1);
+		                                     cuda_pool_out(&c->pool, 4 * (size_t)n), 1);
 
 		if (bad)
 			return blas_failed(bad, err);
@@ -160,8 +182,8 @@ static enum mq_status pack(struct cuda *c, double bytes, cudaStream_t stream, st
 	for (double left = fmax(bytes / 2, 4); left >= 1; left -= part) {
 		size_t n = (size_t)fmin(left, part);
 
-		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, n), n,
-					    cudaMemcpyDeviceToDevice, stream));
+		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, n),
+		                            n, cudaMemcpyDeviceToDevice, stream));
 	}
 	return MQ_OK;
 }
@@ -177,7 +199,7 @@ static enum mq_status attention(struct cuda *c, const struct mq_kernel *k, struc
 }
 
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cudaStream_t stream,
-				   struct mq_err *err)
+                                   struct mq_err *err)
 {
 	int bad = (int)c->kit.cublasSetStream_v2(c->blas, stream);
 

@@ -1,8 +1,9 @@
 /*
  * libraries.c - opens NVIDIA's libraries by name at run time, and says in one line what is missing.
  *
- * MAQUETTE_CUDART, MAQUETTE_CUBLAS, MAQUETTE_NCCL and MAQUETTE_NVML name other files: another version, or
- * the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only when needed.
+ * MAQUETTE_CUDART, MAQUETTE_CUBLAS, MAQUETTE_NCCL and MAQUETTE_NVML name other files: another
+ * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only
+ * when needed.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -28,13 +29,13 @@ static void *open_one(const char *variable, const char *const *names)
 }
 
 static enum mq_status take(void *library, const char *what, const char *name, void *pointer,
-			   struct mq_err *err)
+                           struct mq_err *err)
 {
 	void *found = dlsym(library, name);
 
 	if (!found)
-		return mq_fail(err, MQ_ENODEV, "%s has no function %s: another version is needed", what,
-			       name);
+		return mq_fail(err, MQ_ENODEV, "%s has no function %s: another version is needed",
+		               what, name);
 	memcpy(pointer, &found, sizeof(found));
 	return MQ_OK;
 }
@@ -43,61 +44,64 @@ static enum mq_status take(void *library, const char *what, const char *name, vo
 
 enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
-					     "libcudart.so", NULL };
+	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
+	                                    "libcudart.so.11.0", "libcudart.so", NULL};
 	const char *what = "the CUDA runtime";
 	void *library = open_one("MAQUETTE_CUDART", names);
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV, "no CUDA runtime (libcudart.so.13, .12 or .11.0): install "
-			       "the CUDA toolkit, or set MAQUETTE_CUDART to the library's path");
+		return mq_fail(err, MQ_ENODEV,
+		               "no CUDA runtime (libcudart.so.13, .12 or .11.0): install "
+		               "the CUDA toolkit, or set MAQUETTE_CUDART to the library's path");
 	MQ_CUDART_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
 
 enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-					     "libcublas.so", NULL };
+	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+	                                    "libcublas.so", NULL};
 	const char *what = "cuBLAS";
 	void *library = open_one("MAQUETTE_CUBLAS", names);
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV, "no cuBLAS (libcublas.so.13, .12 or .11): install it, or set "
-			       "MAQUETTE_CUBLAS to the library's path");
+		return mq_fail(err, MQ_ENODEV,
+		               "no cuBLAS (libcublas.so.13, .12 or .11): install it, or set "
+		               "MAQUETTE_CUBLAS to the library's path");
 	MQ_CUBLAS_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
 
 enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = { "libnccl.so.2", "libnccl.so", NULL };
+	static const char *const names[] = {"libnccl.so.2", "libnccl.so", NULL};
 	const char *what = "NCCL";
 	void *library = open_one("MAQUETTE_NCCL", names);
 	int version = 0;
 
 	if (!library)
-		return mq_fail(err, MQ_ENODEV, "no NCCL (libnccl.so.2): install it, or set MAQUETTE_NCCL to "
-			       "the library's path");
+		return mq_fail(err, MQ_ENODEV,
+		               "no NCCL (libnccl.so.2): install it, or set MAQUETTE_NCCL to "
+		               "the library's path");
 	MQ_TRY(take(library, what, "ncclGetVersion", &kit->ncclGetVersion, err));
 	if (kit->ncclGetVersion(&version) != ncclSuccess || version < NCCL_OLDEST)
 		return mq_fail(err, MQ_ENODEV, "NCCL %d.%d.%d is too old: 2.14 or newer is needed",
-			       version / 10000, version / 100 % 100, version % 100);
+		               version / 10000, version / 100 % 100, version % 100);
 	MQ_NCCL_FUNCTIONS(TAKE)
 	return MQ_OK;
 }
 
-#define TRY_TAKE(name)                                                          \
-	do {                                                                    \
-		void *found = dlsym(library, #name);                            \
-		if (!found)                                                     \
-			return;                                                 \
-		memcpy(&kit->name, &found, sizeof(found));                      \
+#define TRY_TAKE(name)                                                                             \
+	do {                                                                                       \
+		void *found = dlsym(library, #name);                                               \
+		if (!found)                                                                        \
+			return;                                                                    \
+		memcpy(&kit->name, &found, sizeof(found));                                         \
 	} while (0)
 
 void cuda_open_nvml(struct mq_toolkit *kit)
 {
-	static const char *const names[] = { "libnvidia-ml.so.1", NULL };
+	static const char *const names[] = {"libnvidia-ml.so.1", NULL};
 	void *library = open_one("MAQUETTE_NVML", names);
 
 	if (!library)
@@ -120,16 +124,19 @@ enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_er
 	case cudaSuccess:
 		break;
 	case cudaErrorStubLibrary:
-		return mq_fail(err, MQ_ENODEV, "no GPU: the driver found is the toolkit's stub (take its "
-			       "stubs folder out of the library path)");
+		return mq_fail(err, MQ_ENODEV,
+		               "no GPU: the driver found is the toolkit's stub (take its "
+		               "stubs folder out of the library path)");
 	case cudaErrorInsufficientDriver:
-		return mq_fail(err, MQ_ENODEV, "no GPU: the NVIDIA driver is missing or older than the CUDA "
-			       "runtime");
+		return mq_fail(err, MQ_ENODEV,
+		               "no GPU: the NVIDIA driver is missing or older than the CUDA "
+		               "runtime");
 	case cudaErrorNoDevice:
-		return mq_fail(err, MQ_ENODEV, "no GPU: the driver sees none (is CUDA_VISIBLE_DEVICES set?)");
+		return mq_fail(err, MQ_ENODEV,
+		               "no GPU: the driver sees none (is CUDA_VISIBLE_DEVICES set?)");
 	default:
 		return mq_fail(err, MQ_ENODEV, "no GPU: %s (error %d)",
-			       kit->cudaGetErrorString((cudaError_t)error), error);
+		               kit->cudaGetErrorString((cudaError_t)error), error);
 	}
 	if (*count < 1)
 		return mq_fail(err, MQ_ENODEV, "no GPU: the driver counts none");

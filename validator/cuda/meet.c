@@ -1,10 +1,10 @@
 /*
  * meet.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
  *
- * "file:PATH": rank 0 listens on a port of its choice and writes "address port" to PATH (by rename, so
- * that nobody reads half of it); "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and
- * MASTER_PORT). Used for barriers, NCCL's ids, gathering times and noticing dead ranks; never for the
- * traffic that is measured. All waits end at the deadline and name the rank that is missing.
+ * "file:PATH": rank 0 listens on a port of its choice and writes "address port" to PATH (by rename,
+ * so that nobody reads half of it); "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and
+ * MASTER_PORT). Used for barriers, NCCL's ids, gathering times and noticing dead ranks; never for
+ * the traffic that is measured. All waits end at the deadline and name the rank that is missing.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -45,9 +45,10 @@ static enum mq_status lost(uint32_t peer, const char *why, struct mq_err *err)
 	return mq_fail(err, MQ_ETIME, "rank %u %s", peer, why);
 }
 
-static enum mq_status wait_for(int fd, short events, double until, uint32_t peer, struct mq_err *err)
+static enum mq_status wait_for(int fd, short events, double until, uint32_t peer,
+                               struct mq_err *err)
 {
-	struct pollfd p = { fd, events, 0 };
+	struct pollfd p = {fd, events, 0};
 	double left = until - now_s();
 
 	if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) == 0)
@@ -56,7 +57,7 @@ static enum mq_status wait_for(int fd, short events, double until, uint32_t peer
 }
 
 static enum mq_status put(const struct cuda_meet *m, uint32_t peer, const void *data, size_t size,
-			  struct mq_err *err)
+                          struct mq_err *err)
 {
 	const char *from = data;
 	double until = now_s() + m->deadline_s;
@@ -77,7 +78,7 @@ static enum mq_status put(const struct cuda_meet *m, uint32_t peer, const void *
 }
 
 static enum mq_status get(const struct cuda_meet *m, uint32_t peer, void *data, size_t size,
-			  struct mq_err *err)
+                          struct mq_err *err)
 {
 	char *to = data;
 	double until = now_s() + m->deadline_s;
@@ -101,19 +102,21 @@ static enum mq_status get(const struct cuda_meet *m, uint32_t peer, void *data, 
 
 static enum mq_status listen_at(const char *port, int *fd, uint16_t *bound, struct mq_err *err)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY),
-				       .sin_port = htons((uint16_t)atoi(port)) };
+	struct sockaddr_in address = {.sin_family = AF_INET,
+	                              .sin_addr.s_addr = htonl(INADDR_ANY),
+	                              .sin_port = htons((uint16_t)atoi(port))};
 	socklen_t size = sizeof(address);
 	int yes = 1;
 
 	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (*fd < 0)
-		return mq_fail(err, MQ_ENODEV, "no socket for the ranks to meet: %s", strerror(errno));
+		return mq_fail(err, MQ_ENODEV, "no socket for the ranks to meet: %s",
+		               strerror(errno));
 	setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (bind(*fd, (struct sockaddr *)&address, sizeof(address)) || listen(*fd, MAX_RANKS) ||
 	    getsockname(*fd, (struct sockaddr *)&address, &size))
 		return mq_fail(err, MQ_EINPUT, "the ranks cannot meet at port %s: %s", port,
-			       strerror(errno));
+		               strerror(errno));
 	*bound = ntohs(address.sin_port);
 	return MQ_OK;
 }
@@ -126,15 +129,16 @@ static enum mq_status publish(const char *path, uint16_t port, struct mq_err *er
 	snprintf(draft, sizeof(draft), "%s.draft", path);
 	gethostname(host, sizeof(host) - 1);
 	file = fopen(draft, "w");
-	if (!file || fprintf(file, "%s %u\n", host, port) < 0 || fclose(file) || rename(draft, path))
+	if (!file || fprintf(file, "%s %u\n", host, port) < 0 || fclose(file) ||
+	    rename(draft, path))
 		return mq_fail(err, MQ_EINPUT, "--rendezvous file:%s cannot be written: %s", path,
-			       strerror(errno));
+		               strerror(errno));
 	return MQ_OK;
 }
 
 /* Waits for rank 0's address. On one machine the loopback is used, whatever the host is called. */
 static enum mq_status look_up(const char *path, double until, char host[256], char port[16],
-			      struct mq_err *err)
+                              struct mq_err *err)
 {
 	char here[256] = "";
 
@@ -160,7 +164,7 @@ static enum mq_status accept_all(struct cuda_meet *m, int fd, struct mq_err *err
 	double until = now_s() + m->deadline_s;
 
 	for (uint32_t n = 1; n < m->size; n++) {
-		struct pollfd p = { fd, POLLIN, 0 };
+		struct pollfd p = {fd, POLLIN, 0};
 		uint32_t who = 0, missing = 1;
 		int one, yes = 1;
 
@@ -174,17 +178,19 @@ static enum mq_status accept_all(struct cuda_meet *m, int fd, struct mq_err *err
 		MQ_TRY(get(m, 0, &who, sizeof(who), err));
 		m->fd[0] = -1;
 		if (who < 1 || who >= m->size || m->fd[who] >= 0)
-			return mq_fail(err, MQ_EINPUT, "rank %u came twice or is none of %u: is the "
-				       "rendezvous left from another run?", who, m->size);
+			return mq_fail(err, MQ_EINPUT,
+			               "rank %u came twice or is none of %u: is the "
+			               "rendezvous left from another run?",
+			               who, m->size);
 		m->fd[who] = one;
 	}
 	return MQ_OK;
 }
 
-static enum mq_status connect_to(struct cuda_meet *m, const char *host, const char *port, double until,
-				 struct mq_err *err)
+static enum mq_status connect_to(struct cuda_meet *m, const char *host, const char *port,
+                                 double until, struct mq_err *err)
 {
-	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *found;
+	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
 	int yes = 1;
 
 	if (getaddrinfo(host, port, &hints, &found))
@@ -197,8 +203,9 @@ static enum mq_status connect_to(struct cuda_meet *m, const char *host, const ch
 		m->fd[0] = -1;
 		if (now_s() > until) {
 			freeaddrinfo(found);
-			return mq_fail(err, MQ_ETIME, "rank 0 did not answer at %s:%s before the deadline",
-				       host, port);
+			return mq_fail(err, MQ_ETIME,
+			               "rank 0 did not answer at %s:%s before the deadline", host,
+			               port);
 		}
 		usleep(5000);
 	}
@@ -208,7 +215,8 @@ static enum mq_status connect_to(struct cuda_meet *m, const char *host, const ch
 }
 
 /* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. */
-static enum mq_status place_of(const struct mq_replay_options *o, char place[320], struct mq_err *err)
+static enum mq_status place_of(const struct mq_replay_options *o, char place[320],
+                               struct mq_err *err)
 {
 	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
 	const char *job = getenv("PMIX_NAMESPACE");
@@ -222,8 +230,9 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[320
 	else if (job)
 		snprintf(place, 320, "file:/tmp/maquette-%.200s", job);
 	else
-		return mq_fail(err, MQ_EINPUT, "where do the ranks meet? Give --rendezvous file:PATH or "
-			       "tcp:HOST:PORT");
+		return mq_fail(err, MQ_EINPUT,
+		               "where do the ranks meet? Give --rendezvous file:PATH or "
+		               "tcp:HOST:PORT");
 	return MQ_OK;
 }
 
@@ -236,8 +245,8 @@ static enum mq_status meet_at(struct cuda_meet *m, char *place, struct mq_err *e
 	int fd;
 
 	if (!file && (strncmp(place, "tcp:", 4) || !(colon = strrchr(place + 4, ':'))))
-		return mq_fail(err, MQ_EINPUT, "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT",
-			       place);
+		return mq_fail(err, MQ_EINPUT,
+		               "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT", place);
 	if (!file) {
 		snprintf(port, sizeof(port), "%s", colon + 1);
 		*colon = '\0';
@@ -286,12 +295,13 @@ static enum mq_status align_clock(struct cuda_meet *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status cuda_meet_open(struct cuda_meet *m, const struct mq_replay_options *o, struct mq_err *err)
+enum mq_status cuda_meet_open(struct cuda_meet *m, const struct mq_replay_options *o,
+                              struct mq_err *err)
 {
 	char place[320];
 
-	*m = (struct cuda_meet){ .rank = o->rank, .size = o->size ? o->size : 1,
-				 .deadline_s = o->deadline_s };
+	*m = (struct cuda_meet){
+	        .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s};
 	for (int i = 0; i < MAX_RANKS; i++)
 		m->fd[i] = -1;
 	if (m->size > MAX_RANKS)
@@ -338,7 +348,7 @@ enum mq_status cuda_meet_broadcast(struct cuda_meet *m, void *data, size_t size,
 }
 
 enum mq_status cuda_meet_gather(struct cuda_meet *m, const double *mine, double *all,
-				const uint32_t *counts, struct mq_err *err)
+                                const uint32_t *counts, struct mq_err *err)
 {
 	if (m->rank)
 		return put(m, 0, mine, counts[m->rank] * sizeof(double), err);

@@ -1,10 +1,10 @@
 /*
- * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event before and
- * after each task and dependencies as event waits, then polled to the end.
+ * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event
+ * before and after each task and dependencies as event waits, then polled to the end.
  *
- * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that is not
- * recorded yet would be no wait), lowest id first; a group goes into one ncclGroup. Nothing here blocks:
- * completion, NCCL's asynchronous errors and dead ranks are polled until the deadline.
+ * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that
+ * is not recorded yet would be no wait), lowest id first; a group goes into one ncclGroup. Nothing
+ * here blocks: completion, NCCL's asynchronous errors and dead ranks are polled until the deadline.
  *
  * Times come from events, relative to a base event recorded on an idle stream at a known host time.
  */
@@ -23,28 +23,30 @@ struct enqueue {
 /* ---- building -------------------------------------------------------------------------------- */
 
 static enum mq_status check_task(const struct mq_schedule *s, const struct mq_task *t,
-				 struct mq_err *err)
+                                 struct mq_err *err)
 {
 	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
 			MQ_TRY(cuda_kernel_check(&s->work[t->work].kernel[i], err));
 	if (t->kind == MQ_TASK_COLLECTIVE && t->dtype == MQ_FP8)
 		return mq_fail(err, MQ_EINPUT, "executor cuda does not reduce fp8 (task %u)",
-			       (uint32_t)(t - s->task));
+		               (uint32_t)(t - s->task));
 	return MQ_OK;
 }
 
-enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s, struct cuda_script *script,
-				 struct mq_err *err)
+enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
+                                 struct cuda_script *script, struct mq_err *err)
 {
 	struct mq_arena *arena = c->session->arena;
-	uint32_t n[MQ_N_STREAMS] = { 0 };
+	uint32_t n[MQ_N_STREAMS] = {0};
 
-	*script = (struct cuda_script){ .schedule = s, .done = mq_arena_array(arena, s->n_tasks, uint8_t),
-		.slot = mq_arena_array(arena, s->n_tasks, uint32_t),
-		.local = mq_arena_array(arena, s->n_tasks, uint32_t),
-		.next_call = mq_arena_array(arena, s->n_comms, uint32_t),
-		.comm = mq_arena_array(arena, s->n_comms, struct cuda_comm *) };
+	*script =
+	        (struct cuda_script){.schedule = s,
+	                             .done = mq_arena_array(arena, s->n_tasks, uint8_t),
+	                             .slot = mq_arena_array(arena, s->n_tasks, uint32_t),
+	                             .local = mq_arena_array(arena, s->n_tasks, uint32_t),
+	                             .next_call = mq_arena_array(arena, s->n_comms, uint32_t),
+	                             .comm = mq_arena_array(arena, s->n_comms, struct cuda_comm *)};
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		MQ_TRY(check_task(s, &s->task[i], err));
 		if (s->task[i].device != c->meet.rank)
@@ -74,43 +76,49 @@ static ncclDataType_t nccl_type(enum mq_dtype dtype, size_t *size)
 {
 	*size = mq_dtype_size(dtype);
 	switch (dtype) {
-	case MQ_FP16: return ncclFloat16;
-	case MQ_BF16: return ncclBfloat16;
-	case MQ_FP64: return ncclFloat64;
-	default: *size = 4; return ncclFloat32;
+	case MQ_FP16:
+		return ncclFloat16;
+	case MQ_BF16:
+		return ncclBfloat16;
+	case MQ_FP64:
+		return ncclFloat64;
+	default:
+		*size = 4;
+		return ncclFloat32;
 	}
 }
 
 static int call_message(struct cuda *c, const struct mq_task *t, struct cuda_comm *comm,
-			cudaStream_t stream)
+                        cudaStream_t stream)
 {
 	size_t bytes = (size_t)llround(t->bytes);
 
 	/* In a pair's communicator the sender is 0. */
 	if (t->kind == MQ_TASK_SEND)
-		return (int)c->kit.ncclSend(cuda_pool_in(&c->pool, bytes), bytes, ncclInt8, 1, comm->comm,
-					    stream);
-	return (int)c->kit.ncclRecv(cuda_pool_out(&c->pool, bytes), bytes, ncclInt8, 0, comm->comm, stream);
+		return (int)c->kit.ncclSend(cuda_pool_in(&c->pool, bytes), bytes, ncclInt8, 1,
+		                            comm->comm, stream);
+	return (int)c->kit.ncclRecv(cuda_pool_out(&c->pool, bytes), bytes, ncclInt8, 0, comm->comm,
+	                            stream);
 }
 
 static int call_all_to_all(struct cuda *c, const struct cuda_comm *comm, const void *in, void *out,
-			   size_t part_B, cudaStream_t stream)
+                           size_t part_B, cudaStream_t stream)
 {
 	int bad = (int)c->kit.ncclGroupStart();
 
 	for (uint32_t i = 0; i < comm->n && !bad; i++) {
 		bad = (int)c->kit.ncclSend((const char *)in + i * part_B, part_B, ncclInt8, (int)i,
-					   comm->comm, stream);
+		                           comm->comm, stream);
 		if (!bad)
-			bad = (int)c->kit.ncclRecv((char *)out + i * part_B, part_B, ncclInt8, (int)i,
-						   comm->comm, stream);
+			bad = (int)c->kit.ncclRecv((char *)out + i * part_B, part_B, ncclInt8,
+			                           (int)i, comm->comm, stream);
 	}
 	int ended = (int)c->kit.ncclGroupEnd();
 	return bad ? bad : ended;
 }
 
 static int call_collective(struct cuda *c, const struct mq_task *t, const struct cuda_comm *comm,
-			   cudaStream_t stream)
+                           cudaStream_t stream)
 {
 	size_t size;
 	ncclDataType_t type = nccl_type(t->dtype, &size);
@@ -129,7 +137,8 @@ static int call_collective(struct cuda *c, const struct mq_task *t, const struct
 	case MQ_COLL_BROADCAST:
 		return (int)k->ncclBroadcast(in, out, all, type, (int)t->root, comm->comm, stream);
 	case MQ_COLL_REDUCE:
-		return (int)k->ncclReduce(in, out, all, type, ncclSum, (int)t->root, comm->comm, stream);
+		return (int)k->ncclReduce(in, out, all, type, ncclSum, (int)t->root, comm->comm,
+		                          stream);
 	case MQ_COLL_ALL_TO_ALL:
 		return call_all_to_all(c, comm, in, out, part * size, stream);
 	case MQ_N_COLL_KINDS:
@@ -142,7 +151,7 @@ static struct cuda_comm *comm_of(const struct enqueue *e, uint32_t id)
 {
 	const struct mq_task *t = &e->script->schedule->task[id];
 	bool sends = t->kind == MQ_TASK_SEND;
-	uint32_t pair[2] = { sends ? t->device : t->peer, sends ? t->peer : t->device };
+	uint32_t pair[2] = {sends ? t->device : t->peer, sends ? t->peer : t->device};
 
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		return e->script->comm[t->comm];
@@ -151,8 +160,8 @@ static struct cuda_comm *comm_of(const struct enqueue *e, uint32_t id)
 
 /* ---- enqueuing ------------------------------------------------------------------------------- */
 
-static enum mq_status copy(struct cuda *c, const struct mq_task *t, uint32_t id, cudaStream_t stream,
-			   struct mq_err *err)
+static enum mq_status copy(struct cuda *c, const struct mq_task *t, uint32_t id,
+                           cudaStream_t stream, struct mq_err *err)
 {
 	/* Directions alternate: a schedule does not say them, and they are alike on PCIe. */
 	bool down = id % 2;
@@ -162,8 +171,9 @@ static enum mq_status copy(struct cuda *c, const struct mq_task *t, uint32_t id,
 		void *out = down ? c->pinned : cuda_pool_out(&c->pool, n);
 		const void *in = down ? cuda_pool_in(&c->pool, n) : c->pinned;
 
-		CUDA_TRY(c, cudaMemcpyAsync(out, in, n, down ? cudaMemcpyDeviceToHost :
-					    cudaMemcpyHostToDevice, stream));
+		CUDA_TRY(c, cudaMemcpyAsync(out, in, n,
+		                            down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
+		                            stream));
 	}
 	return MQ_OK;
 }
@@ -190,9 +200,11 @@ static enum mq_status issue(struct enqueue *e, uint32_t id, struct mq_err *err)
 	if (!comm || !comm->comm) /* a communicator of one rank: nothing to move */
 		return MQ_OK;
 	int result = t->kind == MQ_TASK_COLLECTIVE ? call_collective(c, t, comm, stream)
-						   : call_message(c, t, comm, stream);
-	return cuda_comm_settle(c, comm, result, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
-				: mq_task_kind_name(t->kind), err);
+	                                           : call_message(c, t, comm, stream);
+	return cuda_comm_settle(c, comm, result,
+	                        t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
+	                                                      : mq_task_kind_name(t->kind),
+	                        err);
 }
 
 static bool may_enqueue(const struct enqueue *e, uint32_t id)
@@ -203,7 +215,8 @@ static bool may_enqueue(const struct enqueue *e, uint32_t id)
 	for (uint32_t i = 0; i < t->n_deps; i++)
 		if (!e->script->done[s->dep[t->dep_first + i]])
 			return false;
-	return t->kind != MQ_TASK_COLLECTIVE || e->script->call[id] == e->script->next_call[t->comm];
+	return t->kind != MQ_TASK_COLLECTIVE ||
+	       e->script->call[id] == e->script->next_call[t->comm];
 }
 
 static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
@@ -217,7 +230,7 @@ static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
 
 		if (s->task[dep].stream != t->stream)
 			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream],
-							c->end[e->script->slot[dep]], 0));
+			                                c->end[e->script->slot[dep]], 0));
 	}
 	CUDA_TRY(c, cudaEventRecord(c->begin[e->script->slot[id]], c->stream[t->stream]));
 	if (t->kind == MQ_TASK_COLLECTIVE)
@@ -235,8 +248,8 @@ static enum mq_status after(struct enqueue *e, uint32_t id, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Heads of the lanes that belong to the group, as many as are next on each lane; 0 if one of them has
- * to wait for something outside. */
+/* Heads of the lanes that belong to the group, as many as are next on each lane; 0 if one of them
+ * has to wait for something outside. */
 static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *member, uint32_t room)
 {
 	const struct mq_task *task = e->script->schedule->task;
@@ -257,7 +270,7 @@ static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *membe
 }
 
 static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n,
-				    struct mq_err *err)
+                                    struct mq_err *err)
 {
 	bool grouped = n > 1 && e->script->schedule->task[member[0]].kind != MQ_TASK_COMPUTE;
 
@@ -300,7 +313,7 @@ static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
 		}
 		if (best == MQ_NONE)
 			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next",
-				       e->c->meet.rank);
+			               e->c->meet.rank);
 		member[0] = best;
 		n = task[best].group ? group_of(e, best, member, 128) : 1;
 		MQ_TRY(enqueue_group(e, member, n, err));
@@ -320,11 +333,13 @@ static enum mq_status stuck(struct enqueue *e, struct mq_err *err)
 		if (e->c->kit.cudaEventQuery(e->c->end[i]) == cudaSuccess)
 			continue;
 		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) made no progress for %.3g s",
-			       e->c->meet.rank, t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) :
-			       mq_task_kind_name(t->kind), e->script->local[i], e->c->meet.deadline_s);
+		               e->c->meet.rank,
+		               t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
+		                                             : mq_task_kind_name(t->kind),
+		               e->script->local[i], e->c->meet.deadline_s);
 	}
 	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->meet.rank,
-		       e->c->meet.deadline_s);
+	               e->c->meet.deadline_s);
 }
 
 static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
@@ -352,7 +367,7 @@ static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 }
 
 static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_replay_sample *sample,
-				 struct mq_err *err)
+                                 struct mq_err *err)
 {
 	struct cuda *c = e->c;
 	float ms;
@@ -370,9 +385,9 @@ static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_rep
 }
 
 enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script,
-			       struct mq_replay_sample *sample, struct mq_err *err)
+                               struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct enqueue e = { .c = c, .script = script };
+	struct enqueue e = {.c = c, .script = script};
 	double start_s, base_s;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++)

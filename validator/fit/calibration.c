@@ -2,11 +2,11 @@
  * calibration.c - fits a device type and a link class to observed calls.
  *
  * Parameters are fitted in groups that the data can tell apart, each given those before it: matrix
- * products, their other element types, convolutions, attention, memory-bound kernels, copies, then each
- * communication call at its sizes 8^k (collective_measured.c). Peaks and bandwidths are what the best
- * observation reached, so that efficiencies are shares of something seen. Quality is stated for shapes
- * held out (every second one), then all shapes are fitted. Every group gets bootstrap draws, kept
- * together, because its parameters are correlated.
+ * products, their other element types, convolutions, attention, memory-bound kernels, copies, then
+ * each communication call at its sizes 8^k (collective_measured.c). Peaks and bandwidths are what
+ * the best observation reached, so that efficiencies are shares of something seen. Quality is
+ * stated for shapes held out (every second one), then all shapes are fitted. Every group gets
+ * bootstrap draws, kept together, because its parameters are correlated.
  *
  * Not fitted: clocks under long load (`sustained`), software stack overheads of frameworks.
  */
@@ -24,9 +24,9 @@ struct group {
 	uint32_t n_obs, n_params;
 	const struct mq_observed **obs; /* [n_obs] */
 	double *measured;
-	uint32_t *shape;                /* resampling unit */
+	uint32_t *shape; /* resampling unit */
 	struct mq_fit_param param[MQ_CALL_KNOTS];
-	uint32_t call;                  /* of a link group */
+	uint32_t call; /* of a link group */
 };
 
 static const struct mq_kernel *kernel_of(const struct mq_observed *o)
@@ -56,11 +56,12 @@ static bool is_kernel(const struct mq_observed *o, uint32_t kind)
 
 static bool is_product(const struct mq_observed *o, uint32_t dtype)
 {
-	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype && kernel_of(o)->count <= 1;
+	return is_kernel(o, MQ_KERNEL_GEMM) && kernel_of(o)->dtype == dtype &&
+	       kernel_of(o)->count <= 1;
 }
 
-/* What bandwidth is fitted to: sweeps and the optimizer. Gathers and plain copies have speeds of their
- * own, for which the cost model has no parameter; their error is reported. */
+/* What bandwidth is fitted to: sweeps and the optimizer. Gathers and plain copies have speeds of
+ * their own, for which the cost model has no parameter; their error is reported. */
 static bool is_bandwidth(const struct mq_observed *o, uint32_t unused)
 {
 	const struct mq_kernel *k = kernel_of(o);
@@ -72,8 +73,9 @@ static bool is_memory(const struct mq_observed *o, uint32_t unused)
 {
 	const struct mq_kernel *k = kernel_of(o);
 
-	return k && k->bytes > 0 && (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
-		     k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_COPY);
+	return k && k->bytes > 0 &&
+	       (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER ||
+	        k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_COPY);
 }
 
 /* A sweep over memory; the empty kernels of the bookkeeping probe are none. */
@@ -135,12 +137,12 @@ static void choose(struct group *g, chooser *chosen, uint32_t what)
 }
 
 static void add_param(struct group *g, const char *name, double *value, double start, double min,
-		      double max)
+                      double max)
 {
 	mq_assert(g->n_params < MQ_CALL_KNOTS);
 	*value = start;
-	g->param[g->n_params++] = (struct mq_fit_param){ .name = name, .value = value, .min = min,
-							 .max = max, .low = NAN, .high = NAN };
+	g->param[g->n_params++] = (struct mq_fit_param){
+	        .name = name, .value = value, .min = min, .max = max, .low = NAN, .high = NAN};
 }
 
 /* ---- predicting ------------------------------------------------------------------------------ */
@@ -155,7 +157,7 @@ static double predict_one(const struct group *g, const struct mq_observed *o)
 	if (task_of(o)->kind == MQ_TASK_COPY)
 		return mq_cost_copy(&g->calibration->device, task_of(o)->bytes);
 	if (!mq_call_measured(&g->calibration->link, g->call, o->schedule->n_devices,
-			      task_of(o)->bytes, &latency, &busy))
+	                      task_of(o)->bytes, &latency, &busy))
 		return NAN;
 	return latency + busy;
 }
@@ -190,9 +192,13 @@ static struct group half(const struct group *g, uint32_t parity)
 
 static struct mq_fit fit_of(struct group *g)
 {
-	return (struct mq_fit){ .n_obs = g->n_obs, .n_params = g->n_params, .measured = g->measured,
-				.group = g->shape, .param = g->param, .predict = predict_all,
-				.context = g };
+	return (struct mq_fit){.n_obs = g->n_obs,
+	                       .n_params = g->n_params,
+	                       .measured = g->measured,
+	                       .group = g->shape,
+	                       .param = g->param,
+	                       .predict = predict_all,
+	                       .context = g};
 }
 
 static struct mq_error_summary error_of(const struct group *g, double *sigma)
@@ -227,8 +233,11 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 	struct mq_rng rng;
 	double start[MQ_CALL_KNOTS];
 
-	*f = (struct mq_fitted){ .name = g->name, .n_params = g->n_params, .n_obs = g->n_obs,
-				 .n_draws = g->request->n_draws, .least = INFINITY };
+	*f = (struct mq_fitted){.name = g->name,
+	                        .n_params = g->n_params,
+	                        .n_obs = g->n_obs,
+	                        .n_draws = g->request->n_draws,
+	                        .least = INFINITY};
 	for (uint32_t p = 0; p < g->n_params; p++)
 		start[p] = *g->param[p].value;
 	if (train.n_obs >= 2 * g->n_params && test.n_obs) {
@@ -254,9 +263,9 @@ static enum mq_status fit_group(struct group *g, struct mq_err *err)
 }
 
 static struct group group_begin(const struct mq_calibration_request *request,
-				struct mq_calibration *c, struct mq_arena *arena, const char *name)
+                                struct mq_calibration *c, struct mq_arena *arena, const char *name)
 {
-	return (struct group){ .request = request, .calibration = c, .arena = arena, .name = name };
+	return (struct group){.request = request, .calibration = c, .arena = arena, .name = name};
 }
 
 /* ---- device ---------------------------------------------------------------------------------- */
@@ -279,7 +288,7 @@ static double two_digits_up(double x)
 }
 
 static enum mq_status fit_products(const struct mq_calibration_request *r, struct mq_calibration *c,
-				   struct mq_arena *arena, struct mq_err *err)
+                                   struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_device_calib *d = &c->device;
 	struct group g = group_begin(r, c, arena, "gemm");
@@ -307,8 +316,9 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	}
 	MQ_TRY(fit_group(&g, err));
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
-		static const char *const names[MQ_N_DTYPES] = { "peak_fp32_flops", "peak_tf32_flops",
-			"peak_fp16_flops", "peak_bf16_flops", "peak_fp8_flops", "peak_fp64_flops" };
+		static const char *const names[MQ_N_DTYPES] = {
+		        "peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
+		        "peak_bf16_flops", "peak_fp8_flops",  "peak_fp64_flops"};
 		struct group other = group_begin(r, c, arena, names[t]);
 
 		choose(&other, is_product, t);
@@ -323,7 +333,7 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 }
 
 static enum mq_status fit_shares(const struct mq_calibration_request *r, struct mq_calibration *c,
-				 struct mq_arena *arena, struct mq_err *err)
+                                 struct mq_arena *arena, struct mq_err *err)
 {
 	struct group conv = group_begin(r, c, arena, "conv");
 	struct group attention = group_begin(r, c, arena, "attention");
@@ -342,15 +352,18 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 }
 
 static enum mq_status fit_memory(const struct mq_calibration_request *r, struct mq_calibration *c,
-				 struct mq_arena *arena, struct mq_err *err)
+                                 struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_device_calib *d = &c->device;
-	struct group g = group_begin(r, c, arena, "memory"), copy = group_begin(r, c, arena, "copy");
+	struct group g = group_begin(r, c, arena, "memory"),
+	             copy = group_begin(r, c, arena, "copy");
 
 	choose(&g, is_sweep, 0);
 	if (g.n_obs < 6)
-		return mq_fail(err, MQ_EINPUT, "%u measurements of memory-bound kernels: at least 6 are "
-			       "needed to fix a bandwidth", g.n_obs);
+		return mq_fail(err, MQ_EINPUT,
+		               "%u measurements of memory-bound kernels: at least 6 are "
+		               "needed to fix a bandwidth",
+		               g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
 	choose(&g, is_bandwidth, 0);
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
@@ -366,8 +379,9 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static const char *const call_name[MQ_N_CALLS] = { "all_reduce", "all_gather", "reduce_scatter",
-						   "broadcast", "reduce", "alltoall", "sendrecv" };
+static const char *const call_name[MQ_N_CALLS] = {"all_reduce", "all_gather", "reduce_scatter",
+                                                  "broadcast",  "reduce",     "alltoall",
+                                                  "sendrecv"};
 
 /* Median of the observations nearest to a size, brought to it by proportion. */
 static double start_knot(const struct group *g, double size)
@@ -376,7 +390,8 @@ static double start_knot(const struct group *g, double size)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_obs; i++) {
-		double bytes = amount_of(g->obs[i]), far = fabs(log(bytes / size)), t = g->measured[i];
+		double bytes = amount_of(g->obs[i]), far = fabs(log(bytes / size)),
+		       t = g->measured[i];
 		uint32_t at = n < 5 ? n++ : 5;
 
 		/* Keep the five nearest, sorted by distance. */
@@ -396,7 +411,7 @@ static double start_knot(const struct group *g, double size)
 }
 
 static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c,
-			       uint32_t call, struct mq_arena *arena, struct mq_err *err)
+                               uint32_t call, struct mq_arena *arena, struct mq_err *err)
 {
 	struct group g = group_begin(r, c, arena, call_name[call]);
 	double size = 8;
@@ -407,17 +422,17 @@ static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq
 		return MQ_OK;
 	if (g.n_obs < MQ_CALL_KNOTS)
 		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed",
-			       call_name[call], g.n_obs, MQ_CALL_KNOTS);
+		               call_name[call], g.n_obs, MQ_CALL_KNOTS);
 	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++, size *= 8)
 		add_param(&g, mq_arena_printf(arena, "%s_t%u_s", call_name[call], k + 1),
-			  &c->link.call_s[call][k], start_knot(&g, size), 1e-9, 1e4);
+		          &c->link.call_s[call][k], start_knot(&g, size), 1e-9, 1e4);
 	MQ_TRY(fit_group(&g, err));
 	c->fitted[c->n_fitted - 1].link = true;
 	return MQ_OK;
 }
 
 static enum mq_status fit_links(const struct mq_calibration_request *r, struct mq_calibration *c,
-				struct mq_arena *arena, struct mq_err *err)
+                                struct mq_arena *arena, struct mq_err *err)
 {
 	c->link.measured_ranks = 0;
 	for (uint32_t i = 0; i < r->n_observed; i++)
@@ -430,14 +445,17 @@ static enum mq_status fit_links(const struct mq_calibration_request *r, struct m
 	return MQ_OK;
 }
 
-/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few launches of
- * the same minute say little about the next hour (on shared machines 5 to 10 % were seen). */
+/* How much whole runs differ: no parameter, but part of every interval. At least 3 %: a few
+ * launches of the same minute say little about the next hour (on shared machines 5 to 10 % were
+ * seen). */
 static void note_drift(const struct mq_calibration_request *r, struct mq_calibration *c)
 {
 	struct mq_fitted *f = &c->fitted[c->n_fitted++];
 
-	*f = (struct mq_fitted){ .name = "run", .sigma = r->run_sigma > .03 ? r->run_sigma : .03,
-				 .error = { .n = 0 }, .n_obs = c->n_observed };
+	*f = (struct mq_fitted){.name = "run",
+	                        .sigma = r->run_sigma > .03 ? r->run_sigma : .03,
+	                        .error = {.n = 0},
+	                        .n_obs = c->n_observed};
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -446,7 +464,7 @@ static void note_drift(const struct mq_calibration_request *r, struct mq_calibra
 static double overlap_loss(const struct mq_calibration_request *r)
 {
 	double alone = 0, beside = 0, call = 0;
-	uint32_t n[3] = { 0 };
+	uint32_t n[3] = {0};
 
 	for (uint32_t i = 0; i < r->n_observed; i++) {
 		const struct mq_observed *o = &r->observed[i];
@@ -484,7 +502,8 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 	d->name = r->type;
 	d->source = r->source;
 	d->kind = r->kind;
-	d->memory_B = r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
+	d->memory_B =
+	        r->memory_B > 0 ? r->memory_B : 1e9; /* samples of another node do not say it */
 	d->sm_count = r->cores > 0 ? r->cores : d->sm_count;
 	d->gemm_misaligned = d->bmm_misaligned = 1;
 	d->copy_bw_Bps = 1e9;
@@ -505,8 +524,8 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 }
 
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
-				  struct mq_arena *arena, struct mq_calibration *c,
-				  struct mq_err *err)
+                                  struct mq_arena *arena, struct mq_calibration *c,
+                                  struct mq_err *err)
 {
 	memset(c, 0, sizeof(*c));
 	c->fitted = mq_arena_array(arena, 2 * MQ_N_DTYPES + MQ_N_CALLS + 8, struct mq_fitted);

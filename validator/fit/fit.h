@@ -32,8 +32,8 @@ struct mq_error_summary {
 	uint32_t n;
 	double median, p90, mean, bias; /* bias: median of predicted/measured - 1 */
 };
-struct mq_error_summary mq_error_summary(const double *predicted, const double *measured, uint32_t n,
-					 struct mq_arena *scratch);
+struct mq_error_summary mq_error_summary(const double *predicted, const double *measured,
+                                         uint32_t n, struct mq_arena *scratch);
 
 /* ---- measured.c ------------------------------------------------------------------------------ */
 
@@ -42,50 +42,53 @@ struct mq_measured {
 	const struct mq_schedule *schedule;
 	uint32_t n_samples, room;
 	double *start_s, *finish_s, *switches; /* [n_samples * n_tasks] */
-	double *step_s;          /* [n_samples] */
-	bool *disturbed;         /* [n_samples] switches during any task, steal time or throttling */
+	double *step_s;                        /* [n_samples] */
+	bool *disturbed; /* [n_samples] switches during any task, steal time or throttling */
 	uint32_t n_disturbed;
 };
 /* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
-			       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+                               struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 /* One library call as measured: a compute or copy task, a message, or a collective. */
 struct mq_observed {
 	const struct mq_schedule *schedule;
-	uint32_t task;           /* of a call: the member with the lowest id */
-	struct mq_median time;   /* seconds; of communication: from the last arrival to the last finish */
-	uint32_t n_dropped;      /* samples left out because of switches, steal or throttling */
-	bool weak;               /* fewer than three clean samples: least times of all were taken */
+	uint32_t task; /* of a call: the member with the lowest id */
+	struct mq_median
+	        time; /* seconds; of communication: from the last arrival to the last finish */
+	uint32_t n_dropped; /* samples left out because of switches, steal or throttling */
+	bool weak;          /* fewer than three clean samples: least times of all were taken */
 };
 /* One entry per call, in task order. */
 enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
-				 struct mq_observed **observed, uint32_t *n,
-				 struct mq_err *err) MQ_MUST_CHECK;
+                                 struct mq_observed **observed, uint32_t *n,
+                                 struct mq_err *err) MQ_MUST_CHECK;
 /* Step time over clean samples (weak as above). */
 struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch,
-				  uint32_t *n_dropped, bool *weak);
+                                  uint32_t *n_dropped, bool *weak);
 /* The clean sample whose step time is nearest the median: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
-/* Spread of what all tasks of a sample have in common: relative deviation between samples of the median
- * ratio to each task's median. Clocks, neighbours and memory layout differ from run to run. */
+/* Spread of what all tasks of a sample have in common: relative deviation between samples of the
+ * median ratio to each task's median. Clocks, neighbours and memory layout differ from run to run.
+ */
 double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* ---- solve.c --------------------------------------------------------------------------------- */
 
 struct mq_fit_param {
 	const char *name;
-	double *value;           /* in: start > 0; out: fitted. Clamped to min .. max */
+	double *value; /* in: start > 0; out: fitted. Clamped to min .. max */
 	double min, max;
-	double low, high;        /* 95 % bootstrap interval; NaN until mq_fit_bootstrap */
+	double low, high; /* 95 % bootstrap interval; NaN until mq_fit_bootstrap */
 };
 
-/* Minimise the Huber loss of log(predicted) - log(measured) over the logarithms of the parameters. */
+/* Minimise the Huber loss of log(predicted) - log(measured) over the logarithms of the parameters.
+ */
 struct mq_fit {
 	uint32_t n_obs, n_params;
-	const double *measured;  /* [n_obs] > 0 */
-	const uint32_t *group;   /* [n_obs] resampling unit (shape), or NULL: each its own */
+	const double *measured; /* [n_obs] > 0 */
+	const uint32_t *group;  /* [n_obs] resampling unit (shape), or NULL: each its own */
 	struct mq_fit_param *param;
 	/* Predictions of all observations with the present parameter values. */
 	void (*predict)(void *context, double *predicted);
@@ -93,11 +96,12 @@ struct mq_fit {
 };
 /* MQ_EINPUT: fewer observations than parameters. Not reaching the last digit is no error. */
 enum mq_status mq_fit_solve(struct mq_fit *fit, struct mq_arena *arena,
-			    struct mq_err *err) MQ_MUST_CHECK;
-/* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params]. */
+                            struct mq_err *err) MQ_MUST_CHECK;
+/* Refits `n_draws` resamples of the groups; parameters are restored. draws: [n_draws * n_params].
+ */
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng,
-				struct mq_arena *arena, double *draws,
-				struct mq_err *err) MQ_MUST_CHECK;
+                                struct mq_arena *arena, double *draws,
+                                struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- predict.c ------------------------------------------------------------------------------- */
 
@@ -108,7 +112,7 @@ struct mq_predictor {
 };
 /* Time of one task's call alone on an idle machine: what the simulator gives it. */
 enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule,
-			       uint32_t task, double *seconds, struct mq_err *err) MQ_MUST_CHECK;
+                               uint32_t task, double *seconds, struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- probes.c -------------------------------------------------------------------------------- */
 
@@ -117,8 +121,8 @@ struct mq_probe_request {
 	const char *const *device_name, *const *device_type; /* [n_devices] */
 	uint32_t n_dtypes;
 	enum mq_dtype dtype[MQ_N_DTYPES]; /* the first one gets most of the shapes */
-	double speed_flops;      /* rough: bounds the size of a probe */
-	double largest_B;        /* largest message and memory-bound kernel */
+	double speed_flops;               /* rough: bounds the size of a probe */
+	double largest_B;                 /* largest message and memory-bound kernel */
 	bool fused_attention;
 	uint64_t seed;
 };
@@ -126,19 +130,19 @@ enum { MQ_N_PROBES = 6 };
 extern const char *const mq_probe_name[MQ_N_PROBES]; /* gemm memory attention comm empty overlap */
 /* The schedule of one probe; comm needs two devices (NULL otherwise). */
 struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe,
-				   struct mq_arena *arena);
+                                   struct mq_arena *arena);
 
 /* ---- calibration.c, write.c ------------------------------------------------------------------ */
 
-struct mq_fitted {           /* one group of parameters that was fitted together */
-	const char *name;        /* "gemm", "memory", ... */
+struct mq_fitted {        /* one group of parameters that was fitted together */
+	const char *name; /* "gemm", "memory", ... */
 	uint32_t n_params, n_obs, n_draws;
 	struct mq_fit_param *param;
-	double *draws;           /* [n_draws * n_params] */
-	double sigma;            /* robust deviation of log(predicted/measured) */
+	double *draws;                           /* [n_draws * n_params] */
+	double sigma;                            /* robust deviation of log(predicted/measured) */
 	struct mq_error_summary error, held_out; /* by shape: even shapes fit, odd ones held out */
-	double least, most;      /* valid range: bytes, or FLOP for gemm and attention */
-	bool link;               /* parameters of the link class, not of the device */
+	double least, most; /* valid range: bytes, or FLOP for gemm and attention */
+	bool link;          /* parameters of the link class, not of the device */
 };
 
 struct mq_calibration {
@@ -151,42 +155,43 @@ struct mq_calibration {
 };
 
 struct mq_calibration_request {
-	struct mq_cluster *cluster;  /* the node, as in the platform file to be written */
+	struct mq_cluster *cluster; /* the node, as in the platform file to be written */
 	uint32_t n_observed;
 	const struct mq_observed *observed;
 	const char *type, *link_class, *source;
 	enum mq_device_kind kind;
-	double memory_B, cores;  /* cores: streaming multiprocessors of a GPU */
+	double memory_B, cores; /* cores: streaming multiprocessors of a GPU */
 	double compute_capability;
-	double reserve_B;        /* in use beyond the replay's own buffers; 0 = not known */
+	double reserve_B; /* in use beyond the replay's own buffers; 0 = not known */
 	uint32_t n_draws;
 	uint64_t seed;
-	double run_sigma;        /* spread of whole runs, see mq_measured_drift; NaN = not known */
+	double run_sigma; /* spread of whole runs, see mq_measured_drift; NaN = not known */
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
-				  struct mq_arena *arena, struct mq_calibration *calibration,
-				  struct mq_err *err) MQ_MUST_CHECK;
-/* Writes {"entries": [device, link]}, each value with interval, each group with quality and range. */
+                                  struct mq_arena *arena, struct mq_calibration *calibration,
+                                  struct mq_err *err) MQ_MUST_CHECK;
+/* Writes {"entries": [device, link]}, each value with interval, each group with quality and range.
+ */
 enum mq_status mq_calibration_save(const struct mq_calibration *calibration, const char *path,
-				   struct mq_err *err) MQ_MUST_CHECK;
+                                   struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- uncertainty.c --------------------------------------------------------------------------- */
 
 /* What calibration files say about how sure their values are. */
 struct mq_uncertainty {
 	uint32_t n, room;
-	struct mq_uncertain {        /* a group of parameters of one entry */
+	struct mq_uncertain { /* a group of parameters of one entry */
 		const char *entry, *group;
 		bool link;
 		double sigma, least, most;
 		uint32_t n_params, n_draws;
 		const char **param;
-		double *draw;            /* [n_draws * n_params] */
-	} *group;
+		double *draw; /* [n_draws * n_params] */
+	} * group;
 };
 /* Adds the "fit" records of a calibration file; files without any add nothing. */
 enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path,
-				   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+                                   struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 struct mq_interval_request {
 	const struct mq_cluster *cluster; /* bound to calib */
@@ -195,20 +200,20 @@ struct mq_interval_request {
 	uint32_t n_draws;
 	uint64_t seed;
 	/* Runs a schedule under a calibration; gives its step time, or NaN. */
-	double (*run)(void *context, const struct mq_schedule *schedule, const struct mq_cluster *cluster,
-		      const struct mq_calib *calib);
+	double (*run)(void *context, const struct mq_schedule *schedule,
+	              const struct mq_cluster *cluster, const struct mq_calib *calib);
 	void *context;
 };
 struct mq_interval {
-	double low, high;        /* 95 %, as factors of the step time without perturbation */
-	double *factor;          /* [n_draws]; the same draws for every plan, so that plans compare */
+	double low, high; /* 95 %, as factors of the step time without perturbation */
+	double *factor;   /* [n_draws]; the same draws for every plan, so that plans compare */
 	uint32_t n_extrapolated; /* kernels and calls outside the sizes that were measured */
 };
 /* Draws parameters from their bootstrap and, per kernel shape and kind of call, an error from the
  * residuals of the fit; runs each draw. */
 enum mq_status mq_interval_of(const struct mq_interval_request *request,
-			      const struct mq_schedule *schedule, struct mq_arena *arena,
-			      struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
+                              const struct mq_schedule *schedule, struct mq_arena *arena,
+                              struct mq_interval *interval, struct mq_err *err) MQ_MUST_CHECK;
 /* Probability that a plan of step time a and factors fa beats b. */
 double mq_probability_less(double a, const double *fa, double b, const double *fb, uint32_t n);
 
@@ -216,19 +221,19 @@ double mq_probability_less(double a, const double *fa, double b, const double *f
 
 /* Scales of the device's speeds and the link's times, fitted to whole tasks of measured plans. */
 struct mq_recalibration {
-	struct mq_device_calib *device;  /* in and out */
-	struct mq_link_calib *link;      /* in and out; may be NULL */
+	struct mq_device_calib *device; /* in and out */
+	struct mq_link_calib *link;     /* in and out; may be NULL */
 	uint32_t n_fitted;
 	struct mq_fit_param param[8];
 };
 enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
-			      struct mq_cluster *cluster, const struct mq_observed *observed,
-			      uint32_t n, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+                              struct mq_cluster *cluster, const struct mq_observed *observed,
+                              uint32_t n, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- node.c: this machine as a platform ------------------------------------------------------ */
 
 struct mq_node {
-	char cpu[64];            /* "AMD-EPYC": the model, fit for a file name */
+	char cpu[64]; /* "AMD-EPYC": the model, fit for a file name */
 	uint32_t cores, sockets;
 	double memory_B;
 };
@@ -241,7 +246,7 @@ struct mq_node_platform {
 };
 /* n_devices CPU devices of one node, joined through the memory of the host. */
 enum mq_status mq_node_save(const struct mq_node_platform *platform, const char *path,
-			    struct mq_err *err) MQ_MUST_CHECK;
+                            struct mq_err *err) MQ_MUST_CHECK;
 /* The same as a cluster, without SimGrid. */
 struct mq_cluster *mq_node_cluster(const struct mq_node_platform *platform, struct mq_arena *arena);
 
@@ -251,10 +256,10 @@ struct mq_nccl_row {
 	enum mq_coll_kind kind;
 	bool sendrecv;
 	uint32_t ranks;
-	double bytes, seconds;   /* out of place */
+	double bytes, seconds; /* out of place */
 };
 /* Rows of a nccl-tests log; the collective comes from the log or from the file's name. */
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
-				uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+                                uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

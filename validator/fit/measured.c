@@ -1,9 +1,9 @@
 /*
  * measured.c - the join of a schedule with its measured timelines.
  *
- * Samples during which a rank was preempted (involuntary context switches), the hypervisor took time, or
- * the device throttled are left out, per call; how many is reported. A call with fewer than three clean
- * samples takes the lower half of all of its samples instead and is marked weak.
+ * Samples during which a rank was preempted (involuntary context switches), the hypervisor took
+ * time, or the device throttled are left out, per call; how many is reported. A call with fewer
+ * than three clean samples takes the lower half of all of its samples instead and is marked weak.
  */
 #include <math.h>
 #include <string.h>
@@ -27,8 +27,10 @@ static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, 
 	c->steal = mq_csv_column(csv, "steal_s");
 	c->throttled = mq_csv_column(csv, "throttled");
 	if (c->task == UINT32_MAX || c->start == UINT32_MAX || c->finish == UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: not a timeline: the columns task, start_s and "
-			       "finish_s are needed", csv->path);
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: not a timeline: the columns task, start_s and "
+		               "finish_s are needed",
+		               csv->path);
 	return MQ_OK;
 }
 
@@ -56,11 +58,12 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 }
 
 static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
-			       const struct columns *c, uint32_t row, struct mq_err *err)
+                               const struct columns *c, uint32_t row, struct mq_err *err)
 {
 	double task, start, finish, sample, switches, steal, throttled;
 
-	if (!mq_csv_f64(csv, row, c->task, NAN, &task) || !mq_csv_f64(csv, row, c->start, NAN, &start) ||
+	if (!mq_csv_f64(csv, row, c->task, NAN, &task) ||
+	    !mq_csv_f64(csv, row, c->start, NAN, &start) ||
 	    !mq_csv_f64(csv, row, c->finish, NAN, &finish) ||
 	    !mq_csv_f64(csv, row, c->sample, 0, &sample) ||
 	    !mq_csv_f64(csv, row, c->switches, 0, &switches) ||
@@ -68,16 +71,17 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
 	if (!(task >= 0 && task < m->schedule->n_tasks))
-		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g is not in the schedule of %u tasks: is "
-			       "this the timeline of another plan?", csv->path, csv->line[row], task,
-			       m->schedule->n_tasks);
+		return mq_fail(err, MQ_EINPUT,
+		               "%s:%u: task %g is not in the schedule of %u tasks: is "
+		               "this the timeline of another plan?",
+		               csv->path, csv->line[row], task, m->schedule->n_tasks);
 	uint32_t s = m->n_samples + (uint32_t)sample;
 	if (!(sample >= 0) || s >= m->room)
 		return mq_fail(err, MQ_EINPUT, "%s:%u: sample %g out of order", csv->path,
-			       csv->line[row], sample);
+		               csv->line[row], sample);
 	if (!(finish >= start))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path,
-			       csv->line[row], task);
+		               csv->line[row], task);
 	size_t at = (size_t)s * m->schedule->n_tasks + (uint32_t)task;
 	m->start_s[at] = start;
 	m->finish_s[at] = finish;
@@ -88,7 +92,7 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 }
 
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
-			       struct mq_arena *arena, struct mq_err *err)
+                               struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_arena own = MQ_ARENA_INIT;
 	struct mq_csv csv;
@@ -99,8 +103,8 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 	if (status == MQ_OK)
 		status = find_columns(&csv, &c, err);
 	if (status == MQ_OK && (!csv.n_rows || csv.n_rows % tasks))
-		status = mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks", path,
-				 csv.n_rows, tasks);
+		status = mq_fail(err, MQ_EINPUT, "%s: %u rows are not whole samples of %u tasks",
+		                 path, csv.n_rows, tasks);
 	if (status == MQ_OK)
 		add_room(measured, csv.n_rows / tasks, arena);
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
@@ -118,12 +122,12 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 
 struct call {
 	uint32_t n;
-	const uint32_t *member;   /* task ids */
+	const uint32_t *member; /* task ids */
 };
 
 /* Clean values if there are enough, else the lower half of all. */
 static struct mq_median robust_median(double *value, const bool *clean, uint32_t n, double *scratch,
-				      uint32_t *dropped, bool *weak)
+                                      uint32_t *dropped, bool *weak)
 {
 	uint32_t kept = 0;
 
@@ -139,9 +143,9 @@ static struct mq_median robust_median(double *value, const bool *clean, uint32_t
 }
 
 static struct mq_observed observe(const struct mq_measured *m, const struct call *call,
-				  double *value, bool *clean, double *scratch)
+                                  double *value, bool *clean, double *scratch)
 {
-	struct mq_observed o = { .schedule = m->schedule, .task = call->member[0] };
+	struct mq_observed o = {.schedule = m->schedule, .task = call->member[0]};
 
 	for (uint32_t s = 0; s < m->n_samples; s++) {
 		double start = 0, finish = 0, switches = 0;
@@ -161,11 +165,11 @@ static struct mq_observed observe(const struct mq_measured *m, const struct call
 }
 
 /* members[i]: tasks of the call whose lowest id is i. */
-static struct call find_call(const struct mq_schedule *s, const uint32_t *match, const uint32_t *call,
-			     uint32_t task, uint32_t *member)
+static struct call find_call(const struct mq_schedule *s, const uint32_t *match,
+                             const uint32_t *call, uint32_t task, uint32_t *member)
 {
 	const struct mq_task *t = &s->task[task];
-	struct call found = { 1, member };
+	struct call found = {1, member};
 
 	member[0] = task;
 	if (match[task] != MQ_NONE) {
@@ -177,7 +181,7 @@ static struct call find_call(const struct mq_schedule *s, const uint32_t *match,
 			if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].comm == t->comm &&
 			    call[i] == call[task]) {
 				if (i < task)
-					return (struct call){ 0, member };
+					return (struct call){0, member};
 				member[found.n++] = i;
 			}
 	}
@@ -185,7 +189,7 @@ static struct call find_call(const struct mq_schedule *s, const uint32_t *match,
 }
 
 enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *arena,
-				 struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+                                 struct mq_observed **observed, uint32_t *n, struct mq_err *err)
 {
 	const struct mq_schedule *s = m->schedule;
 	uint32_t *match, *call, *member = mq_arena_array(arena, (size_t)s->n_devices + 2, uint32_t);
@@ -207,7 +211,7 @@ enum mq_status mq_measured_calls(const struct mq_measured *m, struct mq_arena *a
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 struct mq_median mq_measured_step(const struct mq_measured *m, struct mq_arena *scratch,
-				  uint32_t *n_dropped, bool *weak)
+                                  uint32_t *n_dropped, bool *weak)
 {
 	double *value = mq_arena_array(scratch, 2 * (size_t)m->n_samples + 1, double);
 	bool *clean = mq_arena_array(scratch, (size_t)m->n_samples + 1, bool);
@@ -234,7 +238,8 @@ uint32_t mq_measured_typical(const struct mq_measured *m, struct mq_arena *scrat
 double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
 {
 	uint32_t tasks = m->schedule->n_tasks, n = 0;
-	double *own = mq_arena_array(scratch, tasks, double), *ratio = mq_arena_array(scratch, tasks, double);
+	double *own = mq_arena_array(scratch, tasks, double),
+	       *ratio = mq_arena_array(scratch, tasks, double);
 	double *value = mq_arena_array(scratch, (size_t)m->n_samples + 1, double);
 	double *common = mq_arena_array(scratch, (size_t)m->n_samples + 1, double);
 

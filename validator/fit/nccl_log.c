@@ -1,9 +1,10 @@
 /*
  * nccl_log.c - reads the tables that nccl-tests prints.
  *
- * A row is: size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong, times in us,
- * out of place first. The collective is not in old logs: it comes from "Collective test starting: X_perf"
- * or from the file's name (all_reduce_perf.log, alltoall.txt). Ranks are the "#  Rank N" lines.
+ * A row is: size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong, times in
+ * us, out of place first. The collective is not in old logs: it comes from "Collective test
+ * starting: X_perf" or from the file's name (all_reduce_perf.log, alltoall.txt). Ranks are the "#
+ * Rank N" lines.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "fit/fit.h"
 
 struct reader {
-	int kind;                /* enum mq_coll_kind, MQ_N_COLL_KINDS = sendrecv, -1 = not known */
+	int kind; /* enum mq_coll_kind, MQ_N_COLL_KINDS = sendrecv, -1 = not known */
 	uint32_t ranks, n, room;
 	struct mq_nccl_row *row;
 	struct mq_arena *arena;
@@ -23,11 +24,17 @@ struct reader {
 static int kind_in(const char *text)
 {
 	/* Longest names first: "reduce" is part of two others. */
-	static const struct { const char *name; int kind; } names[] = {
-		{ "reduce_scatter", MQ_COLL_REDUCE_SCATTER }, { "all_reduce", MQ_COLL_ALL_REDUCE },
-		{ "all_gather", MQ_COLL_ALL_GATHER },         { "alltoall", MQ_COLL_ALL_TO_ALL },
-		{ "broadcast", MQ_COLL_BROADCAST },           { "sendrecv", MQ_N_COLL_KINDS },
-		{ "reduce", MQ_COLL_REDUCE },
+	static const struct {
+		const char *name;
+		int kind;
+	} names[] = {
+	        {"reduce_scatter", MQ_COLL_REDUCE_SCATTER},
+	        {"all_reduce", MQ_COLL_ALL_REDUCE},
+	        {"all_gather", MQ_COLL_ALL_GATHER},
+	        {"alltoall", MQ_COLL_ALL_TO_ALL},
+	        {"broadcast", MQ_COLL_BROADCAST},
+	        {"sendrecv", MQ_N_COLL_KINDS},
+	        {"reduce", MQ_COLL_REDUCE},
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -64,10 +71,12 @@ static bool take_row(struct reader *r, char *line)
 		/* count, type, redop, root (a whole number or "none"), then the time */
 		if (++field < 4 || *end || (!strchr(word, '.') && field < 5))
 			continue;
-		struct mq_nccl_row row = { .bytes = bytes, .seconds = 1e-6 * x,
-			.sendrecv = r->kind == MQ_N_COLL_KINDS,
-			.kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE :
-				(enum mq_coll_kind)r->kind };
+		struct mq_nccl_row row = {.bytes = bytes,
+		                          .seconds = 1e-6 * x,
+		                          .sendrecv = r->kind == MQ_N_COLL_KINDS,
+		                          .kind = r->kind == MQ_N_COLL_KINDS
+		                                          ? MQ_COLL_ALL_REDUCE
+		                                          : (enum mq_coll_kind)r->kind};
 		if (bytes > 0 && x > 0)
 			MQ_PUSH(r->arena, r->row, r->n, r->room, row);
 		return true;
@@ -76,15 +85,16 @@ static bool take_row(struct reader *r, char *line)
 }
 
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
-				uint32_t *n, struct mq_err *err)
+                                uint32_t *n, struct mq_err *err)
 {
 	const char *base = strrchr(path, '/');
-	struct reader r = { .kind = kind_in(base ? base : path), .arena = arena };
+	struct reader r = {.kind = kind_in(base ? base : path), .arena = arena};
 	char line[1024];
 	FILE *file = fopen(path, "r");
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path,
+		               strerror(errno));
 	while (fgets(line, sizeof(line), file)) {
 		if (line[0] == '#')
 			take_comment(&r, line);
@@ -93,13 +103,15 @@ enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct
 	}
 	fclose(file);
 	if (r.kind < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: which collective is this? Name the file after it "
-			       "(all_reduce_perf.log)", path);
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: which collective is this? Name the file after it "
+		               "(all_reduce_perf.log)",
+		               path);
 	if (!r.n)
 		return mq_fail(err, MQ_EINPUT, "%s: no rows of a nccl-tests table found", path);
 	if (!r.ranks)
-		return mq_fail(err, MQ_EINPUT, "%s: no '#  Rank' lines: how many ranks was it run with?",
-			       path);
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: no '#  Rank' lines: how many ranks was it run with?", path);
 	for (uint32_t i = 0; i < r.n; i++)
 		r.row[i].ranks = r.ranks;
 	*row = r.row;

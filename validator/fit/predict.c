@@ -7,7 +7,8 @@
 #include "fit/fit.h"
 
 static enum mq_status predict_collective(const struct mq_predictor *p, const struct mq_schedule *s,
-					 const struct mq_task *t, double *seconds, struct mq_err *err)
+                                         const struct mq_task *t, double *seconds,
+                                         struct mq_err *err)
 {
 	const struct mq_comm *comm = &s->comm[t->comm];
 	uint32_t *rank = mq_arena_array(p->scratch, comm->n, uint32_t);
@@ -15,16 +16,21 @@ static enum mq_status predict_collective(const struct mq_predictor *p, const str
 
 	for (uint32_t i = 0; i < comm->n; i++)
 		rank[i] = s->device[comm->rank[i]];
-	struct mq_coll_request request = { .kind = t->coll, .n = comm->n, .rank = rank,
-		.bytes = t->bytes, .dtype = t->dtype, .algo = t->algo, .proto = t->proto,
-		.root = t->root };
+	struct mq_coll_request request = {.kind = t->coll,
+	                                  .n = comm->n,
+	                                  .rank = rank,
+	                                  .bytes = t->bytes,
+	                                  .dtype = t->dtype,
+	                                  .algo = t->algo,
+	                                  .proto = t->proto,
+	                                  .root = t->root};
 	MQ_TRY(mq_collective_expand(p->cluster, p->calib, &request, p->scratch, &flows, err));
 	*seconds = flows.alone_s;
 	return MQ_OK;
 }
 
 enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_schedule *schedule,
-			       uint32_t task, double *seconds, struct mq_err *err)
+                               uint32_t task, double *seconds, struct mq_err *err)
 {
 	const struct mq_task *t = &schedule->task[task];
 	const struct mq_device *device = &p->cluster->device[schedule->device[t->device]];
@@ -43,7 +49,8 @@ enum mq_status mq_predict_task(const struct mq_predictor *p, const struct mq_sch
 	case MQ_TASK_SEND:
 	case MQ_TASK_RECV:
 		status = mq_p2p_expand(p->cluster, p->calib, schedule->device[t->device],
-				       schedule->device[t->peer], t->bytes, &latency, &rate, seconds, err);
+		                       schedule->device[t->peer], t->bytes, &latency, &rate,
+		                       seconds, err);
 		break;
 	case MQ_TASK_COLLECTIVE:
 		status = predict_collective(p, schedule, t, seconds, err);

@@ -1,20 +1,30 @@
 /*
  * probes.c - micro-benchmarks as schedules: what a calibration is fitted to.
  *
- * Each probe is one schedule of many tasks in shuffled order, one library call each, so that drift hits
- * all sizes alike. Compute probes run on all devices at once, each walking the list from another place:
- * that is how plans use a machine whose devices share memory bandwidth and power. Message sizes are
- * log-uniform random, not powers of two, which would miss protocol switches (Cornebize and Legrand).
- * Every communication call follows a 4-byte all-reduce that lines the ranks up; it is measured too.
+ * Each probe is one schedule of many tasks in shuffled order, one library call each, so that drift
+ * hits all sizes alike. Compute probes run on all devices at once, each walking the list from
+ * another place: that is how plans use a machine whose devices share memory bandwidth and power.
+ * Message sizes are log-uniform random, not powers of two, which would miss protocol switches
+ * (Cornebize and Legrand). Every communication call follows a 4-byte all-reduce that lines the
+ * ranks up; it is measured too.
  */
 #include <math.h>
 
 #include "fit/fit.h"
 
-const char *const mq_probe_name[MQ_N_PROBES] = { "gemm", "memory", "attention", "comm", "empty",
-						 "overlap" };
-enum { N_GEMM = 150, N_GEMM_OTHER = 24, N_BATCHED = 24, N_MEMORY = 24, N_ATTENTION = 36,
-       N_MESSAGES = 40, N_CALLS = 36, N_EMPTY = 2000, N_OVERLAP = 12 };
+const char *const mq_probe_name[MQ_N_PROBES] = {"gemm", "memory", "attention",
+                                                "comm", "empty",  "overlap"};
+enum {
+	N_GEMM = 150,
+	N_GEMM_OTHER = 24,
+	N_BATCHED = 24,
+	N_MEMORY = 24,
+	N_ATTENTION = 36,
+	N_MESSAGES = 40,
+	N_CALLS = 36,
+	N_EMPTY = 2000,
+	N_OVERLAP = 12
+};
 
 struct builder {
 	const struct mq_probe_request *request;
@@ -31,7 +41,7 @@ static double log_uniform(struct mq_rng *rng, double low, double high)
 /* ---- pieces of a schedule -------------------------------------------------------------------- */
 
 static struct mq_schedule *new_schedule(const struct mq_probe_request *request, uint32_t probe,
-					struct mq_arena *arena)
+                                        struct mq_arena *arena)
 {
 	struct mq_schedule *s = mq_arena_array(arena, 1, struct mq_schedule);
 
@@ -51,12 +61,18 @@ static struct mq_schedule *new_schedule(const struct mq_probe_request *request, 
 }
 
 static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task_kind kind,
-				enum mq_stream stream)
+                                enum mq_stream stream)
 {
 	struct mq_schedule *s = b->schedule;
-	struct mq_task task = { .device = device, .kind = (uint8_t)kind, .stream = (uint8_t)stream,
-				.work = MQ_NONE, .comm = MQ_NONE, .peer = MQ_NONE, .op = MQ_NONE,
-				.micro_batch = MQ_NONE, .dtype = MQ_FP32 };
+	struct mq_task task = {.device = device,
+	                       .kind = (uint8_t)kind,
+	                       .stream = (uint8_t)stream,
+	                       .work = MQ_NONE,
+	                       .comm = MQ_NONE,
+	                       .peer = MQ_NONE,
+	                       .op = MQ_NONE,
+	                       .micro_batch = MQ_NONE,
+	                       .dtype = MQ_FP32};
 
 	MQ_PUSH(b->arena, s->task, s->n_tasks, s->task_room, task);
 	return &s->task[s->n_tasks - 1];
@@ -65,8 +81,10 @@ static struct mq_task *add_task(struct builder *b, uint32_t device, enum mq_task
 static uint32_t add_work(struct builder *b, const struct mq_kernel *kernel)
 {
 	struct mq_schedule *s = b->schedule;
-	struct mq_work work = { .n_kernels = 1, .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
-				.flop = kernel->flop, .bytes = kernel->bytes };
+	struct mq_work work = {.n_kernels = 1,
+	                       .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
+	                       .flop = kernel->flop,
+	                       .bytes = kernel->bytes};
 
 	work.kernel[0] = *kernel;
 	MQ_PUSH(b->arena, s->work, s->n_works, s->work_room, work);
@@ -95,12 +113,18 @@ static void run_works_everywhere(struct builder *b)
 
 /* ---- compute --------------------------------------------------------------------------------- */
 
-static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtype, double m, double n,
-				    double k, double count)
+static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtype, double m,
+                                    double n, double k, double count)
 {
-	struct mq_kernel g = { .op = MQ_NONE, .kind = (uint8_t)kind, .phase = MQ_FORWARD,
-			       .dtype = (uint8_t)dtype, .m = floor(m), .n = floor(n), .k = floor(k),
-			       .count = floor(count), .launches = 1 };
+	struct mq_kernel g = {.op = MQ_NONE,
+	                      .kind = (uint8_t)kind,
+	                      .phase = MQ_FORWARD,
+	                      .dtype = (uint8_t)dtype,
+	                      .m = floor(m),
+	                      .n = floor(n),
+	                      .k = floor(k),
+	                      .count = floor(count),
+	                      .launches = 1};
 
 	g.flop = 2 * g.m * g.n * g.k * g.count;
 	g.bytes = (g.m * g.k + g.k * g.n + g.m * g.n) * g.count * mq_dtype_size(dtype);
@@ -108,8 +132,8 @@ static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtyp
 }
 
 /* A random shape; every third one has sides that are multiples of 64, as layers have. */
-static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind, enum mq_dtype dtype,
-				    double count)
+static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind,
+                                    enum mq_dtype dtype, double count)
 {
 	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
 	struct mq_kernel g;
@@ -142,7 +166,7 @@ static void build_gemm(struct builder *b)
 	for (uint32_t i = 0; i < N_BATCHED; i++) {
 		double count = floor(log_uniform(&b->rng, 2, 32));
 		struct mq_kernel g = random_gemm(b, i % 2 ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM,
-						 r->dtype[0], i % 2 ? 1 : count);
+		                                 r->dtype[0], i % 2 ? 1 : count);
 
 		add_work(b, &g);
 	}
@@ -151,13 +175,13 @@ static void build_gemm(struct builder *b)
 
 static void build_memory(struct builder *b)
 {
-	static const uint8_t kinds[] = { MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER,
-					 MQ_KERNEL_EMBEDDING, MQ_KERNEL_COPY };
+	static const uint8_t kinds[] = {MQ_KERNEL_MEMORY, MQ_KERNEL_MEMORY, MQ_KERNEL_OPTIMIZER,
+	                                MQ_KERNEL_EMBEDDING, MQ_KERNEL_COPY};
 
 	for (size_t k = 0; k < sizeof(kinds); k++)
 		for (uint32_t i = 0; i < N_MEMORY; i++) {
-			struct mq_kernel m = { .op = MQ_NONE, .kind = kinds[k], .dtype = MQ_FP32,
-					       .launches = 1 };
+			struct mq_kernel m = {
+			        .op = MQ_NONE, .kind = kinds[k], .dtype = MQ_FP32, .launches = 1};
 
 			m.phase = m.kind == MQ_KERNEL_OPTIMIZER ? MQ_UPDATE : MQ_FORWARD;
 			m.bytes = floor(log_uniform(&b->rng, 16384, b->request->largest_B));
@@ -167,7 +191,7 @@ static void build_memory(struct builder *b)
 	for (uint32_t d = 0; d < b->schedule->n_devices; d++)
 		for (uint32_t i = 0; i < N_MEMORY; i++)
 			add_task(b, d, MQ_TASK_COPY, MQ_STREAM_COMPUTE)->bytes =
-				floor(log_uniform(&b->rng, 4096, b->request->largest_B));
+			        floor(log_uniform(&b->rng, 4096, b->request->largest_B));
 }
 
 static void build_attention(struct builder *b)
@@ -182,9 +206,10 @@ static void build_attention(struct builder *b)
 			double depth = 32 << mq_rng_below(&b->rng, 3);
 
 			a = gemm_kernel(MQ_KERNEL_ATTENTION, b->request->dtype[0], seq, seq, depth,
-					log_uniform(&b->rng, 1, 65));
+			                log_uniform(&b->rng, 1, 65));
 			a.phase = i % 2 ? MQ_BACKWARD : MQ_FORWARD;
-			a.flop *= i % 2 ? 4 : 2; /* two products forward, as models count them; twice back */
+			a.flop *= i % 2 ? 4 : 2; /* two products forward, as models count them;
+			                            twice back */
 			a.bytes = 4 * seq * depth * a.count * mq_dtype_size(b->request->dtype[0]);
 		} while (a.flop > most || a.flop < least);
 		add_work(b, &a);
@@ -195,8 +220,8 @@ static void build_attention(struct builder *b)
 /* Nothing to do, many times: what a task costs by itself. */
 static void build_empty(struct builder *b)
 {
-	struct mq_kernel nothing = { .op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32,
-				     .launches = 1 };
+	struct mq_kernel nothing = {
+	        .op = MQ_NONE, .kind = MQ_KERNEL_MEMORY, .dtype = MQ_FP32, .launches = 1};
 
 	add_work(b, &nothing);
 	for (uint32_t d = 0; d < b->schedule->n_devices; d++)
@@ -208,8 +233,8 @@ static void build_empty(struct builder *b)
 
 static uint32_t add_comm(struct builder *b, uint32_t n, const uint32_t *rank)
 {
-	struct mq_comm comm = { .n = n, .rank = mq_arena_array(b->arena, n, uint32_t),
-				.purpose = "probe" };
+	struct mq_comm comm = {
+	        .n = n, .rank = mq_arena_array(b->arena, n, uint32_t), .purpose = "probe"};
 
 	for (uint32_t i = 0; i < n; i++)
 		comm.rank[i] = rank[i];
@@ -218,11 +243,11 @@ static uint32_t add_comm(struct builder *b, uint32_t n, const uint32_t *rank)
 }
 
 static void add_call(struct builder *b, uint32_t comm, enum mq_coll_kind kind, double bytes,
-		     enum mq_stream stream)
+                     enum mq_stream stream)
 {
 	for (uint32_t i = 0; i < b->schedule->comm[comm].n; i++) {
-		struct mq_task *t = add_task(b, b->schedule->comm[comm].rank[i], MQ_TASK_COLLECTIVE,
-					     stream);
+		struct mq_task *t =
+		        add_task(b, b->schedule->comm[comm].rank[i], MQ_TASK_COLLECTIVE, stream);
 
 		t->comm = comm;
 		t->coll = (uint8_t)kind;
@@ -277,14 +302,14 @@ static void build_comm(struct builder *b)
 	for (uint32_t i = 0; i < N_MESSAGES; i++) {
 		uint32_t from = mq_rng_below(&b->rng, n), to = mq_rng_below(&b->rng, n - 1);
 
-		item[count++] = (struct item){ MQ_N_COLL_KINDS, 0, from, to + (to >= from),
-					       call_size(b, 1) };
+		item[count++] =
+		        (struct item){MQ_N_COLL_KINDS, 0, from, to + (to >= from), call_size(b, 1)};
 	}
 	for (uint32_t c = 0; c < n_comms; c++)
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (uint32_t i = 0; i < N_CALLS; i++)
-				item[count++] = (struct item){ k, c, 0, 0,
-					call_size(b, b->schedule->comm[c].n) };
+				item[count++] = (struct item){k, c, 0, 0,
+				                              call_size(b, b->schedule->comm[c].n)};
 	for (uint32_t i = count; i > 1; i--) {
 		uint32_t j = mq_rng_below(&b->rng, i);
 		struct item swap = item[i - 1];
@@ -298,7 +323,7 @@ static void build_comm(struct builder *b)
 			add_message(b, item[i].from, item[i].to, item[i].bytes);
 		else
 			add_call(b, item[i].comm, (enum mq_coll_kind)item[i].kind, item[i].bytes,
-				 MQ_STREAM_COMM);
+			         MQ_STREAM_COMM);
 	}
 }
 
@@ -311,8 +336,8 @@ static void depend_on(struct builder *b, uint32_t task, uint32_t on)
 	MQ_PUSH(b->arena, s->dep, s->n_deps, s->dep_room, on);
 }
 
-/* Rounds of: a product alone, a collective alone, both at once. Two calls of the same shape and size
- * that differ only in company. */
+/* Rounds of: a product alone, a collective alone, both at once. Two calls of the same shape and
+ * size that differ only in company. */
 static void build_overlap(struct builder *b)
 {
 	const struct mq_probe_request *r = b->request;
@@ -345,12 +370,12 @@ static void build_overlap(struct builder *b)
 }
 
 struct mq_schedule *mq_probe_build(const struct mq_probe_request *request, uint32_t probe,
-				   struct mq_arena *arena)
+                                   struct mq_arena *arena)
 {
-	static void (*const build[MQ_N_PROBES])(struct builder *) = { build_gemm, build_memory,
-		build_attention, build_comm, build_empty, build_overlap };
+	static void (*const build[MQ_N_PROBES])(struct builder *) = {
+	        build_gemm, build_memory, build_attention, build_comm, build_empty, build_overlap};
 	bool talks = probe == 3 || probe == 5;
-	struct builder b = { .request = request, .arena = arena };
+	struct builder b = {.request = request, .arena = arena};
 
 	mq_assert(probe < MQ_N_PROBES);
 	if (talks && request->n_devices < 2)

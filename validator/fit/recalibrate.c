@@ -1,10 +1,10 @@
 /*
  * recalibrate.c - corrects a calibration from plans that were run: one scale per kind of speed.
  *
- * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast the
- * machine is in each respect: a scale for matrix products, convolutions, attention and memory-bound work,
- * fitted jointly to whole compute tasks (a task mixes kernels), and one for communication, fitted to its
- * calls. A scale that no observation depends on is left alone.
+ * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast
+ * the machine is in each respect: a scale for matrix products, convolutions, attention and
+ * memory-bound work, fitted jointly to whole compute tasks (a task mixes kernels), and one for
+ * communication, fitted to its calls. A scale that no observation depends on is left alone.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 struct scale {
 	const char *name;
 	double factor;
-	double *value[2];        /* what it multiplies */
+	double *value[2]; /* what it multiplies */
 	double start[2];
 };
 
@@ -58,20 +58,20 @@ static void predict(void *context, double *predicted)
 
 	apply(c);
 	for (uint32_t i = 0; i < c->n_obs; i++)
-		if (mq_predict_task(&c->predictor, c->obs[i]->schedule, c->obs[i]->task, &predicted[i],
-				    &ignored) != MQ_OK)
+		if (mq_predict_task(&c->predictor, c->obs[i]->schedule, c->obs[i]->task,
+		                    &predicted[i], &ignored) != MQ_OK)
 			predicted[i] = NAN;
 }
 
 static void add_scale(struct context *c, const char *name, double *a, double *b)
 {
-	c->scale[c->n_scales++] = (struct scale){ .name = name, .factor = 1, .value = { a, b },
-		.start = { *a, b ? *b : 0 } };
+	c->scale[c->n_scales++] = (struct scale){
+	        .name = name, .factor = 1, .value = {a, b}, .start = {*a, b ? *b : 0}};
 }
 
 /* Observations of the kind at hand on this device type or link. */
 static void choose(struct context *c, const struct mq_observed *observed, uint32_t n,
-		   struct mq_arena *arena)
+                   struct mq_arena *arena)
 {
 	c->obs = mq_arena_array(arena, n, const struct mq_observed *);
 	c->measured = mq_arena_array(arena, n, double);
@@ -113,7 +113,7 @@ static void drop_idle(struct context *c, struct mq_arena *arena)
 }
 
 static enum mq_status fit_scales(struct context *c, const struct mq_observed *observed, uint32_t n,
-				 struct mq_arena *arena, struct mq_err *err)
+                                 struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_recalibration *r = c->r;
 	uint32_t first = r->n_fitted;
@@ -123,25 +123,33 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	if (c->n_obs < 3 * c->n_scales || !c->n_scales)
 		return MQ_OK;
 	for (uint32_t i = 0; i < c->n_scales; i++)
-		r->param[r->n_fitted++] = (struct mq_fit_param){ .name = c->scale[i].name,
-			.value = &c->scale[i].factor, .min = .02, .max = 50, .low = NAN, .high = NAN };
-	struct mq_fit fit = { .n_obs = c->n_obs, .n_params = c->n_scales, .measured = c->measured,
-			      .param = r->param + first, .predict = predict, .context = c };
+		r->param[r->n_fitted++] = (struct mq_fit_param){.name = c->scale[i].name,
+		                                                .value = &c->scale[i].factor,
+		                                                .min = .02,
+		                                                .max = 50,
+		                                                .low = NAN,
+		                                                .high = NAN};
+	struct mq_fit fit = {.n_obs = c->n_obs,
+	                     .n_params = c->n_scales,
+	                     .measured = c->measured,
+	                     .param = r->param + first,
+	                     .predict = predict,
+	                     .context = c};
 	MQ_TRY(mq_fit_solve(&fit, arena, err));
 	apply(c);
 	return MQ_OK;
 }
 
 enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
-			      struct mq_cluster *cluster, const struct mq_observed *observed, uint32_t n,
-			      struct mq_arena *arena, struct mq_err *err)
+                              struct mq_cluster *cluster, const struct mq_observed *observed,
+                              uint32_t n, struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_device_calib *d = r->device;
 	struct context *compute = mq_arena_array(arena, 1, struct context);
 	struct context *comm = mq_arena_array(arena, 1, struct context);
 
-	*compute = (struct context){ .r = r, .calib = calib, .cluster = cluster,
-		.predictor = { cluster, calib, arena } };
+	*compute = (struct context){
+	        .r = r, .calib = calib, .cluster = cluster, .predictor = {cluster, calib, arena}};
 	*comm = *compute;
 	comm->comm = true;
 	r->n_fitted = 0;

@@ -1,11 +1,12 @@
 /*
  * solve.c - robust nonlinear least squares in log space.
  *
- * Residuals are log(predicted) - log(measured), so a fit weighs relative errors alike from microseconds
- * to seconds; parameters are positive, so their logarithms are fitted. GSL's trust-region solver has no
- * robust loss: it is run in a loop with Huber weights from the last residuals (Holland and Welsch,
- * "Robust regression using iteratively reweighted least-squares", 1977). Intervals come from a bootstrap
- * over groups of observations (shapes), each draw a fit of its own that starts from the full one.
+ * Residuals are log(predicted) - log(measured), so a fit weighs relative errors alike from
+ * microseconds to seconds; parameters are positive, so their logarithms are fitted. GSL's
+ * trust-region solver has no robust loss: it is run in a loop with Huber weights from the last
+ * residuals (Holland and Welsch, "Robust regression using iteratively reweighted least-squares",
+ * 1977). Intervals come from a bootstrap over groups of observations (shapes), each draw a fit of
+ * its own that starts from the full one.
  */
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_multifit_nlinear.h>
@@ -21,7 +22,7 @@ struct solver {
 	gsl_multifit_nlinear_workspace *work;
 	gsl_vector *start, *weight;
 	double *predicted, *residual, *scratch; /* [n_obs] */
-	const double *multiplicity;  /* [n_obs] of this bootstrap draw, or NULL */
+	const double *multiplicity;             /* [n_obs] of this bootstrap draw, or NULL */
 };
 
 static void set_params(struct mq_fit *fit, const gsl_vector *x)
@@ -70,8 +71,8 @@ static void reweigh(struct solver *s, bool first)
 
 static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 {
-	gsl_multifit_nlinear_fdf fdf = { .f = residuals, .n = s->fit->n_obs, .p = s->fit->n_params,
-					 .params = s };
+	gsl_multifit_nlinear_fdf fdf = {
+	        .f = residuals, .n = s->fit->n_obs, .p = s->fit->n_params, .params = s};
 	int info;
 
 	for (uint32_t round = 0; round < reweights; round++) {
@@ -79,7 +80,8 @@ static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 		if (gsl_multifit_nlinear_winit(s->start, s->weight, &fdf, s->work) != GSL_SUCCESS)
 			return;
 		/* Running out of iterations or of progress is fine: the point reached is kept. */
-		gsl_multifit_nlinear_driver(iterations, 1e-6, 1e-8, 1e-8, NULL, NULL, &info, s->work);
+		gsl_multifit_nlinear_driver(iterations, 1e-6, 1e-8, 1e-8, NULL, NULL, &info,
+		                            s->work);
 		gsl_vector_memcpy(s->start, gsl_multifit_nlinear_position(s->work));
 		set_params(s->fit, s->start);
 		s->fit->predict(s->fit->context, s->predicted);
@@ -89,23 +91,25 @@ static void iterate(struct solver *s, uint32_t reweights, size_t iterations)
 }
 
 static enum mq_status solver_init(struct solver *s, struct mq_fit *fit, struct mq_arena *arena,
-				  struct mq_err *err)
+                                  struct mq_err *err)
 {
 	gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
 
 	gsl_set_error_handler_off();
-	*s = (struct solver){ .fit = fit };
+	*s = (struct solver){.fit = fit};
 	if (fit->n_obs < fit->n_params || !fit->n_params)
-		return mq_fail(err, MQ_EINPUT, "%u measurements cannot fix %u parameters ('%s', ...): "
-			       "measure more shapes", fit->n_obs, fit->n_params,
-			       fit->n_params ? fit->param[0].name : "none");
+		return mq_fail(err, MQ_EINPUT,
+		               "%u measurements cannot fix %u parameters ('%s', ...): "
+		               "measure more shapes",
+		               fit->n_obs, fit->n_params,
+		               fit->n_params ? fit->param[0].name : "none");
 	s->predicted = mq_arena_array(arena, fit->n_obs, double);
 	s->residual = mq_arena_array(arena, fit->n_obs, double);
 	s->scratch = mq_arena_array(arena, fit->n_obs, double);
 	parameters.trs = gsl_multifit_nlinear_trs_lm;
 	parameters.h_df = 1e-5;
 	s->work = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, fit->n_obs,
-					     fit->n_params);
+	                                     fit->n_params);
 	s->start = gsl_vector_alloc(fit->n_params);
 	s->weight = gsl_vector_alloc(fit->n_obs);
 	for (uint32_t i = 0; i < fit->n_params; i++)
@@ -150,7 +154,7 @@ static uint32_t count_groups(const struct mq_fit *fit)
 }
 
 static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws,
-		      struct mq_arena *arena)
+                      struct mq_arena *arena)
 {
 	double *value = mq_arena_array(arena, n_draws, double);
 
@@ -163,7 +167,7 @@ static void intervals(struct mq_fit *fit, const double *draws, uint32_t n_draws,
 }
 
 enum mq_status mq_fit_bootstrap(struct mq_fit *fit, uint32_t n_draws, struct mq_rng *rng,
-				struct mq_arena *arena, double *draws, struct mq_err *err)
+                                struct mq_arena *arena, double *draws, struct mq_err *err)
 {
 	uint32_t n_groups = count_groups(fit);
 	double *times = mq_arena_array(arena, n_groups, double);

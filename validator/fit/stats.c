@@ -17,7 +17,7 @@ double mq_quantile(double *value, uint32_t n, double q)
 
 struct mq_median mq_median_of(double *value, uint32_t n)
 {
-	struct mq_median m = { NAN, NAN, NAN, n };
+	struct mq_median m = {NAN, NAN, NAN, n};
 
 	if (!n)
 		return m;
@@ -63,11 +63,12 @@ double mq_regret(const double *predicted, const double *measured, uint32_t n)
 	return n ? measured[chosen] / measured[best] : (double)NAN;
 }
 
-struct mq_error_summary mq_error_summary(const double *predicted, const double *measured, uint32_t n,
-					 struct mq_arena *scratch)
+struct mq_error_summary mq_error_summary(const double *predicted, const double *measured,
+                                         uint32_t n, struct mq_arena *scratch)
 {
-	struct mq_error_summary s = { 0, NAN, NAN, NAN, NAN };
-	double *size = mq_arena_array(scratch, n, double), *with_sign = mq_arena_array(scratch, n, double);
+	struct mq_error_summary s = {0, NAN, NAN, NAN, NAN};
+	double *size = mq_arena_array(scratch, n, double),
+	       *with_sign = mq_arena_array(scratch, n, double);
 	double sum = 0;
 
 	for (uint32_t i = 0; i < n; i++) {

@@ -1,9 +1,10 @@
 /*
  * write.c - a calibration file with what is known about each value.
  *
- * {"entries": [device, link]}; mq_calib_load reads the values and passes over the rest: "fit" holds, per
- * group of parameters, the number of observations, errors on all and on held-out shapes, the spread of
- * the residuals, the valid range, and the bootstrap draws (one line of text each, parameters in order).
+ * {"entries": [device, link]}; mq_calib_load reads the values and passes over the rest: "fit"
+ * holds, per group of parameters, the number of observations, errors on all and on held-out shapes,
+ * the spread of the residuals, the valid range, and the bootstrap draws (one line of text each,
+ * parameters in order).
  */
 #include <jansson.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "fit/fit.h"
 
 static const struct mq_fit_param *fitted_param(const struct mq_calibration *c, const char *name,
-					       const struct mq_fitted **group)
+                                               const struct mq_fitted **group)
 {
 	for (uint32_t i = 0; i < c->n_fitted; i++)
 		for (uint32_t p = 0; p < c->fitted[i].n_params; p++)
@@ -30,7 +31,7 @@ static void set_number(json_t *object, const char *key, double x)
 }
 
 static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_field *fields,
-			 const void *entry)
+                         const void *entry)
 {
 	json_t *values = json_object();
 
@@ -50,8 +51,11 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 			set_number(value, "high", p->high);
 			json_object_set_new(value, "source", json_string("fitted"));
 		} else {
-			json_object_set_new(value, "source", json_string(x == fields->initial ?
-					    "default" : "measured or known of this machine"));
+			json_object_set_new(
+			        value, "source",
+			        json_string(x == fields->initial
+			                            ? "default"
+			                            : "measured or known of this machine"));
 		}
 		json_object_set_new(values, fields->name, value);
 	}
@@ -89,7 +93,8 @@ static json_t *group_of(const struct mq_fitted *f)
 
 		for (uint32_t p = 0; p < f->n_params; p++)
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.6g",
-						 p ? " " : "", f->draws[(size_t)d * f->n_params + p]);
+			                         p ? " " : "",
+			                         f->draws[(size_t)d * f->n_params + p]);
 		json_array_append_new(draws, json_string(text));
 	}
 	json_object_set_new(group, "parameters", names);
@@ -108,21 +113,26 @@ static json_t *groups_of(const struct mq_calibration *c, bool link)
 }
 
 enum mq_status mq_calibration_save(const struct mq_calibration *c, const char *path,
-				   struct mq_err *err)
+                                   struct mq_err *err)
 {
 	const struct mq_device_calib *d = &c->device;
 	json_t *entries = json_array();
 	json_t *root = json_pack("{s:o}", "entries", entries);
 
 	if (c->has_device)
-		json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind",
-		"device", "name", d->name, "device_kind", d->kind == MQ_CPU ? "cpu" : "gpu",
-		"serial_comm", (int)d->serial_comm, "source", d->source, "values",
-		values_of(c, mq_calib_device_fields(), d), "fit", groups_of(c, false)));
+		json_array_append_new(entries,
+		                      json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "kind",
+		                                "device", "name", d->name, "device_kind",
+		                                d->kind == MQ_CPU ? "cpu" : "gpu", "serial_comm",
+		                                (int)d->serial_comm, "source", d->source, "values",
+		                                values_of(c, mq_calib_device_fields(), d), "fit",
+		                                groups_of(c, false)));
 	if (c->has_link)
-		json_array_append_new(entries, json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", "link",
-			"name", c->link.name, "source", c->link.source, "values",
-			values_of(c, mq_calib_link_fields(), &c->link), "fit", groups_of(c, true)));
+		json_array_append_new(entries,
+		                      json_pack("{s:s, s:s, s:s, s:o, s:o}", "kind", "link", "name",
+		                                c->link.name, "source", c->link.source, "values",
+		                                values_of(c, mq_calib_link_fields(), &c->link),
+		                                "fit", groups_of(c, true)));
 	FILE *file = fopen(path, "w");
 	int bad = !file;
 	if (file) {
@@ -132,5 +142,5 @@ enum mq_status mq_calibration_save(const struct mq_calibration *c, const char *p
 	}
 	json_decref(root);
 	return bad ? mq_fail(err, MQ_EINPUT, "-o %s: the calibration cannot be written: %m", path)
-		   : MQ_OK;
+	           : MQ_OK;
 }

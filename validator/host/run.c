@@ -2,13 +2,15 @@
  * run.c - one rank's progress engine: all streams of a device on one core.
  *
  * Communication is posted (non-blocking) as soon as its stream and dependencies allow; then, if a
- * computation is ready, the lowest task id runs to its end while posted communication is polled between
- * kernels; with nothing to compute, the core polls. Open MPI's non-blocking reduce-scatter falls to a
- * quarter of its speed above some 10 MB: large ones are posted in parts. So no order of streams can block another: the
- * schedule's own freedom from deadlock carries over. A group of tasks on one stream is posted at once.
+ * computation is ready, the lowest task id runs to its end while posted communication is polled
+ * between kernels; with nothing to compute, the core polls. So no order of streams can block
+ * another: the schedule's own freedom from deadlock carries over. A group of tasks on one stream is
+ * posted at once. Open MPI's non-blocking reduce-scatter falls to a quarter of its speed above some
+ * 10 MB: large ones are posted in parts.
  *
- * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which the
- * calibration of a CPU device says (serial_comm). Per task two clock readings and one switch count.
+ * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which
+ * the calibration of a CPU device says (serial_comm). Per task two clock readings and one switch
+ * count.
  */
 #include <math.h>
 #include <sched.h>
@@ -86,10 +88,10 @@ static void post_message(struct run *run, uint32_t id, MPI_Request *request)
 	/* The sender's task id is a tag that no other message of the step has. */
 	if (t->kind == MQ_TASK_SEND)
 		MPI_Isend(host_pool_in(pool, (size_t)bytes), bytes, MPI_BYTE, (int)t->peer, (int)id,
-			  run->rank->world, request);
+		          run->rank->world, request);
 	else
 		MPI_Irecv(host_pool_out(pool, (size_t)bytes), bytes, MPI_BYTE, (int)t->peer,
-			  (int)run->script->match[id], run->rank->world, request);
+		          (int)run->script->match[id], run->rank->world, request);
 }
 
 /* How many requests a task takes. */
@@ -110,7 +112,8 @@ static void post_collective(struct run *run, uint32_t id, double bytes, MPI_Requ
 	double size = t->dtype == MQ_FP64 ? 8 : 4;
 	int all = (int)ceil(bytes / size), part = (int)ceil(bytes / size / n);
 	size_t all_B = (size_t)size * (size_t)part * n;
-	void *in = host_pool_in(&run->rank->pool, all_B), *out = host_pool_out(&run->rank->pool, all_B);
+	void *in = host_pool_in(&run->rank->pool, all_B),
+	     *out = host_pool_out(&run->rank->pool, all_B);
 
 	switch ((enum mq_coll_kind)t->coll) {
 	case MQ_COLL_ALL_REDUCE:
@@ -143,7 +146,8 @@ static bool may_post(const struct run *run, uint32_t id)
 	if (run->n_flights + parts_of(t) > MAX_FLIGHTS || !deps_done(run->script, t))
 		return false;
 	/* MPI wants the calls of a communicator in one order on all members. */
-	return t->kind != MQ_TASK_COLLECTIVE || run->script->call[id] == run->script->next_call[t->comm];
+	return t->kind != MQ_TASK_COLLECTIVE ||
+	       run->script->call[id] == run->script->next_call[t->comm];
 }
 
 static void post(struct run *run, uint32_t id)
@@ -263,16 +267,19 @@ static enum mq_status timed_out(const struct run *run, struct mq_err *err)
 	uint32_t id = run->n_flights ? run->flight[0] : MQ_NONE;
 
 	if (id == MQ_NONE)
-		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s", run->rank->rank,
-			       run->rank->deadline_s);
+		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s",
+		               run->rank->rank, run->rank->deadline_s);
 	const struct mq_task *t = &s->task[id];
 	if (t->kind == MQ_TASK_COLLECTIVE)
-		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) on communicator %u made no progress "
-			       "for %.3g s", run->rank->rank, mq_coll_name(t->coll), id, t->comm,
-			       run->rank->deadline_s);
-	return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) %s rank %u made no progress for %.3g s",
-		       run->rank->rank, mq_task_kind_name(t->kind), id,
-		       t->kind == MQ_TASK_SEND ? "to" : "from", t->peer, run->rank->deadline_s);
+		return mq_fail(err, MQ_ETIME,
+		               "rank %u: %s (task %u) on communicator %u made no progress "
+		               "for %.3g s",
+		               run->rank->rank, mq_coll_name(t->coll), id, t->comm,
+		               run->rank->deadline_s);
+	return mq_fail(err, MQ_ETIME,
+	               "rank %u: %s (task %u) %s rank %u made no progress for %.3g s",
+	               run->rank->rank, mq_task_kind_name(t->kind), id,
+	               t->kind == MQ_TASK_SEND ? "to" : "from", t->peer, run->rank->deadline_s);
 }
 
 static enum mq_status loop(struct run *run, struct mq_err *err)
@@ -301,9 +308,9 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 }
 
 enum mq_status host_script_run(struct host_rank *rank, struct host_script *script, double start_s,
-			       struct mq_replay_sample *sample, struct mq_err *err)
+                               struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct run run = { .rank = rank, .script = script, .sample = sample, .start_s = start_s };
+	struct run run = {.rank = rank, .script = script, .sample = sample, .start_s = start_s};
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
 		script->lane[l].next = 0;

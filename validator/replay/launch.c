@@ -1,11 +1,11 @@
 /*
  * launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
  *
- * MPI executors run under one mpirun; the others are spawned here, one process per rank, told who they
- * are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of their own
- * and die with this process. Rank 0 sends a "." line every second on its standard output; silence for
- * longer than the deadline ends the run. Launchers' own chatter (mpirun explains a dead rank in ten
- * lines) is kept back and reduced to the line that matters.
+ * MPI executors run under one mpirun; the others are spawned here, one process per rank, told who
+ * they are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of
+ * their own and die with this process. Rank 0 sends a "." line every second on its standard output;
+ * silence for longer than the deadline ends the run. Launchers' own chatter (mpirun explains a dead
+ * rank in ten lines) is kept back and reduced to the line that matters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,11 +40,11 @@ struct launch {
 	uint32_t n;
 	struct child child[MAX_RANKS_HERE];
 	struct pipe_reader out, report;
-	char said[512];       /* first line of ours that a rank wrote */
-	char chatter[256];    /* first line of anybody else */
-	int dead_rank;        /* as mpirun names it, -1 = none */
+	char said[512];    /* first line of ours that a rank wrote */
+	char chatter[256]; /* first line of anybody else */
+	int dead_rank;     /* as mpirun names it, -1 = none */
 	double last_beat_s;
-	char rendezvous[64];  /* folder of a file rendezvous, or "" */
+	char rendezvous[64]; /* folder of a file rendezvous, or "" */
 };
 
 static double now_s(void)
@@ -69,11 +69,11 @@ static bool env_u32(const char *name, uint32_t *value)
 bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *local)
 {
 	static const char *const names[][3] = {
-		{ "MAQUETTE_RANK", "MAQUETTE_SIZE", "MAQUETTE_LOCAL_RANK" },
-		{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK" },
-		{ "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID" },
-		{ "RANK", "WORLD_SIZE", "LOCAL_RANK" },
-		{ "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID" },
+	        {"MAQUETTE_RANK", "MAQUETTE_SIZE", "MAQUETTE_LOCAL_RANK"},
+	        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+	        {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+	        {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+	        {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -107,7 +107,8 @@ static void become_child(const struct launch *l, uint32_t rank, char **argv, int
 		setenv("MAQUETTE_SIZE", text, 1);
 	}
 	execvp(argv[0], argv);
-	dprintf(STDERR_FILENO, "maquette-replay: cannot start '%s': %s\n", argv[0], strerror(errno));
+	dprintf(STDERR_FILENO, "maquette-replay: cannot start '%s': %s\n", argv[0],
+	        strerror(errno));
 	_exit(MQ_ENODEV);
 }
 
@@ -119,8 +120,15 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 	while (argv[argc])
 		argc++;
 	char **line = mq_arena_array(arena, argc + 16, char *);
-	const char *const head[] = { "mpirun", "--bind-to", "none", "--mca", "btl_base_warn_component_unused",
-				     "0", "-x", "OPENBLAS_NUM_THREADS", "-n" };
+	const char *const head[] = {"mpirun",
+	                            "--bind-to",
+	                            "none",
+	                            "--mca",
+	                            "btl_base_warn_component_unused",
+	                            "0",
+	                            "-x",
+	                            "OPENBLAS_NUM_THREADS",
+	                            "-n"};
 
 	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
 		line[n++] = mq_arena_strdup(arena, head[i]);
@@ -142,10 +150,11 @@ static enum mq_status make_rendezvous(struct launch *l, struct mq_err *err)
 
 	if (l->job->executor->launcher != MQ_LAUNCH_SPAWN || l->job->set->options.rendezvous[0])
 		return MQ_OK;
-	snprintf(l->rendezvous, sizeof(l->rendezvous), "%.40s/mq-replay-XXXXXX", tmp ? tmp : "/tmp");
+	snprintf(l->rendezvous, sizeof(l->rendezvous), "%.40s/mq-replay-XXXXXX",
+	         tmp ? tmp : "/tmp");
 	if (!mkdtemp(l->rendezvous))
 		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder for the ranks to meet: %s",
-			       l->rendezvous, strerror(errno));
+		               l->rendezvous, strerror(errno));
 	snprintf(path, sizeof(path), "file:%s/meet", l->rendezvous);
 	setenv("MAQUETTE_RENDEZVOUS", path, 1);
 	return MQ_OK;
@@ -182,7 +191,8 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 		if (!pid)
 			become_child(l, i, line, out[1], report[1]);
 		if (pid < 0)
-			return mq_fail(err, MQ_EBUG, "cannot start rank %u: %s", i, strerror(errno));
+			return mq_fail(err, MQ_EBUG, "cannot start rank %u: %s", i,
+			               strerror(errno));
 		l->child[i].pid = pid;
 	}
 	close(out[1]);
@@ -219,7 +229,7 @@ static void hear_report(struct launch *l, const char *line)
 }
 
 static bool read_lines(struct launch *l, struct pipe_reader *r,
-		       void (*hear)(struct launch *, const char *))
+                       void (*hear)(struct launch *, const char *))
 {
 	for (;;) {
 		ssize_t n = read(r->fd, r->text + r->used, sizeof(r->text) - 1 - r->used);
@@ -292,25 +302,28 @@ static void stop_all(struct launch *l)
 		}
 }
 
-static enum mq_status verdict(const struct launch *l, const struct child *failed, struct mq_err *err)
+static enum mq_status verdict(const struct launch *l, const struct child *failed,
+                              struct mq_err *err)
 {
 	if (!failed)
 		return MQ_OK;
 	if (WIFSIGNALED(failed->status))
-		return mq_fail(err, MQ_ETIME, "rank %d died (signal %d, %s); the other ranks were stopped",
-			       (int)(failed - l->child), WTERMSIG(failed->status),
-			       strsignal(WTERMSIG(failed->status)));
+		return mq_fail(err, MQ_ETIME,
+		               "rank %d died (signal %d, %s); the other ranks were stopped",
+		               (int)(failed - l->child), WTERMSIG(failed->status),
+		               strsignal(WTERMSIG(failed->status)));
 	int code = WEXITSTATUS(failed->status);
 
 	if (l->dead_rank >= 0)
-		return mq_fail(err, MQ_ETIME, "rank %d died; the other ranks were stopped", l->dead_rank);
+		return mq_fail(err, MQ_ETIME, "rank %d died; the other ranks were stopped",
+		               l->dead_rank);
 	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
 	enum mq_status status = known ? (enum mq_status)code : MQ_ETIME;
 	if (l->said[0])
 		return mq_fail(err, status, "%s", l->said);
 	return mq_fail(err, known && code > 1 ? status : MQ_ETIME,
-		       "the ranks ended with status %d%s%s", code, l->chatter[0] ? ": " : "",
-		       l->chatter);
+	               "the ranks ended with status %d%s%s", code, l->chatter[0] ? ": " : "",
+	               l->chatter);
 }
 
 static enum mq_status watch(struct launch *l, struct mq_err *err)
@@ -321,7 +334,7 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 
 	l->last_beat_s = now_s();
 	while (reap(l)) {
-		struct pollfd fds[2] = { { l->out.fd, POLLIN, 0 }, { l->report.fd, POLLIN, 0 } };
+		struct pollfd fds[2] = {{l->out.fd, POLLIN, 0}, {l->report.fd, POLLIN, 0}};
 
 		/* Once a rank has closed its end, poll returns at once: do not spin. */
 		if (poll(fds, 2, 100) > 0 && !((fds[0].revents | fds[1].revents) & POLLIN))
@@ -335,9 +348,10 @@ static enum mq_status watch(struct launch *l, struct mq_err *err)
 		if (!failed && now_s() > l->last_beat_s + deadline) {
 			stop_all(l);
 			read_lines(l, &l->report, hear_report);
-			return mq_fail(err, MQ_ETIME, "no sign of life for %.3g s: stopped; a longer "
-				       "--deadline may be needed%s%s", deadline, l->said[0] ? ": " : "",
-				       l->said);
+			return mq_fail(err, MQ_ETIME,
+			               "no sign of life for %.3g s: stopped; a longer "
+			               "--deadline may be needed%s%s",
+			               deadline, l->said[0] ? ": " : "", l->said);
 		}
 	}
 	failed = first_failure(l);
@@ -352,9 +366,10 @@ enum mq_status replay_launch(const struct replay_job *job, char **argv, struct m
 	struct launch *l = mq_arena_alloc(job->session.arena, sizeof(*l));
 
 	if (job->executor->launcher == MQ_LAUNCH_SPAWN && job->session.n_devices > MAX_RANKS_HERE)
-		return mq_fail(err, MQ_ENODEV, "%u devices: more than %d ranks on one machine; start "
-			       "the ranks with mpirun, srun or torchrun", job->session.n_devices,
-			       MAX_RANKS_HERE);
+		return mq_fail(err, MQ_ENODEV,
+		               "%u devices: more than %d ranks on one machine; start "
+		               "the ranks with mpirun, srun or torchrun",
+		               job->session.n_devices, MAX_RANKS_HERE);
 	l->job = job;
 	l->dead_rank = -1;
 	enum mq_status status = start(l, argv, err);

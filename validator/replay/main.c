@@ -1,8 +1,9 @@
 /*
  * main.c - maquette-replay: runs schedule files on real devices and writes what was measured.
  *
- * Stands alone: no SimGrid, no GSL, so it can be copied to a node with its executors/ folder. Started by
- * hand it launches its own ranks (mpirun, or --local); started by mpirun, srun or torchrun it is one.
+ * Stands alone: no SimGrid, no GSL, so it can be copied to a node with its executors/ folder.
+ * Started by hand it launches its own ranks (mpirun, or --local); started by mpirun, srun or
+ * torchrun it is one.
  */
 #include <argp.h>
 #include <math.h>
@@ -13,41 +14,63 @@
 #include "core/opt.h"
 #include "replay/replay.h"
 
-enum { OPT_WARMUP = 256, OPT_REPS, OPT_DRY, OPT_DEADLINE, OPT_LOCAL, OPT_CORES, OPT_OVER, OPT_SHARE,
-       OPT_SEED, OPT_PLUGINS, OPT_RENDEZVOUS, OPT_MEMORY, OPT_CPU, OPT_ORDER,
-       OPT_LIST };
+enum {
+	OPT_WARMUP = 256,
+	OPT_REPS,
+	OPT_DRY,
+	OPT_DEADLINE,
+	OPT_LOCAL,
+	OPT_CORES,
+	OPT_OVER,
+	OPT_SHARE,
+	OPT_SEED,
+	OPT_PLUGINS,
+	OPT_RENDEZVOUS,
+	OPT_MEMORY,
+	OPT_CPU,
+	OPT_ORDER,
+	OPT_LIST
+};
 
 static const struct argp_option options[] = {
-	{ "executor", 'x', "NAME", 0, "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); "
-	  "default host", 0 },
-	{ "output", 'o', "FILE|DIR", 0, "timeline of one schedule, or a folder for several", 0 },
-	{ "warmup", OPT_WARMUP, "N", 0, "repetitions that are not written (default 3)", 0 },
-	{ "reps", OPT_REPS, "N", 0, "repetitions that are written (default 10)", 0 },
-	{ "dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing", 0 },
-	{ "deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0 },
-	{ "local", OPT_LOCAL, "N", 0, "start N ranks on this machine (default: as many as devices)", 0 },
-	{ "cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)", 0 },
-	{ "oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0 },
-	{ "share-gpu", OPT_SHARE, NULL, 0, "cuda: several ranks on one GPU; for correctness, the times "
-	  "are marked and never fitted", 0 },
-	{ "memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0 },
-	{ "cpu-types", OPT_CPU, "TYPE,...", 0, "cuda: device types that are CPUs (mixed plans)", 0 },
-	{ "in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0 },
-	{ "seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0 },
-	{ "rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0,
-	  "where ranks meet that no mpirun started", 0 },
-	{ "list-devices", OPT_LIST, NULL, 0, "say how many devices the executor has here, and stop", 0 },
-	{ "plugins", OPT_PLUGINS, "DIR", 0, "folder of the executors (default: beside this program)", 0 },
-	{ 0 }
-};
+        {"executor", 'x', "NAME", 0,
+         "host (CPU cores: OpenBLAS, MPI) or cuda (GPUs: cuBLAS, NCCL); "
+         "default host",
+         0},
+        {"output", 'o', "FILE|DIR", 0, "timeline of one schedule, or a folder for several", 0},
+        {"warmup", OPT_WARMUP, "N", 0, "repetitions that are not written (default 3)", 0},
+        {"reps", OPT_REPS, "N", 0, "repetitions that are written (default 10)", 0},
+        {"dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing",
+         0},
+        {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0},
+        {"local", OPT_LOCAL, "N", 0, "start N ranks on this machine (default: as many as devices)",
+         0},
+        {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)",
+         0},
+        {"oversubscribe", OPT_OVER, NULL, 0, "host: allow more devices than cores", 0},
+        {"share-gpu", OPT_SHARE, NULL, 0,
+         "cuda: several ranks on one GPU; for correctness, the times "
+         "are marked and never fitted",
+         0},
+        {"memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0},
+        {"cpu-types", OPT_CPU, "TYPE,...", 0, "cuda: device types that are CPUs (mixed plans)", 0},
+        {"in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0},
+        {"seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0},
+        {"rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0,
+         "where ranks meet that no mpirun started", 0},
+        {"list-devices", OPT_LIST, NULL, 0, "say how many devices the executor has here, and stop",
+         0},
+        {"plugins", OPT_PLUGINS, "DIR", 0, "folder of the executors (default: beside this program)",
+         0},
+        {0}};
 
 static uint32_t count(struct argp_state *state, const char *name, const char *text, uint32_t min)
 {
 	uint64_t value;
 
 	if (!mq_parse_u64(text, &value) || value < min || value > 1000000)
-		argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", name, text,
-			   min);
+		argp_error(state, "--%s %s: a whole number from %u to 1000000 is needed", name,
+		           text, min);
 	return (uint32_t)value;
 }
 
@@ -66,17 +89,38 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 	struct mq_replay_options *o = &set->options;
 
 	switch (key) {
-	case OPT_DEADLINE: o->deadline_s = positive(state, "deadline", arg); return 0;
-	case OPT_LOCAL: set->local_ranks = count(state, "local", arg, 1); return 0;
-	case OPT_CORES: o->cores = count(state, "cores", arg, 1); return 0;
-	case OPT_OVER: o->oversubscribe = true; return 0;
-	case OPT_SHARE: o->share_gpu = true; return 0;
-	case OPT_MEMORY: o->memory_B = positive(state, "memory", arg); return 0;
-	case OPT_CPU: o->cpu_types = arg; return 0;
-	case OPT_SEED: o->seed = count(state, "seed", arg, 0); return 0;
-	case OPT_RENDEZVOUS: o->rendezvous = arg; return 0;
-	case OPT_PLUGINS: set->plugins = arg; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case OPT_DEADLINE:
+		o->deadline_s = positive(state, "deadline", arg);
+		return 0;
+	case OPT_LOCAL:
+		set->local_ranks = count(state, "local", arg, 1);
+		return 0;
+	case OPT_CORES:
+		o->cores = count(state, "cores", arg, 1);
+		return 0;
+	case OPT_OVER:
+		o->oversubscribe = true;
+		return 0;
+	case OPT_SHARE:
+		o->share_gpu = true;
+		return 0;
+	case OPT_MEMORY:
+		o->memory_B = positive(state, "memory", arg);
+		return 0;
+	case OPT_CPU:
+		o->cpu_types = arg;
+		return 0;
+	case OPT_SEED:
+		o->seed = count(state, "seed", arg, 0);
+		return 0;
+	case OPT_RENDEZVOUS:
+		o->rendezvous = arg;
+		return 0;
+	case OPT_PLUGINS:
+		set->plugins = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -85,13 +129,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct replay_settings *set = state->input;
 
 	switch (key) {
-	case 'x': set->executor = arg; return 0;
-	case 'o': set->out = arg; return 0;
-	case OPT_WARMUP: set->warmup = count(state, "warmup", arg, 0); return 0;
-	case OPT_REPS: set->reps = count(state, "reps", arg, 1); return 0;
-	case OPT_DRY: set->dry_run = true; return 0;
-	case OPT_ORDER: set->in_order = true; return 0;
-	case OPT_LIST: set->list = true; return 0;
+	case 'x':
+		set->executor = arg;
+		return 0;
+	case 'o':
+		set->out = arg;
+		return 0;
+	case OPT_WARMUP:
+		set->warmup = count(state, "warmup", arg, 0);
+		return 0;
+	case OPT_REPS:
+		set->reps = count(state, "reps", arg, 1);
+		return 0;
+	case OPT_DRY:
+		set->dry_run = true;
+		return 0;
+	case OPT_ORDER:
+		set->in_order = true;
+		return 0;
+	case OPT_LIST:
+		set->list = true;
+		return 0;
 	case ARGP_KEY_ARGS:
 		set->path = state->argv + state->next;
 		set->n_paths = (uint32_t)(state->argc - state->next);
@@ -100,16 +158,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (set->list)
 			return 0;
 		argp_error(state, "a schedule file is needed (maquette validate --schedule-only "
-			   "writes some)");
+		                  "writes some)");
 		return EINVAL;
-	default: return parse_run(key, arg, state);
+	default:
+		return parse_run(key, arg, state);
 	}
 }
 
 static enum mq_status load_schedules(struct replay_job *job, struct mq_err *err)
 {
 	struct mq_replay_session *s = &job->session;
-	struct mq_schedule **list = mq_arena_array(s->arena, job->set->n_paths, struct mq_schedule *);
+	struct mq_schedule **list =
+	        mq_arena_array(s->arena, job->set->n_paths, struct mq_schedule *);
 
 	for (uint32_t i = 0; i < job->set->n_paths; i++) {
 		MQ_TRY(mq_schedule_load(job->set->path[i], s->arena, &list[i], err));
@@ -129,7 +189,7 @@ static void say_dry(const struct replay_job *job, const char *text)
 	printf("executor %s: %s\n", job->set->executor, text);
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		const struct mq_schedule *s = job->session.schedule[i];
-		uint32_t n[MQ_N_TASK_KINDS] = { 0 };
+		uint32_t n[MQ_N_TASK_KINDS] = {0};
 		double flop = 0, largest = 0;
 
 		for (uint32_t t = 0; t < s->n_tasks; t++) {
@@ -139,13 +199,16 @@ static void say_dry(const struct replay_job *job, const char *text)
 			else
 				largest = fmax(largest, s->task[t].bytes);
 		}
-		printf("%s: %u devices, %u compute, %u send, %u recv, %u collective, %u copy tasks, "
-		       "%.4g TFLOP, largest message %.0f B\n", job->set->path[i], s->n_devices,
-		       n[MQ_TASK_COMPUTE], n[MQ_TASK_SEND], n[MQ_TASK_RECV], n[MQ_TASK_COLLECTIVE],
-		       n[MQ_TASK_COPY], flop * 1e-12, largest);
+		printf("%s: %u devices, %u compute, %u send, %u recv, %u collective, %u copy "
+		       "tasks, "
+		       "%.4g TFLOP, largest message %.0f B\n",
+		       job->set->path[i], s->n_devices, n[MQ_TASK_COMPUTE], n[MQ_TASK_SEND],
+		       n[MQ_TASK_RECV], n[MQ_TASK_COLLECTIVE], n[MQ_TASK_COPY], flop * 1e-12,
+		       largest);
 	}
 	printf("%u devices needed, %.0f B reserved on each, %u + %u repetitions\n",
-	       job->session.n_devices, job->set->options.memory_B, job->set->warmup, job->set->reps);
+	       job->session.n_devices, job->set->options.memory_B, job->set->warmup,
+	       job->set->reps);
 }
 
 static enum mq_status dry_run(const struct replay_job *job)
@@ -170,7 +233,7 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 
 	MQ_TRY(load_schedules(job, err));
 	MQ_TRY(replay_load_executor(set->plugins, set->executor, job->session.arena, &job->executor,
-				    err));
+	                            err));
 	if (set->list) {
 		MQ_TRY(job->executor->check(&job->session, &n, text, err));
 		printf("%u\t%s\n", n, text);
@@ -181,13 +244,14 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	if (!set->out)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: where should the timeline go?");
 	if (is_rank && o->size < job->session.n_devices)
-		return mq_fail(err, MQ_ENODEV, "%u ranks were started, the schedule needs %u devices",
-			       o->size, job->session.n_devices);
+		return mq_fail(err, MQ_ENODEV,
+		               "%u ranks were started, the schedule needs %u devices", o->size,
+		               job->session.n_devices);
 	if (is_rank)
 		return replay_measure(job, err);
 	if (set->local_ranks && set->local_ranks < job->session.n_devices)
 		return mq_fail(err, MQ_ENODEV, "--local %u: the schedule needs %u devices",
-			       set->local_ranks, job->session.n_devices);
+		               set->local_ranks, job->session.n_devices);
 	MQ_TRY(job->executor->check(&job->session, NULL, text, err));
 	return replay_launch(job, argv, err);
 }
@@ -207,25 +271,38 @@ static const char *plugin_folder(struct mq_arena *arena)
 	const char *beside = mq_arena_printf(arena, "%s/executors", self);
 	/* Installed: PREFIX/bin and PREFIX/lib/maquette. */
 	return access(beside, R_OK) ? mq_arena_printf(arena, "%s/../lib/maquette/executors", self)
-				    : beside;
+	                            : beside;
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = { options, parse, "SCHEDULE...",
-		"Run schedules on real devices and write the measured timelines.\v"
-		"Exit status: 0 done, 2 bad input, 3 missing device or library or too few devices, "
-		"4 time-out or dead rank.", NULL, NULL, NULL };
+	static const struct argp argp = {
+	        options,
+	        parse,
+	        "SCHEDULE...",
+	        "Run schedules on real devices and write the measured timelines.\v"
+	        "Exit status: 0 done, 2 bad input, 3 missing device or library or too few devices, "
+	        "4 time-out or dead rank.",
+	        NULL,
+	        NULL,
+	        NULL};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	const char *meet = getenv("MAQUETTE_RENDEZVOUS");
-	struct replay_settings set = { .executor = "host", .warmup = 3, .reps = 10,
-		.plugins = plugin_folder(&arena),
-		.options = { .deadline_s = 60, .seed = 1, .cpu_types = "", .rendezvous = meet ? meet : "" } };
-	struct replay_job job = { .set = &set, .session = { .options = &set.options, .arena = &arena } };
+	struct replay_settings set = {.executor = "host",
+	                              .warmup = 3,
+	                              .reps = 10,
+	                              .plugins = plugin_folder(&arena),
+	                              .options = {.deadline_s = 60,
+	                                          .seed = 1,
+	                                          .cpu_types = "",
+	                                          .rendezvous = meet ? meet : ""}};
+	struct replay_job job = {.set = &set,
+	                         .session = {.options = &set.options, .arena = &arena}};
 
 	argp_err_exit_status = MQ_EINPUT;
-	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true count. */
+	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true
+	 * count. */
 	setenv("OPENBLAS_NUM_THREADS", "1", 0);
 	argp_parse(&argp, argc, argv, 0, NULL, &set);
 	enum mq_status status = replay(&job, argv, &err);
@@ -235,7 +312,8 @@ int main(int argc, char **argv)
 	if (fflush(stdout) && status == MQ_OK)
 		status = MQ_EINPUT;
 	if (status == MQ_ETIME)
-		_exit((int)status); /* libraries' exit handlers would wait for work that never ends */
+		_exit((int)status); /* libraries' exit handlers would wait for work that never ends
+		                     */
 	mq_arena_fini(&arena);
 	return (int)status;
 }

@@ -1,9 +1,9 @@
 /*
  * measure.c - warm-up and repetitions of all schedules of a run.
  *
- * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the same on
- * every rank), so that drift of clocks and temperature hits all alike instead of the last one. Rank 0
- * writes; "." lines on its standard output tell a launcher that the run is alive.
+ * The schedules are interleaved and their order is shuffled anew for each repetition (seeded, the
+ * same on every rank), so that drift of clocks and temperature hits all alike instead of the last
+ * one. Rank 0 writes; "." lines on its standard output tell a launcher that the run is alive.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 		heartbeat(m);
 		if (rep >= warmup && !job->session.options->rank)
 			replay_record_sample(&m->record[s], job->session.schedule[s],
-					     job->executor->name, rep - warmup, &m->sample);
+			                     job->executor->name, rep - warmup, &m->sample);
 	}
 	return MQ_OK;
 }
@@ -76,29 +76,34 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 
 	if (n > 1 && mkdir(job->set->out, 0777) && errno != EEXIST)
 		return mq_fail(err, MQ_EINPUT, "--output %s: cannot make the folder: %s",
-			       job->set->out, strerror(errno));
+		               job->set->out, strerror(errno));
 	m->record = mq_arena_array(&m->arena, n, struct replay_record);
 	for (uint32_t i = 0; i < n; i++)
-		MQ_TRY(replay_record_open(&m->record[i], replay_record_path(job, i, &m->arena), err));
+		MQ_TRY(replay_record_open(&m->record[i], replay_record_path(job, i, &m->arena),
+		                          err));
 	return MQ_OK;
 }
 
-/* Facts on the machine go beside the timelines, not into them: those stay comparable byte for byte. */
+/* Facts on the machine go beside the timelines, not into them: those stay comparable byte for byte.
+ */
 static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
 	const char *first = replay_record_path(m->job, 0, &m->arena);
-	const char *path = set->n_paths > 1 ? mq_arena_printf(&m->arena, "%s/environment.txt", set->out)
-					    : mq_arena_printf(&m->arena, "%s.environment.txt", first);
+	const char *path = set->n_paths > 1
+	                           ? mq_arena_printf(&m->arena, "%s/environment.txt", set->out)
+	                           : mq_arena_printf(&m->arena, "%s.environment.txt", first);
 	char text[8192] = "";
 	FILE *file = fopen(path, "w");
 
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	m->job->executor->describe(m->state, text, sizeof(text));
-	int bad = fprintf(file, "executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
-			  "memory_in_use_B=%.0f\n%s", set->executor, set->warmup, set->reps,
-			  set->options.share_gpu, m->job->executor->memory(m->state), text) < 0;
+	int bad = fprintf(file,
+	                  "executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
+	                  "memory_in_use_B=%.0f\n%s",
+	                  set->executor, set->warmup, set->reps, set->options.share_gpu,
+	                  m->job->executor->memory(m->state), text) < 0;
 	if (fclose(file) || bad)
 		return mq_fail(err, MQ_EINPUT, "%s: writing failed", path);
 	return MQ_OK;
@@ -147,7 +152,7 @@ static void make_room(struct measure *m)
 
 enum mq_status replay_measure(const struct replay_job *job, struct mq_err *err)
 {
-	struct measure m = { .job = job, .arena = MQ_ARENA_INIT };
+	struct measure m = {.job = job, .arena = MQ_ARENA_INIT};
 
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);

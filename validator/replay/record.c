@@ -1,6 +1,6 @@
 /*
- * record.c - the measured timeline: the columns of a simulated one, plus the sample, the involuntary
- * context switches during the task, and marks that make a sample unfit for fitting.
+ * record.c - the measured timeline: the columns of a simulated one, plus the sample, the
+ * involuntary context switches during the task, and marks that make a sample unfit for fitting.
  *
  * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed.
  */
@@ -11,15 +11,18 @@
 
 #include "replay/replay.h"
 
-enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err)
+enum mq_status replay_record_open(struct replay_record *record, const char *path,
+                                  struct mq_err *err)
 {
 	record->path = path;
 	record->file = fopen(path, "w");
 	if (!record->file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path,
-			       strerror(errno));
-	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,steal_s,"
-	      "throttled\n", record->file);
+		               strerror(errno));
+	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,"
+	      "steal_s,"
+	      "throttled\n",
+	      record->file);
 	return MQ_OK;
 }
 
@@ -46,23 +49,24 @@ static const char *task_label(const struct mq_schedule *schedule, const struct m
 }
 
 void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
-			  const char *executor, uint32_t sample,
-			  const struct mq_replay_sample *values)
+                          const char *executor, uint32_t sample,
+                          const struct mq_replay_sample *values)
 {
 	FILE *f = record->file;
 
 	for (uint32_t i = 0; i < schedule->n_tasks; i++) {
 		const struct mq_task *t = &schedule->task[i];
 		double flop = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].flop : 0;
-		double bytes = t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
+		double bytes =
+		        t->kind == MQ_TASK_COMPUTE ? schedule->work[t->work].bytes : t->bytes;
 
 		fprintf(f, "%u,", i);
 		put_quoted(f, schedule->device_name[t->device]);
 		fprintf(f, ",%s,%s,", mq_stream_name(t->stream), mq_task_kind_name(t->kind));
 		put_quoted(f, task_label(schedule, t));
 		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d\n", values->start_s[i],
-			values->finish_s[i], bytes, flop, executor, sample, values->switches[i],
-			values->steal_s, values->throttled);
+		        values->finish_s[i], bytes, flop, executor, sample, values->switches[i],
+		        values->steal_s, values->throttled);
 	}
 }
 
@@ -72,8 +76,9 @@ enum mq_status replay_record_close(struct replay_record *record, struct mq_err *
 
 	bad |= fclose(record->file);
 	record->file = NULL;
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed: %s", record->path, strerror(errno))
-		   : MQ_OK;
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed: %s", record->path,
+	                     strerror(errno))
+	           : MQ_OK;
 }
 
 const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena)

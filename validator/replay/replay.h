@@ -1,6 +1,6 @@
 /*
- * replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the record of
- * what was measured.
+ * replay.h - the parts of maquette-replay: settings, plug-in loading, launching of ranks, the
+ * record of what was measured.
  */
 #ifndef MQ_VALIDATOR_REPLAY_H
 #define MQ_VALIDATOR_REPLAY_H
@@ -10,14 +10,14 @@
 #include "executor.h"
 
 struct replay_settings {
-	const char *executor;      /* name */
-	const char *plugins;       /* folder of the executors */
-	const char *out;           /* file, or folder when there are several schedules */
+	const char *executor; /* name */
+	const char *plugins;  /* folder of the executors */
+	const char *out;      /* file, or folder when there are several schedules */
 	uint32_t n_paths;
-	char **path;               /* schedule files */
+	char **path; /* schedule files */
 	uint32_t warmup, reps;
 	bool dry_run, in_order, list;
-	uint32_t local_ranks;      /* --local */
+	uint32_t local_ranks; /* --local */
 	struct mq_replay_options options;
 };
 
@@ -30,7 +30,7 @@ struct replay_job {
 /* validator/replay/plugin.c: dlopen and checks; MQ_ENODEV where a library it needs is missing,
  * MQ_EINPUT (listing what exists) where there is no such executor. */
 enum mq_status replay_load_executor(const char *folder, const char *name, struct mq_arena *arena,
-				    const struct mq_replay_executor **executor, struct mq_err *err);
+                                    const struct mq_replay_executor **executor, struct mq_err *err);
 
 /* validator/replay/launch.c: start the ranks of this command and wait for them under the deadline.
  * Returns the status that the ranks ended with; one clear line is in `err`. */
@@ -46,12 +46,14 @@ struct replay_record {
 	FILE *file;
 	const char *path;
 };
-enum mq_status replay_record_open(struct replay_record *record, const char *path, struct mq_err *err);
+enum mq_status replay_record_open(struct replay_record *record, const char *path,
+                                  struct mq_err *err);
 void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
-			  const char *executor, uint32_t sample,
-			  const struct mq_replay_sample *values);
+                          const char *executor, uint32_t sample,
+                          const struct mq_replay_sample *values);
 enum mq_status replay_record_close(struct replay_record *record, struct mq_err *err);
 /* Where the record of schedule i goes. */
-const char *replay_record_path(const struct replay_job *job, uint32_t index, struct mq_arena *arena);
+const char *replay_record_path(const struct replay_job *job, uint32_t index,
+                               struct mq_arena *arena);
 
 #endif
