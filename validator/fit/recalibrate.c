@@ -5,6 +5,10 @@
  * the machine is in each respect: a scale for matrix products, convolutions, attention and
  * memory-bound work, fitted jointly to whole compute tasks (a task mixes kernels), and one for
  * communication, fitted to its calls. A scale that no observation depends on is left alone.
+ *
+ * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a
+ * partner's computation, so most are longer than the call alone: there the scale is the lower
+ * quartile of the ratios of large calls.
  */
 #include <math.h>
 #include <string.h>
@@ -112,6 +116,36 @@ static void drop_idle(struct context *c, struct mq_arena *arena)
 	c->n_scales = kept;
 }
 
+enum { LARGE_CALL_B = 65536, CALLS_MIN = 8 };
+
+static enum mq_status scale_serial(struct context *c, const struct mq_observed *observed,
+                                   uint32_t n, struct mq_arena *arena)
+{
+	double *predicted = mq_arena_array(arena, n, double),
+	       *ratio = mq_arena_array(arena, n, double);
+	uint32_t kept = 0;
+
+	choose(c, observed, n, arena);
+	predict(c, predicted);
+	for (uint32_t i = 0; i < c->n_obs; i++) {
+		const struct mq_task *t = &c->obs[i]->schedule->task[c->obs[i]->task];
+
+		if (t->bytes >= LARGE_CALL_B && isfinite(predicted[i]) && predicted[i] > 0)
+			ratio[kept++] = c->measured[i] / predicted[i];
+	}
+	if (kept < CALLS_MIN)
+		return MQ_OK;
+	c->scale[0].factor = 1 / mq_quantile(ratio, kept, .25);
+	apply(c);
+	c->r->param[c->r->n_fitted++] = (struct mq_fit_param){.name = c->scale[0].name,
+	                                                      .value = &c->scale[0].factor,
+	                                                      .min = .02,
+	                                                      .max = 50,
+	                                                      .low = NAN,
+	                                                      .high = NAN};
+	return MQ_OK;
+}
+
 static enum mq_status fit_scales(struct context *c, const struct mq_observed *observed, uint32_t n,
                                  struct mq_arena *arena, struct mq_err *err)
 {
@@ -162,5 +196,7 @@ enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib
 		return MQ_OK;
 	memcpy(comm->call_start, r->link->call_s, sizeof(comm->call_start));
 	add_scale(comm, "communication", &r->link->bw_share, NULL);
+	if (d->serial_comm)
+		return scale_serial(comm, observed, n, arena);
 	return fit_scales(comm, observed, n, arena, err);
 }
