@@ -94,6 +94,20 @@ enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_
 enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words,
 				struct mq_err *err) MQ_MUST_CHECK;
 
+/* Figures (SVG and PNG) of the tables in DIR, drawn by gnuplot: MQ_ENODEV where it is not there. */
+enum mq_status mq_study_figures(const struct mq_study *study, const char *dir,
+				struct mq_err *err) MQ_MUST_CHECK;
+struct mq_csv;
+/* The row of whatif.csv with the most samples per second; MQ_NONE where no point has a plan. */
+uint32_t mq_study_fastest(const struct mq_csv *csv);
+
+/* DIR/report.html: one self-contained file with question, answers, tables, figures, the timeline of the
+ * fastest point's plan, assumptions, provenance and the command. `plan` and `point` (NULL: none has a
+ * plan) are that of the fastest point. */
+enum mq_status mq_study_report(const struct mq_study *study, const char *dir,
+			       const struct mq_point *point, const char *plan,
+			       struct mq_err *err) MQ_MUST_CHECK;
+
 /* Cost of one step in $ and kWh over the devices of a plan; NaN where a price or a power is not known. */
 double mq_step_price(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
 double mq_step_energy_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,

@@ -173,6 +173,22 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 	return MQ_OK;
 }
 
+/* What the engines said, where they proposed nothing. */
+static const char *why_none(const struct mq_search_outcome *outcome, struct mq_arena *arena)
+{
+	const char *text = "no feasible plan";
+
+	for (uint32_t i = 0; i < outcome->n_reports; i++) {
+		const struct mq_engine_report *r = &outcome->report[i];
+
+		if (*r->stopped)
+			text = mq_arena_printf(arena, "%s; %s: %s", text, r->engine, r->stopped);
+		for (uint32_t k = 0; k < r->n_said; k++)
+			text = mq_arena_printf(arena, "%s; %s: %s", text, r->engine, r->said[k]);
+	}
+	return text;
+}
+
 static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study,
 				const struct mq_point *point, struct mq_session *session,
 				const char *plan_path, struct mq_err *err)
@@ -185,10 +201,11 @@ static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *
 		return MQ_OK;
 	}
 	if (!outcome.n_best) {
-		put_nothing(w, outcome.have_nearest ?
-				       mq_verdict_name(outcome.nearest.result.verdict) : "none",
-			    outcome.have_nearest ? outcome.nearest.result.message :
-						   "no feasible plan");
+		const struct mq_candidate *why = outcome.have_nearest ? &outcome.nearest :
+						 outcome.have_refused ? &outcome.refused : NULL;
+
+		put_nothing(w, why ? mq_verdict_name(why->result.verdict) : "none",
+			    why ? why->result.message : why_none(&outcome, &session->arena));
 		return MQ_OK;
 	}
 	if (plan_path)

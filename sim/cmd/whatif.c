@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "cmd/common_study.h"
+#include "core/csv.h"
 
 extern char **environ;
 
@@ -214,6 +215,29 @@ static enum mq_status answer(struct whatif *w, struct mq_err *err)
 	return status;
 }
 
+/* Figures and report; without gnuplot the report has no figures, and says so. */
+static enum mq_status report(struct whatif *w, struct mq_err *err)
+{
+	struct mq_err why = MQ_ERR_INIT;
+	struct mq_point point;
+	struct mq_csv csv;
+	enum mq_status drawn = mq_study_figures(&w->study, w->o->dir, &why);
+
+	if (drawn == MQ_ENODEV)
+		fprintf(stderr, "no figures: %s\n", why.text);
+	else if (drawn != MQ_OK)
+		return mq_fail(err, drawn, "%s", why.text);
+	MQ_TRY(mq_csv_load(w->table, &w->arena, &csv, err));
+	uint32_t best = mq_study_fastest(&csv);
+	if (best == MQ_NONE)
+		return mq_study_report(&w->study, w->o->dir, NULL, NULL, err);
+	MQ_TRY(mq_study_point(&w->study, best, w->platforms, &w->arena, &point, err));
+	MQ_TRY(mq_study_report(&w->study, w->o->dir, &point,
+			       mq_arena_printf(&w->arena, "%s.json", w->row_path[best]), err));
+	printf("%s/report.html\n", w->o->dir);
+	return MQ_OK;
+}
+
 /* ---- points -------------------------------------------------------------------------------------------------- */
 
 static enum mq_status prepare(struct whatif *w, struct mq_err *err)
@@ -340,7 +364,8 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 		return MQ_OK;
 	MQ_TRY(assemble(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);
-	return answer(w, err);
+	MQ_TRY(answer(w, err));
+	return report(w, err);
 }
 
 /* The first point is searched for real with few plans; the rest is arithmetic. */

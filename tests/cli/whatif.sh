@@ -47,6 +47,37 @@ INI
 		END { exit !found }' one/whatif.csv && found=1
 done
 [ "${found:-}" ] || { echo "sensitivity differs from two runs of its own"; bad=1; }
+# The report is one well-formed file: tags closed, nothing fetched, figures, tables and timeline inside.
+python3 - <<'P' || bad=1
+import csv, json, re
+from html.parser import HTMLParser
+text = open("whole/report.html").read()
+class Reader(HTMLParser):
+    def __init__(self):
+        super().__init__(); self.open = []; self.ids = {}; self.count = {}; self.data = ""
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs); self.count[tag] = self.count.get(tag, 0) + 1
+        assert not (a.get("src") or a.get("href", "#")).startswith("http"), (tag, a)
+        if tag in ("script", "img", "link"): assert "src" not in a and "href" not in a, (tag, a)
+        if "id" in a: self.ids[a["id"]] = tag
+        if tag not in ("meta", "br"): self.open.append(tag)
+        self.keep = a.get("id") == "tasks"
+    def handle_startendtag(self, tag, attrs): pass
+    def handle_endtag(self, tag): assert self.open.pop() == tag, (tag, self.open[-3:])
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script" and self.keep: self.data += data
+r = Reader(); r.feed(text); r.close()
+assert not r.open, r.open
+for id in "question answers figures best provenance tables assumptions command timeline".split(): assert id in r.ids, id
+assert r.count["svg"] == text.count("<figure") >= 3, r.count
+d = json.loads(r.data)
+assert d["tasks"] and len(d["bands"]) >= 1 and d["end"] > 0
+assert all(0 <= t[0] < len(d["bands"]) and t[2] >= 0 and t[2] + t[3] <= d["end"] * (1 + 1e-5) for t in d["tasks"])
+rows = list(csv.DictReader(open("whole/whatif.csv")))
+best = max((x for x in rows if x["verdict"] == "ok"), key=lambda x: float(x["samples_per_s"]))
+assert abs(d["end"] / float(best["step_time_s"]) - 1) < 1e-3, (d["end"], best["step_time_s"])
+assert "maquette whatif s.ini -o whole" in text and best["plan_hash"] in text
+P
 echo 'scaling = sideways' >bad.ini; try 2 'strong or weak' whatif bad.ini -o x
 echo 'colour = red' >bad.ini; try 2 'colour' whatif bad.ini -o x
 try 2 'give a study' whatif -o x

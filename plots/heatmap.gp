@@ -1,0 +1,18 @@
+# heatmap.gp - samples per second over two axes of a study. Input: a table x,y,x_label,y_label,samples_per_s
+# that `maquette whatif` makes of whatif.csv; a point without a plan is left out. Set by the caller: file,
+# out, fmt, title, x_name, y_name, nx, ny.
+load common
+set title title noenhanced
+set xlabel x_name noenhanced
+set ylabel y_name noenhanced
+set xrange [-0.5 : nx - 0.5]
+set yrange [-0.5 : ny - 0.5]
+set xtics rotate by -20 noenhanced
+set ytics noenhanced
+unset grid
+unset key
+set cblabel "samples/s"
+set palette defined (0 "#f7fbff", 0.5 "#6baed6", 1 "#08306b")
+plot file using "x":"y":(0.5):(0.5):(column("samples_per_s")):xtic(stringcolumn("x_label")):ytic(stringcolumn("y_label")) \
+	with boxxyerror fs solid 1 lc palette, \
+	file using "x":"y":(sprintf("%.3g", column("samples_per_s"))) with labels tc rgb "#d55e00"

@@ -1,0 +1,11 @@
+# study_pareto.gp - time against cost of a study's points; the front joined. Input: pareto.csv. Set by the
+# caller: file, out, fmt, title.
+load common
+set title title noenhanced
+set xlabel "cost of 1000 samples, $"
+set ylabel "time of 1000 samples, s"
+set logscale y
+set offsets graph 0.05, graph 0.05, graph 0.05, graph 0.05
+plot file using "ksample_usd":"ksample_time_s" with points pt 7 ps dot lc rgb grey title "points", \
+	file using (column("on_front") == 1 ? column("ksample_usd") : NaN):"ksample_time_s" \
+	smooth unique with linespoints lw 2 pt 7 ps 1.3*dot lc rgb red title "no other is faster and cheaper"
