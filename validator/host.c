@@ -66,6 +66,22 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* Did whoever started the ranks give each one cores of its own? Then those are kept. */
+static bool bound_apart(MPI_Comm node, int locals, struct mq_arena *arena)
+{
+	cpu_set_t mine, both, *all = mq_arena_array(arena, locals, cpu_set_t);
+
+	sched_getaffinity(0, sizeof(mine), &mine);
+	MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, node);
+	for (int i = 0; i < locals; i++)
+		for (int j = i + 1; j < locals; j++) {
+			CPU_AND(&both, &all[i], &all[j]);
+			if (CPU_COUNT(&both))
+				return false;
+		}
+	return locals > 1;
+}
+
 static enum mq_status pin(struct host *h, const struct mq_replay_options *o, struct mq_err *err)
 {
 	cpu_set_t all, mine;
@@ -76,6 +92,12 @@ static enum mq_status pin(struct host *h, const struct mq_replay_options *o, str
 	MPI_Comm_split_type(h->rank.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
 	MPI_Comm_rank(node, &local);
 	MPI_Comm_size(node, &locals);
+	if (bound_apart(node, locals, h->rank.arena)) {
+		MPI_Comm_free(&node);
+		h->cores = have;
+		openblas_set_num_threads((int)have);
+		return MQ_OK;
+	}
 	MPI_Comm_free(&node);
 	h->cores = o->cores ? o->cores : have / (uint32_t)locals;
 	if (!h->cores)

@@ -128,6 +128,8 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 	                            "0",
 	                            "-x",
 	                            "OPENBLAS_NUM_THREADS",
+	                            "-x",
+	                            "MAQUETTE_LAUNCHED",
 	                            "-n"};
 
 	for (size_t i = 0; i < sizeof(head) / sizeof(head[0]); i++)
@@ -181,6 +183,7 @@ static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 	if (n <= 0 || pipe2(out, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
 		return mq_fail(err, MQ_EBUG, "cannot start the ranks: %s", strerror(errno));
 	self[n] = '\0';
+	setenv("MAQUETTE_LAUNCHED", "1", 1); /* rank 0 then sends its signs of life */
 	MQ_TRY(make_rendezvous(l, err));
 	char **line = mpi ? mpirun_arguments(l, self, argv) : argv;
 	argv[0] = mq_arena_strdup(l->job->session.arena, self);
