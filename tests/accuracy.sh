@@ -13,7 +13,10 @@ if [ ! -d "$data/measured" ]; then
 fi
 mkdir -p $out
 echo "== step times and memory"
-$maquette score "$data/measured" --row-seconds "${ROW_SECONDS:-3}" -o $out/runs | tee $out/runs.txt
+for table in "$data"/measured/*.csv; do
+	$maquette score "$table" --row-seconds "${ROW_SECONDS:-3}" -o "$out/$(basename "$table" .csv)" |
+		tee "$out/$(basename "$table" .csv).txt"
+done
 for kind in gemm collectives; do
 	folder=$data/compute
 	[ $kind = collectives ] && folder=$data/nccl
