@@ -8,6 +8,7 @@
  */
 #include "cmd/score_runs.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +216,9 @@ enum mq_status mq_score_work(const struct mq_score_options *options, const char 
 {
 	struct worker w = { .options = options, .err = err };
 
+	/* Rows come and go: keep their memory instead of giving it back and faulting it in again. */
+	mallopt(M_MMAP_MAX, 0);
+	mallopt(M_TRIM_THRESHOLD, INT32_MAX);
 	mq_platform_start("maquette");
 	MQ_TRY(mq_platform_load(platform, options->arena, &w.cluster, err));
 	MQ_TRY(mq_score_tables_load(options, &w.tables, err));

@@ -35,7 +35,7 @@ static const struct argp_option option_rows[] = {
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm: estimate the device's parameters first", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
 	{ "row-seconds", KEY_ROW_SECONDS, "S", 0,
-	  "processor time that one row may take (default 8); a row above it is refused", 0 },
+	  "processor time that one row may take (default 30); a row above it is refused", 0 },
 	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
 	{ "parameters", KEY_PARAMETERS, NULL, 0,
 	  "print what a calibration may say, as Markdown tables, and do nothing else", 0 },
@@ -155,7 +155,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options o = {
-		.score = { .executor = "simgrid", .threshold = INFINITY, .row_seconds = 8,
+		.score = { .executor = "simgrid", .threshold = INFINITY, .row_seconds = 30,
 			   .arena = &arena },
 		.jobs = cpus > 0 ? (uint64_t)cpus : 1,
 		.err = err,
