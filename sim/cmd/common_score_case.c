@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cmd/score_tables.h"
+#include "executors/platform_generate.h"
 
 static uint32_t degree(double value)
 {
@@ -40,8 +41,6 @@ static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)
 		return mq_fail(err, MQ_EINPUT, "no global batch");
-	if (*r->placement && strchr(r->placement, '+'))
-		return mq_fail(err, MQ_EINPUT, "placement '%s' is not understood", r->placement);
 	return MQ_OK;
 }
 
@@ -137,35 +136,51 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 
 /* ---- training options ---------------------------------------------------------------------------- */
 
-static enum mq_status training(struct mq_case *c, const struct mq_device_calib *d, struct mq_err *err)
+/* The type that a row's precision names; where it names none, the 16-bit type that all devices have. */
+static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 {
+	static const struct {
+		const char *word;
+		enum mq_dtype dtype;
+	} known[] = {
+		{ "fp8", MQ_BF16 }, { "bf16", MQ_BF16 }, { "fp16", MQ_FP16 },
+		{ "tf32", MQ_TF32 }, { "fp32", MQ_FP32 },
+	};
 	const char *p = c->run->precision;
-	enum mq_dtype half = d->peak_flops[MQ_BF16] > 0 ? MQ_BF16 : MQ_FP16;
 
-	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
 	if (has(p, "fp4"))
 		return mq_fail(err, MQ_EINPUT, "precision '%s': 4-bit types are not modelled", p);
-	if (has(p, "fp8")) {
-		if (!(d->peak_flops[MQ_FP8] > 0))
-			return mq_fail(err, MQ_EINPUT, "%s has no fp8", d->name);
-		c->fp8 = true;
-		c->train.dtype = MQ_BF16;
-	} else if (has(p, "bf16")) {
-		c->train.dtype = MQ_BF16;
-	} else if (has(p, "fp16")) {
-		c->train.dtype = MQ_FP16;
-	} else if (has(p, "tf32")) {
-		c->train.dtype = MQ_TF32;
-	} else if (has(p, "fp32")) {
-		c->train.dtype = MQ_FP32;
-	} else if (!*p) {
-		c->train.dtype = half;
-	} else {
-		return mq_fail(err, MQ_EINPUT, "precision '%s' is not known", p);
+	c->fp8 = has(p, "fp8");
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (has(p, known[i].word)) {
+			c->train.dtype = known[i].dtype;
+			return MQ_OK;
+		}
+	c->train.dtype = bf16 ? MQ_BF16 : MQ_FP16;
+	return *p ? mq_fail(err, MQ_EINPUT, "precision '%s' is not known", p) : MQ_OK;
+}
+
+static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, struct mq_err *err)
+{
+	const struct mq_device_calib *device[MQ_CASE_MAX_PARTS];
+	bool bf16 = true;
+
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		device[i] = mq_calib_device(calib, c->part[i].system.device);
+		if (!device[i])
+			return mq_fail(err, MQ_EINPUT, "no calibration of '%s'",
+				       c->part[i].system.device);
+		bf16 &= device[i]->peak_flops[MQ_BF16] > 0;
 	}
-	if (!(d->peak_flops[c->train.dtype] > 0))
-		return mq_fail(err, MQ_EINPUT, "%s has no %s", d->name,
-			       mq_dtype_name(c->train.dtype));
+	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
+	MQ_TRY(dtype_of(c, bf16, err));
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		enum mq_dtype need = c->fp8 ? MQ_FP8 : c->train.dtype;
+
+		if (!(device[i]->peak_flops[need] > 0))
+			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,
+				       mq_dtype_name(need));
+	}
 	c->train.grad_dtype = c->stack.grad_as_dtype ? c->train.dtype : c->stack.grad_dtype;
 	if (has(c->run->notes, "fp32 gradient accumulation"))
 		c->train.grad_dtype = MQ_FP32;
@@ -193,7 +208,6 @@ static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
 	if (!isnan(r->dp) && r->dp != s->dp)
 		return mq_fail(err, MQ_EINPUT, "dp %g does not follow from %g GPUs, tp %u, pp %u, "
 			       "cp %u", r->dp, r->gpus, s->tp, s->pp, s->cp);
-	c->n_devices = (uint32_t)r->gpus;
 	return MQ_OK;
 }
 
@@ -333,22 +347,17 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
 			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *c,
 			     struct mq_err *err)
 {
+	struct mq_platform_spec spec;
+
 	*c = (struct mq_case){ .run = run };
 	MQ_TRY(check_row(run, err));
-	MQ_TRY(mq_system_find(tables, run, &c->system, err));
+	c->n_devices = (uint32_t)run->gpus;
+	MQ_TRY(mq_case_machines(tables, c, arena, err));
 	MQ_TRY(mq_stack_find(tables, run, &c->stack, err));
-	const struct mq_device_calib *device = mq_calib_device(calib, c->system.device);
-	if (!device)
-		return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", c->system.device);
-	MQ_TRY(training(c, device, err));
+	MQ_TRY(training(c, calib, err));
 	MQ_TRY(model_spec(tables, c, arena, err));
 	MQ_TRY(plan(c, arena, err));
-	c->per_node = isnan(run->gpus_per_node) ? 8 : degree(run->gpus_per_node);
-	if (c->system.domain)
-		c->per_node = c->system.domain;
-	if (c->per_node > c->n_devices)
-		c->per_node = c->n_devices;
-	c->nodes = (c->n_devices + c->per_node - 1) / c->per_node;
-	c->platform = mq_arena_printf(arena, "%s x%u", c->system.name, c->nodes);
-	return MQ_OK;
+	MQ_TRY(mq_case_place(tables, c, arena, err));
+	/* here, so that machines that do not go together refuse the row and not the table */
+	return mq_case_platform(c, &spec, arena, err);
 }

@@ -39,14 +39,9 @@ static enum mq_status make_temporary(struct mq_arena *arena, const char *what, c
 static enum mq_status write_platform(struct mq_work_group *g, struct mq_arena *arena,
 				     struct mq_err *err)
 {
-	const struct mq_case *c = g->item[0]->c;
 	struct mq_platform_spec spec;
 
-	mq_platform_spec_init(&spec);
-	MQ_TRY(mq_opt_parse(mq_platform_opts, &spec, "systems.csv", c->system.platform, arena, err));
-	spec.gpu = c->system.device;
-	spec.nodes = c->nodes;
-	spec.gpus = c->per_node;
+	MQ_TRY(mq_case_platform(g->item[0]->c, &spec, arena, err));
 	MQ_TRY(make_temporary(arena, "platform", &g->platform, err));
 	return mq_platform_generate(&spec, g->platform, err);
 }

@@ -49,16 +49,26 @@ struct mq_stack {
 	bool selective_ops;        /* "selective" keeps attention and every second product */
 };
 
+/* Machines of one kind in a row that mixes several: `gpus` devices from rank `first` on. */
+struct mq_case_part {
+	struct mq_system system;
+	uint32_t gpus, nodes, per_node, first;
+};
+
+enum { MQ_CASE_MAX_PARTS = 8 };
+
 /* A row made ready. */
 struct mq_case {
 	const struct mq_run *run;
-	struct mq_system system;
+	struct mq_system system;   /* where parts differ: of the first */
+	struct mq_case_part part[MQ_CASE_MAX_PARTS];
+	uint32_t n_parts;          /* kinds of machines, 1 where the row mixes none */
 	struct mq_stack stack;
 	const char *spec;          /* model, for mq_model_load */
 	struct mq_train train;
 	struct mq_shape shape;
 	uint32_t zero_group, seq;
-	uint32_t nodes, per_node, n_devices;
+	uint32_t n_devices;
 	bool fp8;                  /* GEMMs in fp8, the rest in 16 bit */
 	const char *platform;      /* a name for score.csv */
 };
@@ -78,6 +88,24 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,
 			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *out,
 			     struct mq_err *err) MQ_MUST_CHECK;
+
+/*
+ * The kinds of machines of a row: fills part[], n_parts, system and platform of `c`, whose run and
+ * n_devices are set; then the devices of its shape where they are not simply 0, 1, 2...
+ *   gpu        one type, or several as "12x V100 + 4x T4" (ranks in that order)
+ *   placement  stages separated by ';', their replicas by '|', each TYPE or TYPExTPn: what runs where;
+ *              a single stage stands for all. Also taken from the notes ("placement A|B ; C|D").
+ *   notes      numbers of devices ("3x p3.8xlarge (4 V100 each)") that `gpu` leaves open
+ * MQ_EINPUT: a type without a system, numbers that do not add up, replicas of unequal tp.
+ */
+enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c,
+				struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c,
+			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+/* The options of the platform generator that make the machines of `c`. */
+struct mq_platform_spec;
+enum mq_status mq_case_platform(const struct mq_case *c, struct mq_platform_spec *spec,
+				struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Simulate (or walk analytically) a case; only inside an actor of the loaded platform. */
 enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster,

@@ -12,6 +12,7 @@
 
 #include "cmd/score_runs.h"
 #include "cmd/score_tables.h"
+#include "executors/platform_generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 
@@ -118,7 +119,8 @@ static void test_case(void **state)
 		fail_msg("%s", err.text);
 	assert_int_equal(c.shape.dp, 4);
 	assert_int_equal(c.shape.micro_batches, 8);
-	assert_int_equal(c.nodes, 4);
+	assert_int_equal(c.part[0].nodes, 4);
+	assert_null(c.shape.device);
 	assert_string_equal(c.system.device, "A100-SXM4-80GB");
 	assert_true(c.train.dtype == MQ_FP16 && c.train.batch == 64);
 	assert_null(c.shape.stage_layers);
@@ -142,6 +144,76 @@ static void test_case(void **state)
 	r.gpu = "H100";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
 	assert_true(c.fp8 && c.train.dtype == MQ_BF16);
+}
+
+static void build(const struct mq_run *r, struct mq_case *c)
+{
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_case_build(&tables, calib, r, &arena, c, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+}
+
+/* Two kinds of machines: numbers from the cell or from the notes, ranks in the order of the cell. */
+static void test_mixed_machines(void **state)
+{
+	struct mq_platform_spec spec;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	r.gpu = "12x V100 + 4x T4";
+	r.gpus = 16;
+	r.gpus_per_node = 4;
+	r.inter = "10 Gb/s";
+	r.precision = "";
+	build(&r, &c);
+	assert_int_equal(c.n_parts, 2);
+	assert_int_equal(c.part[0].nodes, 3);
+	assert_int_equal(c.part[1].first, 12);
+	assert_int_equal(c.train.dtype, MQ_FP16); /* neither has bf16 */
+	assert_int_equal(mq_case_platform(&c, &spec, &arena, &err), MQ_OK);
+	assert_string_equal(spec.gpu, "V100-SXM2-16GB*3x4@1.25+T4*1x4@6.25");
+	for (uint32_t i = 0; i < 16; i++)
+		assert_int_equal(c.shape.device[i], i);
+
+	r.gpu = "T4/V100";
+	r.notes = "3x p3.8xlarge (4 V100 each) + 1x g4dn.12xlarge (4 T4)";
+	build(&r, &c);
+	assert_int_equal(c.part[0].gpus, 4);
+	assert_int_equal(c.part[1].gpus, 12);
+	r.notes = "4 T4, 12 V100";
+	build(&r, &c);
+	assert_int_equal(c.part[1].nodes, 3);
+}
+
+/* Stages and replicas on devices as the placement lists them. */
+static void test_placement(void **state)
+{
+	/* 2 stages x 2 replicas x tp 2: ranks 0-3 are RTX-3090, 4-7 TITAN-RTX */
+	const uint32_t want[] = { 0, 1, 4, 5, 6, 7, 2, 3 };
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	r.gpu = "mixed";
+	r.gpus = 8;
+	r.gpus_per_node = 4;
+	r.tp = r.pp = 2;
+	r.placement = "RTX-3090xTP2|Titan-RTXxTP2 ; Titan-RTXxTP2|RTX-3090xTP2";
+	build(&r, &c);
+	assert_int_equal(c.n_parts, 2);
+	assert_memory_equal(c.shape.device, want, sizeof(want));
+
+	r.placement = "RTX-3090xTP2|Titan-RTXxTP2";
+	build(&r, &c); /* one stage stands for all */
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(c.shape.device[i], i % 4 < 2 ? i / 4 * 2 + i % 4
+							      : 4 + i / 4 * 2 + i % 4 - 2);
+	r.notes = "placement Titan-RTXxTP2|Titan-RTXxTP2 ; RTX-3090xTP2|RTX-3090xTP2; 1 s";
+	build(&r, &c); /* the notes list every stage */
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(c.shape.device[i], i);
+	assert_string_equal(c.part[0].system.device, "TITAN-RTX");
 }
 
 /* Every reason for refusal is told. */
@@ -174,6 +246,13 @@ static void test_refused(void **state)
 	REFUSE((r.stage_layers = "1/2/3"), "stage_layers");
 	REFUSE(r.stack = "mine", "stacks.csv");
 	REFUSE(r.dp = 5, "dp 5");
+	REFUSE(r.gpu = "V100 + T4", "how many");
+	REFUSE(r.gpu = "12x V100 + 4x T4", "names 16 devices");
+	REFUSE(r.gpu = "28x A100 + 4x T4", "differ in network");
+	REFUSE((r.gpus = 6, r.tp = 1, r.gbs = 60, r.pp = 2,
+		r.placement = "V100xTP2|T4xTP1 ; V100xTP2|T4xTP1"), "replicas");
+	REFUSE((r.gpus = 8, r.tp = 2, r.pp = 2, r.placement = "V100xTP2|T4xTP2; T4xTP2"),
+	       "takes 6 devices");
 #undef REFUSE
 }
 
@@ -190,6 +269,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_rank, teardown),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),
 	};
 

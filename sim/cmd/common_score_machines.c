@@ -1,0 +1,412 @@
+/*
+ * common_score_machines.c - the machines of a row of measurements: one kind, or several side by side.
+ *
+ * A row of mixed devices names them in `gpu` with their numbers ("12x V100 + 4x T4"), or stage by stage
+ * in `placement` ("RTX-3090xTP2|RTX-2080xTP2 ; ..."): see score_runs.h. Every kind's machines come from
+ * its own row of systems.csv; ranks run through the kinds in the order in which they are named.
+ *
+ * Not modelled: replicas of one stage that differ in tensor-parallel degree, networks of several kinds.
+ */
+#include "cmd/score_runs.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/score_tables.h"
+#include "executors/platform_generate.h"
+
+static const char *trim(const char *text, size_t n, struct mq_arena *arena)
+{
+	while (n && isspace((unsigned char)*text))
+		text++, n--;
+	while (n && isspace((unsigned char)text[n - 1]))
+		n--;
+	return mq_arena_printf(arena, "%.*s", (int)n, text);
+}
+
+/* Cuts the next piece, up to one of the separators, off `*text`; NULL at the end. */
+static const char *next_piece(const char **text, const char *separators, struct mq_arena *arena)
+{
+	size_t n = strcspn(*text, separators);
+	const char *piece = trim(*text, n, arena);
+
+	if (!**text)
+		return NULL;
+	*text += n + ((*text)[n] != '\0');
+	return piece;
+}
+
+/* ---- kinds of machines --------------------------------------------------------------------------- */
+
+static enum mq_status system_of(const struct mq_score_tables *t, const struct mq_case *c,
+				const char *gpu, struct mq_system *system, struct mq_err *err)
+{
+	struct mq_run run = *c->run;
+
+	run.gpu = gpu;
+	return mq_system_find(t, &run, system, err);
+}
+
+static struct mq_case_part *part_of(struct mq_case *c, const char *device)
+{
+	for (uint32_t i = 0; i < c->n_parts; i++)
+		if (!strcmp(c->part[i].system.device, device))
+			return &c->part[i];
+	return NULL;
+}
+
+/* `gpus` more devices of a type. */
+static enum mq_status add(const struct mq_score_tables *t, struct mq_case *c, const char *gpu,
+			  uint32_t gpus, struct mq_err *err)
+{
+	struct mq_system system;
+	struct mq_case_part *part;
+
+	MQ_TRY(system_of(t, c, gpu, &system, err));
+	part = part_of(c, system.device);
+	if (!part && c->n_parts == MQ_CASE_MAX_PARTS)
+		return mq_fail(err, MQ_EINPUT, "more than %d kinds of devices", MQ_CASE_MAX_PARTS);
+	if (!part) {
+		part = &c->part[c->n_parts++];
+		*part = (struct mq_case_part){ .system = system };
+	}
+	part->gpus += gpus;
+	return MQ_OK;
+}
+
+/* "12x V100", "12 V100", "V100 x12", "V100*12" or "V100": the type, and the number or 0. */
+static const char *read_count(const char *item, uint32_t *count, struct mq_arena *arena)
+{
+	char *end;
+	unsigned long before = strtoul(item, &end, 10);
+	size_t n = strlen(item);
+
+	*count = 0;
+	if (end > item && (strchr("x* ", *end) && *end)) {
+		*count = (uint32_t)before;
+		end += strspn(end, "x* ");
+		return trim(end, strlen(end), arena);
+	}
+	while (n && isdigit((unsigned char)item[n - 1]))
+		n--;
+	if (n > 1 && item[n] && (item[n - 1] == '*' || (item[n - 1] == 'x' && item[n - 2] == ' '))) {
+		*count = (uint32_t)strtoul(item + n, NULL, 10);
+		return trim(item, n - 1, arena);
+	}
+	return item;
+}
+
+/* "4 V100" in the notes, times M where "Mx" stands before it in the same clause; 0 if nowhere. */
+static uint32_t noted_count(const char *notes, const char *type, bool times)
+{
+	for (const char *at = notes; (at = strcasestr(at, type)); at++) {
+		const char *p = at;
+		unsigned long each, machines = 1;
+
+		while (p > notes && (p[-1] == ' ' || p[-1] == 'x'))
+			p--;
+		while (p > notes && isdigit((unsigned char)p[-1]))
+			p--;
+		if (!isdigit((unsigned char)*p))
+			continue;
+		each = strtoul(p, NULL, 10);
+		for (const char *q = p; times && q > notes && !strchr("+;,", q[-1]); q--)
+			if (q[0] == 'x' && q[1] == ' ' && isdigit((unsigned char)q[-1])) {
+				for (q--; q > notes && isdigit((unsigned char)q[-1]);)
+					q--;
+				machines = strtoul(q, NULL, 10);
+				break;
+			}
+		return (uint32_t)(each * machines);
+	}
+	return 0;
+}
+
+static enum mq_status count_from_notes(struct mq_case *c, const char *const *type, struct mq_err *err)
+{
+	for (int times = 0; times < 2; times++) {
+		uint32_t sum = 0;
+
+		for (uint32_t i = 0; i < c->n_parts; i++) {
+			c->part[i].gpus = noted_count(c->run->notes, type[i], times);
+			sum += c->part[i].gpus;
+		}
+		if (sum == c->n_devices)
+			return MQ_OK;
+	}
+	return mq_fail(err, MQ_EINPUT, "gpu '%s': how many of each? Write as in \"12x V100 + 4x T4\"",
+		       c->run->gpu);
+}
+
+/* From the cell `gpu`. */
+static enum mq_status from_gpu(const struct mq_score_tables *t, struct mq_case *c,
+			       struct mq_arena *arena, struct mq_err *err)
+{
+	const char *text = c->run->gpu, *type[MQ_CASE_MAX_PARTS], *item;
+	uint32_t sum = 0, count;
+
+	if (!strpbrk(text, "+,/;&"))
+		return add(t, c, text, c->n_devices, err);
+	while ((item = next_piece(&text, "+,/;&", arena))) {
+		uint32_t before = c->n_parts;
+
+		item = read_count(item, &count, arena);
+		MQ_TRY(add(t, c, item, count, err));
+		if (c->n_parts > before)
+			type[before] = item;
+		sum += count;
+	}
+	if (c->n_parts == 1)
+		c->part[0].gpus = sum = c->n_devices;
+	if (!sum)
+		return count_from_notes(c, type, err);
+	if (sum != c->n_devices)
+		return mq_fail(err, MQ_EINPUT, "gpu '%s' names %u devices, the row has %u",
+			       c->run->gpu, sum, c->n_devices);
+	return MQ_OK;
+}
+
+/* ---- placement: what runs where ------------------------------------------------------------------ */
+
+/* The stages' text: the notes' where they list one per stage, otherwise the column's. */
+static const char *placement(const struct mq_case *c, struct mq_arena *arena)
+{
+	const char *text = strstr(c->run->notes, "placement ");
+	size_t n = 0;
+
+	if (!text)
+		return c->run->placement;
+	text += strlen("placement ");
+	/* " ; " goes on to the next stage, "; " to the next note */
+	while (text[n] && !(text[n] == ';' && (!n || text[n - 1] != ' ')))
+		n++;
+	return trim(text, n, arena);
+}
+
+/* "TYPE" or "TYPExTPn". */
+static const char *read_replica(const char *item, uint32_t tp, uint32_t *degree,
+				struct mq_arena *arena)
+{
+	const char *mark = NULL;
+
+	for (const char *p = item; (p = strstr(p, "xTP")); p++)
+		mark = p;
+	*degree = mark ? (uint32_t)strtoul(mark + 3, NULL, 10) : tp;
+	return mark ? trim(item, (size_t)(mark - item), arena) : item;
+}
+
+/* Does the placement name more than one kind of device? */
+static bool is_mixed(const struct mq_score_tables *t, const struct mq_case *c, const char *text,
+		     struct mq_arena *arena)
+{
+	struct mq_case probe = *c;
+	struct mq_err ignored = MQ_ERR_INIT;
+	const char *item;
+	uint32_t tp;
+
+	probe.n_parts = 0;
+	while ((item = next_piece(&text, "|;", arena)))
+		if (add(t, &probe, read_replica(item, 1, &tp, arena), 1, &ignored) != MQ_OK)
+			return false;
+	return probe.n_parts > 1;
+}
+
+static enum mq_status from_placement(const struct mq_score_tables *t, struct mq_case *c,
+				     const char *text, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *stages = text, *item;
+	uint32_t n = 0, tp, repeat, pp = c->run->pp >= 1 ? (uint32_t)c->run->pp : 1;
+
+	while (next_piece(&stages, ";", arena))
+		n++;
+	repeat = n == 1 ? pp : 1;
+	while ((item = next_piece(&text, "|;", arena))) {
+		item = read_replica(item, c->run->tp >= 1 ? (uint32_t)c->run->tp : 1, &tp, arena);
+		MQ_TRY(add(t, c, item, tp * repeat, err));
+	}
+	for (uint32_t i = n = 0; i < c->n_parts; i++)
+		n += c->part[i].gpus;
+	return n == c->n_devices ? MQ_OK :
+				   mq_fail(err, MQ_EINPUT, "placement '%s' takes %u devices, the row "
+					   "has %u", c->run->placement, n, c->n_devices);
+}
+
+static void count_machines(struct mq_case *c, struct mq_arena *arena)
+{
+	const char *name = NULL;
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		struct mq_case_part *p = &c->part[i];
+
+		p->per_node = isnan(c->run->gpus_per_node) || c->run->gpus_per_node < 1
+				      ? 8
+				      : (uint32_t)c->run->gpus_per_node;
+		if (p->system.domain)
+			p->per_node = p->system.domain;
+		if (p->per_node > p->gpus)
+			p->per_node = p->gpus;
+		p->nodes = (p->gpus + p->per_node - 1) / p->per_node;
+		p->first = first;
+		first += p->nodes * p->per_node;
+		name = mq_arena_printf(arena, "%s%s%s x%u", name ? name : "", name ? " + " : "",
+				       p->system.name, p->nodes);
+	}
+	c->system = c->part[0].system;
+	c->platform = name;
+}
+
+enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c,
+				struct mq_arena *arena, struct mq_err *err)
+{
+	const char *where = placement(c, arena);
+
+	c->n_parts = 0;
+	if (is_mixed(tables, c, where, arena))
+		MQ_TRY(from_placement(tables, c, where, arena, err));
+	else
+		MQ_TRY(from_gpu(tables, c, arena, err));
+	count_machines(c, arena);
+	return MQ_OK;
+}
+
+/* ---- devices of the shape ------------------------------------------------------------------------ */
+
+/* The next `n` ranks of a kind, in `used` order, behind `device`. */
+static enum mq_status take(struct mq_case *c, const char *type, uint32_t n, uint32_t *used,
+			   uint32_t *device, struct mq_err *err)
+{
+	struct mq_case_part *part = part_of(c, type);
+	uint32_t i = (uint32_t)(part - c->part);
+
+	if (used[i] + n > part->gpus)
+		return mq_fail(err, MQ_EINPUT, "placement '%s' takes more of %s than the %u there are",
+			       c->run->placement, type, part->gpus);
+	for (uint32_t k = 0; k < n; k++)
+		device[k] = part->first + used[i]++;
+	return MQ_OK;
+}
+
+/* The text of one stage; a single stage stands for all. NULL where the list is too short. */
+static const char *stage_of(const char *text, uint32_t stage, struct mq_arena *arena)
+{
+	const char *piece = next_piece(&text, ";", arena);
+
+	if (!*text)
+		return stage ? NULL : piece;
+	for (uint32_t s = 0; s < stage; s++)
+		piece = next_piece(&text, ";", arena);
+	return piece;
+}
+
+static enum mq_status place_stage(const struct mq_score_tables *t, struct mq_case *c,
+				  const char *stage, uint32_t *used, uint32_t *device,
+				  struct mq_arena *arena, struct mq_err *err)
+{
+	uint32_t replicas = 0, tp;
+	struct mq_system system;
+	const char *item;
+
+	for (; (item = next_piece(&stage, "|", arena)); replicas++) {
+		item = read_replica(item, c->shape.tp, &tp, arena);
+		if (tp != c->shape.tp || replicas == c->shape.dp)
+			return mq_fail(err, MQ_EINPUT, "placement '%s': not %u replicas of tensor-"
+				       "parallel degree %u in every stage", c->run->placement,
+				       c->shape.dp, c->shape.tp);
+		MQ_TRY(system_of(t, c, item, &system, err));
+		MQ_TRY(take(c, system.device, tp, used, device + replicas * tp, err));
+	}
+	if (replicas != c->shape.dp)
+		return mq_fail(err, MQ_EINPUT, "placement '%s': stage '%s' has not %u replicas",
+			       c->run->placement, stage, c->shape.dp);
+	return MQ_OK;
+}
+
+enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c,
+			     struct mq_arena *arena, struct mq_err *err)
+{
+	uint32_t used[MQ_CASE_MAX_PARTS] = { 0 }, *device, n = 0;
+	const char *where = placement(c, arena);
+
+	if (c->n_parts == 1)
+		return MQ_OK;
+	device = mq_arena_array(arena, c->n_devices, uint32_t);
+	c->shape.device = device;
+	if (!is_mixed(tables, c, where, arena)) {
+		for (uint32_t i = 0; i < c->n_parts; i++)
+			for (uint32_t k = 0; k < c->part[i].gpus; k++)
+				device[n++] = c->part[i].first + k;
+		return MQ_OK;
+	}
+	if (c->shape.cp > 1)
+		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism",
+			       c->run->placement);
+	for (uint32_t s = 0; s < c->shape.pp; s++, n += c->shape.dp * c->shape.tp) {
+		const char *stage = stage_of(where, strchr(where, ';') ? s : 0, arena);
+
+		if (!stage)
+			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages",
+				       c->run->placement, c->shape.pp);
+		MQ_TRY(place_stage(tables, c, stage, used, device + n, arena, err));
+	}
+	return MQ_OK;
+}
+
+/* ---- platform ------------------------------------------------------------------------------------ */
+
+/* A number that several kinds give: the one that is there; both only where they agree. */
+static bool agree(double *mine, double other)
+{
+	if (*mine > 0 && other > 0 && *mine != other)
+		return false;
+	*mine = fmax(*mine, other);
+	return true;
+}
+
+static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platform_spec *other,
+			   struct mq_err *err)
+{
+	if (spec->intra != other->intra)
+		spec->intra = MQ_INTRA_AUTO;
+	if (spec->network != other->network || spec->fabric != other->fabric ||
+	    spec->nics != other->nics || !agree(&spec->nvlink_GBps, other->nvlink_GBps) ||
+	    !agree(&spec->pcie_GBps, other->pcie_GBps))
+		return mq_fail(err, MQ_EINPUT, "machines of %s and %s differ in network, ports or "
+			       "lanes in a way that one platform cannot have", spec->gpu, other->gpu);
+	return MQ_OK;
+}
+
+enum mq_status mq_case_platform(const struct mq_case *c, struct mq_platform_spec *spec,
+				struct mq_arena *arena, struct mq_err *err)
+{
+	const char *mix = NULL;
+
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		const struct mq_case_part *p = &c->part[i];
+		struct mq_platform_spec one;
+
+		mq_platform_spec_init(&one);
+		MQ_TRY(mq_opt_parse(mq_platform_opts, &one, "systems.csv", p->system.platform,
+				    arena, err));
+		one.gpu = p->system.device;
+		if (i)
+			MQ_TRY(join(spec, &one, err));
+		else
+			*spec = one;
+		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "",
+				      one.gpu, p->nodes, p->per_node);
+		if (one.nic_GBps > 0)
+			mix = mq_arena_printf(arena, "%s@%.17g", mix, one.nic_GBps);
+	}
+	if (c->n_parts > 1) {
+		spec->gpu = mix;
+		spec->nic_GBps = 0;
+		return MQ_OK;
+	}
+	spec->nodes = c->part[0].nodes;
+	spec->gpus = c->part[0].per_node;
+	return MQ_OK;
+}
