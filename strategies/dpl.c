@@ -28,6 +28,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return mq_place_engine_propose(state, true, problem, arena, plan, err);
 }
 
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct mq_place_engine *s = state;
+
+	mq_place_again_note(&s->again, problem, plan, result);
+}
+
 MQ_ENGINE(dpl) = {
         MQ_ENGINE_HEAD("dpl"),
         .summary = "best pipeline along one topological order (linearised dynamic programme)",
@@ -37,4 +45,5 @@ MQ_ENGINE(dpl) = {
         .heuristic = true,
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

@@ -38,6 +38,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return mq_place_engine_propose(state, false, problem, arena, plan, err);
 }
 
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct mq_place_engine *s = state;
+
+	mq_place_again_note(&s->again, problem, plan, result);
+}
+
 MQ_ENGINE(ideal_dp) = {
         MQ_ENGINE_HEAD("ideal-dp"),
         .summary = "optimal contiguous pipeline by dynamic programming over ideals",
@@ -47,4 +55,5 @@ MQ_ENGINE(ideal_dp) = {
         .heuristic = true, /* optimal in its own objective, among contiguous pipelines */
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

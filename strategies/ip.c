@@ -15,6 +15,7 @@
 
 #include "core/engine.h"
 #include "lib/ideal.h"
+#include "lib/place_engine.h"
 #include "lib/place_ip.h"
 #include "lib/place_model.h"
 #include "lib/plans.h"
@@ -24,6 +25,7 @@ struct ip_engine {
 	uint32_t pieces, micro_batches, columns;
 	double seconds, gap;
 	bool done;
+	struct mq_place_again again;
 };
 
 static const struct mq_opt opts[] = {
@@ -108,6 +110,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	        .tick_context = &problem,
 	};
 
+	if (mq_place_again_take(&s->again, arena, plan))
+		return MQ_OK;
 	if (s->done)
 		return MQ_DONE;
 	s->done = true;
@@ -131,6 +135,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return MQ_OK;
 }
 
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct ip_engine *s = state;
+
+	mq_place_again_note(&s->again, problem, plan, result);
+}
+
 MQ_ENGINE(ip) = {
         MQ_ENGINE_HEAD("ip"),
         .summary = "placement by integer programming with the program cbc: max-load or latency",
@@ -140,4 +152,5 @@ MQ_ENGINE(ip) = {
         .heuristic = true, /* optimal in its own objective */
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

@@ -208,7 +208,8 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 	compute(low, op, v, waits, n_waits);
 	reduce_loss(low, op);
 	for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
-		if (!v->again || low->transfer[t].inside)
+		if (v->again ? low->transfer[t].inside :
+			       low->transfer[t].channel == v->phase)
 			mq_transfer_emit(low, t);
 }
 
@@ -343,6 +344,14 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 
 static void explicit_backward(struct mq_low *low, uint32_t stage)
 {
+	/* What backward ops of earlier stages need of this stage's forward pass. */
+	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
+		uint32_t op = op_at(low, stage, i);
+
+		for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
+			if (low->transfer[t].channel && low->model->op[op].phase == MQ_FORWARD)
+				mq_transfer_emit(low, t);
+	}
 	for (uint32_t i = 0; i < n_ops_of(low, stage); i++) {
 		uint32_t op = op_at(low, stage, i);
 

@@ -66,13 +66,13 @@ struct mq_transfer {
 	struct mq_layout from, to;
 	uint8_t way;             /* STEPS: collectives on the same devices; PAIRS: position to position;
 				    BOXES: by intersection of what each holds */
-	uint8_t channel;         /* 0 forward, 1 backward */
+	uint8_t channel;         /* 0 in the forward pass, 1 in the backward pass */
 	bool inside;             /* forward: producer and consumers lie in one layer (recomputation) */
 	double elems;            /* per sample */
 	uint32_t waits, n_waits; /* backward: producers still to come, and of all */
 	uint32_t from_stage;
 	uint32_t to_stage;
-	uint8_t to_pass;         /* MQ_PASS_F or MQ_PASS_B: the template that receives */
+	uint8_t pass;            /* MQ_PASS_F or MQ_PASS_B: in which it is sent and received */
 	struct mq_step gather;   /* PAIRS with scatter_gather: what the receivers do; size 0 = nothing */
 	uint32_t serial;         /* template in which `arrival` holds */
 	struct mq_ids *arrival;  /* [positions of to_config] tasks that deliver it there */

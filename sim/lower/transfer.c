@@ -8,7 +8,14 @@
  * A boundary between devices that split alike is a set of pairs; where both sides hold copies along one
  * factor, each copy sends its part and the receivers gather them (Megatron's scatter/gather, Narayanan et
  * al. 2021, section 4.1). Anything else goes by intersection of what each side holds, from the copy with
- * the receiver's own index. Not modelled: combining small messages of different tensors.
+ * the receiver's own index.
+ *
+ * In a graph with backward ops of its own, a forward tensor that a backward op needs on other devices
+ * leaves as soon as it is made, if its consumer's stage does not come before its own: then the consumer's
+ * forward pass receives it. Stages that come before have run their forward pass by then: their backward
+ * pass receives it from the producer's.
+ *
+ * Not modelled: combining small messages of different tensors.
  */
 #include <math.h>
 
@@ -101,6 +108,8 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 {
 	const struct mq_op *u = &low->model->op[e->src], *v = &low->model->op[e->dst];
 	uint32_t from = low->plan->config_of[e->src], to = low->plan->config_of[e->dst];
+	bool back = v->phase == MQ_BACKWARD &&
+		    (u->phase == MQ_BACKWARD || low->stage_of[e->src] > low->stage_of[e->dst]);
 
 	return (struct mq_transfer){
 		.op = e->src,
@@ -108,10 +117,12 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 		.to_config = to,
 		.from = mq_layout_of(u, &low->plan->config[from], MQ_TENSOR_OUT),
 		.to = mq_layout_of(v, &low->plan->config[to], MQ_TENSOR_IN),
+		.channel = back,
 		.inside = u->layer != MQ_NONE && u->layer == v->layer,
 		.elems = e->elems,
+		.from_stage = low->stage_of[e->src],
 		.to_stage = low->stage_of[e->dst],
-		.to_pass = v->phase == MQ_BACKWARD ? MQ_PASS_B : MQ_PASS_F,
+		.pass = back ? MQ_PASS_B : MQ_PASS_F,
 	};
 }
 
@@ -133,7 +144,7 @@ static void plan_forward(struct mq_low *low, uint32_t op)
 		while (k < low->n_transfers &&
 		       (low->devset_of[low->transfer[k].to_config] != low->devset_of[t.to_config] ||
 			low->transfer[k].to_stage != t.to_stage ||
-			low->transfer[k].to_pass != t.to_pass ||
+			low->transfer[k].pass != t.pass ||
 			!same_layout(&low->transfer[k].to, &t.to) ||
 			!same_shares(&low->plan->config[low->transfer[k].to_config],
 				     &low->plan->config[t.to_config])))
@@ -165,7 +176,7 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 			.from_stage = low->stage_of[edge->dst],
 			.elems = edge->elems,
 			.to_stage = low->stage_of[op],
-			.to_pass = MQ_PASS_B,
+			.pass = MQ_PASS_B,
 		};
 		uint32_t k = first;
 
@@ -317,12 +328,18 @@ static void gather(struct mq_low *low, struct mq_transfer *t)
 		emit_step(low, t, &t->gather, &low->plan->config[t->to_config], arrivals(low, t));
 }
 
+/* The pass being built; that of the last micro-batch counts as any other. */
+static uint32_t pass_now(const struct mq_low *low)
+{
+	uint32_t pass = (uint32_t)(low->t - low->pass) % MQ_N_PASSES;
+
+	return pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
+}
+
 static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 {
-	uint32_t at = (uint32_t)(low->t - low->pass);
-	uint32_t pass = at % MQ_N_PASSES == MQ_PASS_B_LAST ? MQ_PASS_B : at % MQ_N_PASSES;
-
-	return at / MQ_N_PASSES == t->to_stage && pass == t->to_pass;
+	return (uint32_t)(low->t - low->pass) / MQ_N_PASSES == t->to_stage &&
+	       pass_now(low) == t->pass;
 }
 
 /* A message from position p of the producers to position q of the consumers. */
@@ -444,6 +461,10 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 
 		if (device != MQ_NONE)
 			mq_ids_add(low, &state[p], mq_emit_seal(low, device));
+		/* Made by the forward pass, of which this template sees only that it is over. */
+		if (device != MQ_NONE && t->pass == MQ_PASS_B &&
+		    low->model->op[t->op].phase == MQ_FORWARD && low->explicit_backward)
+			mq_ids_add(low, &state[p], MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	}
 	if (t->way == MQ_WAY_STEPS) {
 		emit_steps(low, t, &t->to, state);
@@ -471,7 +492,7 @@ void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 		const struct mq_message *m = &low->message[i];
 		struct mq_transfer *t = &low->transfer[m->transfer];
 
-		if (t->to_stage != stage || t->to_pass != want)
+		if (t->to_stage != stage || t->pass != want)
 			continue;
 		mq_ids_add(low, &arrivals(low, t)[m->position], emit_receive(low, m));
 		bool last = i + 1 == low->n_messages || low->message[i + 1].transfer != m->transfer;
@@ -483,6 +504,15 @@ void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, struct mq_ids *ids)
 {
 	struct mq_transfer *t = &low->transfer[transfer];
+
+	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
+	if (low->explicit_backward && pass_now(low) == MQ_PASS_B && t->pass == MQ_PASS_F) {
+		if (t->way != MQ_WAY_STEPS)
+			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_RECV));
+		if (t->way == MQ_WAY_STEPS || t->gather.size > 1)
+			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
+		return;
+	}
 	const struct mq_ids *a = &arrivals(low, t)[p];
 
 	for (uint32_t i = 0; i < a->n; i++)

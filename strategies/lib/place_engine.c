@@ -5,6 +5,25 @@
 
 #include "lib/plans.h"
 
+void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem,
+                         const struct mq_plan *plan, const struct mq_result *result)
+{
+	if (result->verdict != MQ_VERDICT_DEADLOCK || plan->pipeline != MQ_PIPE_1F1B)
+		return;
+	mq_plan_copy(&again->plan, plan, problem->arena);
+	again->plan.pipeline = MQ_PIPE_GPIPE;
+	again->wanted = true;
+}
+
+bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena, struct mq_plan *plan)
+{
+	if (!again->wanted)
+		return false;
+	mq_plan_copy(plan, &again->plan, arena);
+	again->wanted = false;
+	return true;
+}
+
 static bool own_devices(const struct mq_problem *problem)
 {
 	return problem->model->devices.time_unit_s > 0 && problem->model->devices.bw_Bps == 0;
@@ -81,6 +100,8 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 	                             .tick_context = &problem};
 	bool train = !problem->train->infer;
 
+	if (mq_place_again_take(&e->again, arena, plan))
+		return MQ_OK;
 	while (e->round < 2 * e->n_rounds) {
 		uint32_t round = e->round++, m = e->sizes[round / 2];
 		uint32_t flight = round % 2 && train ? most_in_flight(problem, m) : 1;

@@ -7,10 +7,24 @@
 #include "lib/ideal.h"
 #include "lib/place_model.h"
 
+/* Stages that skip others exchange tensors out of turn: some such pipelines deadlock under 1F1B, none
+ * under GPipe. A plan that did is proposed again with it. */
+struct mq_place_again {
+	bool wanted;
+	struct mq_plan plan;
+};
+/* In observe: remembers a plan that deadlocked under 1F1B. */
+void mq_place_again_note(struct mq_place_again *again, const struct mq_problem *problem,
+                         const struct mq_plan *plan, const struct mq_result *result);
+/* In propose: the plan under GPipe; false where there is none to propose again. */
+bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena,
+                         struct mq_plan *plan);
+
 struct mq_place_engine {
 	uint32_t ideals, replicas, micro_batches; /* options */
 	uint32_t round, n_rounds;
 	uint32_t sizes[24]; /* micro-batches of each round */
+	struct mq_place_again again;
 };
 
 /* Fills the rounds: the micro-batch counts that will be tried. MQ_EINPUT: an objective it has not.

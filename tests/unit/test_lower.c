@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -294,6 +295,129 @@ static void placement_crosses_devices(void **state)
 }
 
 /* A seed-driven walk over shapes: whatever is accepted is free of deadlock and does all the work. */
+/* A graph with backward ops of its own over three devices, one stage each: a chain forward, the same
+ * chain back, and two skips: a1 is needed by the backward op of stage 2 (its producer's stage comes
+ * before), c1 by that of stage 0 (its producer's stage comes after). */
+enum { A1, B1, C1, C2, B2, A2, N_SKIP_OPS };
+
+static const struct skip_edge {
+	uint32_t src, dst;
+	double elems;
+} skip_edge[] = { { A1, B1, 11 }, { B1, C1, 12 }, { C1, C2, 13 }, { C2, B2, 14 },
+		  { B2, A2, 15 }, { A1, C2, 11 }, { C1, A2, 13 } };
+
+static void make_skips(struct world *w)
+{
+	static const char *const name[] = { "a1", "b1", "c1", "c2", "b2", "a2" };
+	struct mq_model_builder b = { 0 };
+	static const char *type[] = { "ideal" };
+	double *forward_s, *backward_s;
+
+	mq_model_begin(&b, &w->arena, "skips");
+	for (uint32_t op = 0; op < N_SKIP_OPS; op++) {
+		uint32_t id = mq_model_add(&b, MQ_OP_PROFILED, name[op]);
+		struct mq_op *o = &b.model->op[id];
+
+		o->phase = op < C2 ? MQ_FORWARD : MQ_BACKWARD;
+		o->splits = 1u << MQ_DIM_BATCH;
+		o->extent[MQ_DIM_BATCH] = 1;
+	}
+	for (size_t e = 0; e < sizeof(skip_edge) / sizeof(*skip_edge); e++) {
+		mq_model_connect(&b, skip_edge[e].src, skip_edge[e].dst, skip_edge[e].elems);
+		b.model->op[skip_edge[e].src].output = skip_edge[e].elems;
+	}
+	forward_s = mq_arena_array(&w->arena, N_SKIP_OPS, double);
+	backward_s = mq_arena_array(&w->arena, N_SKIP_OPS, double);
+	for (uint32_t op = 0; op < N_SKIP_OPS; op++)
+		forward_s[op] = 1;
+	b.model->profile = (struct mq_profile){ .n_types = 1, .type = type, .forward_s = forward_s,
+						.backward_s = backward_s };
+	if (mq_model_finish(&b, &w->model, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+}
+
+static uint32_t op_named(const struct mq_model *model, const char *name)
+{
+	for (uint32_t op = 0; op < model->n_ops; op++)
+		if (!strcmp(model->op[op].name, name))
+			return op;
+	fail_msg("no op %s", name);
+	return 0;
+}
+
+/* How many micro-batches carry the tensor of an op from one device to another on a channel. */
+static uint32_t carried(const struct world *w, const char *op, uint32_t src, uint32_t dst,
+			uint32_t channel)
+{
+	const struct mq_schedule *s = w->low.schedule;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+
+		n += t->kind == MQ_TASK_SEND && t->op == op_named(w->model, op) &&
+		     s->device[t->device] == src && s->device[t->peer] == dst &&
+		     t->channel == channel;
+	}
+	return n;
+}
+
+/* The compute task of a backward op must wait for the skip's arrival, or for a later one on that stream. */
+static void assert_waits(const struct world *w, const char *op, uint32_t device, const char *tensor)
+{
+	const struct mq_schedule *s = w->low.schedule;
+	uint32_t newest = MQ_NONE, found = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+
+		if (s->device[t->device] != device)
+			continue;
+		if (t->kind == MQ_TASK_RECV && t->op == op_named(w->model, tensor))
+			newest = i;
+		if (t->kind != MQ_TASK_COMPUTE || t->op != op_named(w->model, op))
+			continue;
+		bool waits = false;
+		for (uint32_t k = 0; k < t->n_deps; k++) {
+			uint32_t d = s->dep[t->dep_first + k];
+
+			waits |= s->task[d].kind == MQ_TASK_RECV && d >= newest;
+		}
+		assert_true(waits);
+		found++;
+	}
+	assert_int_equal(found, 4);
+}
+
+static void backward_ops_receive_skips(void **state)
+{
+	struct world *w = *state;
+	static const enum mq_pipeline order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE };
+
+	make_skips(w);
+	mq_plan_init(&w->plan, &w->arena, N_SKIP_OPS);
+	for (uint32_t stage = 0; stage < 3; stage++) {
+		uint32_t c = mq_plan_add_config(&w->plan, &w->arena, 1);
+
+		w->plan.config[c].device[0] = stage;
+		w->plan.config[c].stage = stage;
+	}
+	for (uint32_t op = 0; op < N_SKIP_OPS; op++)
+		w->plan.config_of[op] = w->model->op[op].name[0] - 'a';
+	w->plan.micro_batches = 4;
+	for (size_t i = 0; i < 2; i++) {
+		w->plan.pipeline = (uint8_t)order[i];
+		assert_non_null(lower_plan(w));
+		assert_int_equal(carried(w, "a1", 0, 1, 0), 4);
+		assert_int_equal(carried(w, "a1", 0, 2, 0), 4); /* forward to forward pass */
+		assert_int_equal(carried(w, "c1", 2, 0, 1), 4); /* backward to backward pass */
+		assert_int_equal(carried(w, "c2", 2, 1, 1), 4);
+		assert_int_equal(count(w->low.schedule, MQ_TASK_SEND, -1, -1).tasks, 6 * 4);
+		assert_waits(w, "c2", 2, "a1");
+		assert_waits(w, "a2", 0, "c1");
+	}
+}
+
 static void random_shapes_hold(void **state)
 {
 	struct world *w = *state;
@@ -349,6 +473,7 @@ int main(void)
 		cmocka_unit_test(offload_copies_shards),
 		cmocka_unit_test(placement_crosses_devices),
 		cmocka_unit_test(random_shapes_hold),
+		cmocka_unit_test(backward_ops_receive_skips),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, free_world);
