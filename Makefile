@@ -231,7 +231,7 @@ check: all tests ## all quick tests; with SAN=address,undefined under the saniti
 test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
-validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; 5 minutes)
+validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; a minute)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
 validate-gpu: all ## the same on this machine's GPUs
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-gpu $(BUILD)/validate-gpu

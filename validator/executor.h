@@ -18,7 +18,7 @@
 #include "core/arena.h"
 #include "core/schedule.h"
 
-enum { MQ_REPLAY_ABI = 1 };
+enum { MQ_REPLAY_ABI = 2 };
 
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
@@ -56,6 +56,7 @@ struct mq_replay_session {
 struct mq_replay_sample {
 	double *start_s, *finish_s; /* [n_tasks] start: posted or begun; finish: complete */
 	double *switches;   /* [n_tasks] involuntary context switches of the rank meanwhile */
+	double *lost_s;     /* [n_tasks] time the rank was not on its core meanwhile; 0 for a GPU */
 	double step_time_s; /* last finish over all ranks */
 	double steal_s;     /* time the hypervisor took from this machine meanwhile */
 	bool throttled;     /* the device reported a clock throttle meanwhile */

@@ -22,7 +22,7 @@
 
 #include "host/script.h"
 
-enum { POOL_MIN_B = 192 << 20, CLOCK_ROUNDS = 200 };
+enum { POOL_MIN_B = 192 << 20, CLOCK_ROUNDS = 200, TASK_VALUES = 4 };
 
 struct host {
 	struct host_rank rank;
@@ -30,7 +30,7 @@ struct host {
 	uint32_t n_scripts, cores;
 	void *reserved;
 	size_t reserved_B;
-	double *packed, *all; /* gathering: 3 numbers per task of a rank */
+	double *packed, *all; /* gathering: TASK_VALUES numbers per task of a rank */
 	int *counts, *places;
 	bool started;
 };
@@ -203,8 +203,8 @@ static enum mq_status make_room(struct host *h, const struct mq_replay_session *
 	for (uint32_t i = 0; i < session->n_schedules; i++)
 		if (session->schedule[i]->n_tasks > most)
 			most = session->schedule[i]->n_tasks;
-	h->packed = mq_arena_array(session->arena, 3 * (size_t)most, double);
-	h->all = mq_arena_array(session->arena, h->rank.rank ? 1 : 3 * (size_t)most, double);
+	h->packed = mq_arena_array(session->arena, TASK_VALUES * (size_t)most, double);
+	h->all = mq_arena_array(session->arena, h->rank.rank ? 1 : TASK_VALUES * (size_t)most, double);
 	h->counts = mq_arena_array(session->arena, h->rank.size, int);
 	h->places = mq_arena_array(session->arena, h->rank.size, int);
 	h->script = mq_arena_array(session->arena, session->n_schedules, struct host_script);
@@ -271,10 +271,11 @@ static void gather(struct host *h, const struct host_script *script,
 		h->packed[n++] = sample->start_s[i];
 		h->packed[n++] = sample->finish_s[i];
 		h->packed[n++] = sample->switches[i];
+		h->packed[n++] = sample->lost_s[i];
 	}
 	memset(h->counts, 0, h->rank.size * sizeof(int));
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		h->counts[s->task[i].device] += 3;
+		h->counts[s->task[i].device] += TASK_VALUES;
 	for (uint32_t r = 1; r < h->rank.size; r++)
 		h->places[r] = h->places[r - 1] + h->counts[r - 1];
 	MPI_Gatherv(h->packed, n, MPI_DOUBLE, h->all, h->counts, h->places, MPI_DOUBLE, 0,
@@ -285,10 +286,11 @@ static void gather(struct host *h, const struct host_script *script,
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const double *from = h->all + h->places[s->task[i].device];
 
-		h->places[s->task[i].device] += 3;
+		h->places[s->task[i].device] += TASK_VALUES;
 		sample->start_s[i] = from[0];
 		sample->finish_s[i] = from[1];
 		sample->switches[i] = from[2];
+		sample->lost_s[i] = from[3];
 		sample->step_time_s = fmax(sample->step_time_s, from[1]);
 	}
 	h->places[0] = 0;

@@ -320,27 +320,40 @@ static void print_ranks(struct mq_validation *v)
 	}
 }
 
-static void print_coverage(const struct mq_validation *v)
+/* Intervals are factors, so that they go with the corrected prediction as with the first one. */
+static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
 {
-	uint32_t covered = 0, with = 0, dropped = 0, weak = 0;
+	uint32_t covered = 0, with = 0;
 	double width = 0;
 
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		const struct mq_validated *p = &v->plan[i];
-		double ratio = p->step.median / p->predicted.step_time_s;
+		double said = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
+		double ratio = p->step.median / said;
 
-		dropped += p->n_dropped;
-		weak += p->weak;
-		if (!(p->interval.high > p->interval.low))
+		if (!(p->interval.high > p->interval.low) || (recalibrated && !p->held_out))
 			continue;
 		with++;
 		covered += ratio >= p->interval.low && ratio <= p->interval.high;
 		width = fmax(width, (p->interval.high - p->interval.low) / 2);
 	}
 	if (with)
-		printf("95 %% intervals: %u of %u plans inside, widest +-%.1f %%\n", covered, with,
+		printf("%s: %u of %u plans inside, widest +-%.1f %%\n", what, covered, with,
 		       100 * width);
-	printf("%u samples dropped (context switches, steal time, throttling)\n", dropped);
+}
+
+static void print_samples(const struct mq_validation *v)
+{
+	uint32_t samples = 0, dropped = 0, weak = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		samples += v->plan[i].measured->n_samples;
+		dropped += v->plan[i].n_dropped;
+		weak += v->plan[i].weak;
+	}
+	printf("%u of %u samples dropped (over 1 %% of the step lost to other threads, steal time, "
+	       "throttling)\n",
+	       dropped, samples);
 	if (weak)
 		printf("%u plans had fewer than 3 undisturbed samples: the lower half of all "
 		       "theirs was "
@@ -364,10 +377,12 @@ double mq_validation_print(struct mq_validation *v)
 	}
 	print_errors("step time", v, false, false, &before);
 	print_ranks(v);
-	print_coverage(v);
+	print_coverage("95 % intervals", v, false);
+	print_samples(v);
 	if (v->n_plans && !isnan(v->plan[0].recalibrated_s)) {
 		print_errors("held out, before recalibration", v, false, true, &before);
 		print_errors("held out, after recalibration", v, true, true, &after);
+		print_coverage("held out, after recalibration: 95 % intervals", v, true);
 		return after.median;
 	}
 	return before.median;

@@ -1,7 +1,7 @@
 /*
  * common_score_spawn.c - starts worker processes of `score`, one per platform, several at a time.
  *
- * Input and output of a worker are temporary files, so that no pipe can fill up and block. A worker
+ * Input and output of a worker are files in memory, so that no pipe can fill up and block. A worker
  * that dies costs the row it was at; what is left is given to a new one.
  */
 #include "cmd/score_spawn.h"
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,20 +21,10 @@
 
 extern char **environ;
 
-static enum mq_status make_temporary(struct mq_arena *arena, const char *what, const char **path,
-				     struct mq_err *err)
+/* The file under a name that can be opened, once again and from its start. */
+static const char *file_path(int fd, struct mq_arena *arena)
 {
-	const char *dir = getenv("TMPDIR");
-	char *name = mq_arena_printf(arena, "%s/maquette-%s-XXXXXX", dir && *dir ? dir : "/tmp",
-				     what);
-	int fd = mkstemp(name);
-
-	if (fd < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot make a temporary file: %m; set TMPDIR",
-			       name);
-	close(fd);
-	*path = name;
-	return MQ_OK;
+	return mq_arena_printf(arena, "/proc/self/fd/%d", fd);
 }
 
 static enum mq_status write_platform(struct mq_work_group *g, struct mq_arena *arena,
@@ -42,37 +33,48 @@ static enum mq_status write_platform(struct mq_work_group *g, struct mq_arena *a
 	struct mq_platform_spec spec;
 
 	MQ_TRY(mq_case_platform(g->item[0]->c, &spec, arena, err));
-	MQ_TRY(make_temporary(arena, "platform", &g->platform, err));
-	return mq_platform_generate(&spec, g->platform, err);
+	return mq_platform_generate(&spec, file_path(g->file[MQ_WORK_PLATFORM], arena), err);
 }
 
-static enum mq_status write_input(struct mq_work_group *g, struct mq_err *err)
+static enum mq_status write_input(struct mq_work_group *g, struct mq_arena *arena,
+				  struct mq_err *err)
 {
-	FILE *file = fopen(g->input, "w");
+	FILE *file = fopen(file_path(g->file[MQ_WORK_INPUT], arena), "w");
 	bool bad = false;
 
 	for (uint32_t i = g->next; file && i < g->n; i++)
 		bad |= fprintf(file, "%u\n", g->item[i]->c->run->line) < 0;
 	if (!file || fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", g->input);
+		return mq_fail(err, MQ_EBUG, "cannot write the rows for a worker process: %m");
 	return MQ_OK;
+}
+
+/* The descriptors' own positions are what a worker starts at. */
+static enum mq_status rewind_files(struct mq_work_group *g, struct mq_err *err)
+{
+	bool bad = ftruncate(g->file[MQ_WORK_OUTPUT], 0) || ftruncate(g->file[MQ_WORK_ERRORS], 0);
+
+	for (int i = 0; i < MQ_WORK_FILES; i++)
+		bad |= lseek(g->file[i], 0, SEEK_SET) != 0;
+	return bad ? mq_fail(err, MQ_EBUG, "cannot rewind the files of a worker process: %m") : MQ_OK;
 }
 
 static enum mq_status start(const struct mq_score_options *o, const char *table,
 			    struct mq_work_group *g, struct mq_err *err)
 {
 	const char *seconds = mq_arena_printf(o->arena, "%.17g", o->row_seconds);
-	const char *const argv[] = { "maquette", "score", "--worker", g->platform, "--executor",
+	const char *platform = file_path(MQ_WORK_PLATFORM, o->arena);
+	const char *const argv[] = { "maquette", "score", "--worker", platform, "--executor",
 				     o->executor, "--platforms", o->platforms, "--row-seconds",
 				     seconds, "-o", o->out, table, NULL };
 	posix_spawn_file_actions_t files;
 	int failed;
 
-	MQ_TRY(write_input(g, err));
+	MQ_TRY(write_input(g, o->arena, err));
+	MQ_TRY(rewind_files(g, err));
 	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, 0, g->input, O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&files, 1, g->output, O_WRONLY | O_TRUNC, 0600);
-	posix_spawn_file_actions_addopen(&files, 2, g->errors, O_WRONLY | O_TRUNC, 0600);
+	for (int i = 0; i < MQ_WORK_FILES; i++)
+		posix_spawn_file_actions_adddup2(&files, g->file[i], i); /* platform: 3 */
 	failed = posix_spawn(&g->pid, "/proc/self/exe", &files, NULL, (char *const *)(uintptr_t)argv,
 			     environ);
 	posix_spawn_file_actions_destroy(&files);
@@ -102,9 +104,9 @@ static bool read_answer(struct mq_work_group *g, char *text, struct mq_arena *ar
 	return true;
 }
 
-static const char *last_line(const char *path, struct mq_arena *arena)
+static const char *last_line(int fd, struct mq_arena *arena)
 {
-	FILE *file = fopen(path, "r");
+	FILE *file = fopen(file_path(fd, arena), "r");
 	char text[512], *last = mq_arena_strdup(arena, "the simulation broke down");
 
 	while (file && fgets(text, sizeof(text), file)) {
@@ -120,7 +122,7 @@ static const char *last_line(const char *path, struct mq_arena *arena)
 /* Takes in what a finished worker wrote; a row without an answer is where it died. */
 static void collect(struct mq_work_group *g, bool late, struct mq_arena *arena)
 {
-	FILE *file = fopen(g->output, "r");
+	FILE *file = fopen(file_path(g->file[MQ_WORK_OUTPUT], arena), "r");
 	char text[1024];
 
 	while (file && fgets(text, sizeof(text), file) && read_answer(g, text, arena))
@@ -134,25 +136,30 @@ static void collect(struct mq_work_group *g, bool late, struct mq_arena *arena)
 		item->step_s = item->peak_B = item->limit_B = NAN;
 		item->verdict = late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH;
 		item->message = late ? "the simulation took more processor time than --row-seconds" :
-				       last_line(g->errors, arena);
+				       last_line(g->file[MQ_WORK_ERRORS], arena);
 	}
-}
-
-static enum mq_status prepare(struct mq_work_group *g, struct mq_arena *arena, struct mq_err *err)
-{
-	MQ_TRY(make_temporary(arena, "in", &g->input, err));
-	MQ_TRY(make_temporary(arena, "out", &g->output, err));
-	MQ_TRY(make_temporary(arena, "err", &g->errors, err));
-	return write_platform(g, arena, err);
 }
 
 static void clean_up(struct mq_work_group *g)
 {
-	const char *const paths[] = { g->platform, g->input, g->output, g->errors };
+	for (int i = 0; g->open && i < MQ_WORK_FILES; i++)
+		if (g->file[i] >= 0)
+			close(g->file[i]);
+	g->open = false;
+}
 
-	for (int i = 0; i < 4; i++)
-		if (paths[i])
-			unlink(paths[i]);
+static enum mq_status prepare(struct mq_work_group *g, struct mq_arena *arena, struct mq_err *err)
+{
+	bool bad = false;
+
+	for (int i = 0; i < MQ_WORK_FILES; i++) {
+		g->file[i] = memfd_create("maquette-score", MFD_CLOEXEC);
+		bad |= g->file[i] < 0;
+	}
+	g->open = true;
+	if (bad)
+		return mq_fail(err, MQ_EBUG, "cannot make a file in memory for a worker process: %m");
+	return write_platform(g, arena, err);
 }
 
 static struct mq_work_group *finished(struct mq_work_group *group, uint32_t n, bool *late)
@@ -194,6 +201,8 @@ enum mq_status mq_work_run(const struct mq_score_options *o, const char *table,
 		if (g->next < g->n) {
 			status = start(o, table, g, err);
 			running += status == MQ_OK;
+		} else {
+			clean_up(g);
 		}
 	}
 	while (running) /* after a failure: let the others end */

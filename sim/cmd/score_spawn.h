@@ -16,13 +16,18 @@ struct mq_work_item {
 	const char *message;
 };
 
+/* Files in memory, without a name: nothing is left behind, however this process ends. The first three
+ * are a worker's standard ones. */
+enum mq_work_file { MQ_WORK_INPUT, MQ_WORK_OUTPUT, MQ_WORK_ERRORS, MQ_WORK_PLATFORM, MQ_WORK_FILES };
+
 /* The items of one platform. */
 struct mq_work_group {
 	struct mq_work_item **item;
 	uint32_t n, room;
 	uint32_t next;             /* items before it have their answer */
 	pid_t pid;                 /* of the running worker, 0 = none */
-	const char *platform, *input, *output, *errors; /* temporary files */
+	int file[MQ_WORK_FILES];   /* what a worker reads and writes; while `open` */
+	bool open;
 };
 
 /* Fills the answers of all items, options->jobs workers at a time. */

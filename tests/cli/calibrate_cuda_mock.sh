@@ -2,9 +2,10 @@
 export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
 export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so TMPDIR=$PWD
 MOCK_NOISE=0.005 "$MAQUETTE" calibrate --executor cuda --devices 2 --reps 5 --launches 1 --draws 20 -o c.json >log 2>&1 || cat log
-near() { # NAME VALUE: within 2 % of the value, and the value within the stated interval or 2 % of it
-	awk -v name="$1" -v want="$2" '$1 == name { found = 1; r = $2 / want
-		gsub(/[\[\],]/, " "); if (r < .98 || r > 1.02) print name, $2, "instead of", want }
+near() { # NAME VALUE: fitted within 2 % of the value, and the value within the stated interval
+	awk -v name="$1" -v want="$2" '$1 == name { found = 1; gsub(/[\[\],]/, " "); r = $2 / want
+		if (r < .98 || r > 1.02) print name, $2, "instead of", want
+		if (want < $3 || want > $4) print name, want, "outside", $3, "to", $4 }
 		END { if (!found) print name, "was not fitted" }' log
 }
 product() { # eff x peak, since only their product is planted

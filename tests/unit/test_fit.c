@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/collective_measured.h"
+#include "core/cost.h"
 #include "fit/fit.h"
 
 #define NEAR(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
@@ -222,6 +223,38 @@ static void join(void **state)
 	mq_arena_fini(&a);
 }
 
+/* Switches disturb by the time they take: a hundredth of the step, and only where it is not known
+ * how long they were, each. */
+static void time_lost(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	char path[] = "/tmp/mq-fit-XXXXXX";
+	struct mq_measured m = {.schedule = small_schedule(&a)};
+	struct mq_observed *o;
+	uint32_t n;
+	FILE *f = fdopen(mkstemp(path), "w");
+
+	/* Task 2 takes .5 s of a step of 1 s: 3 ms are below a hundredth of either, 7 ms above that
+	 * of the task, 40 ms above both; 40 ms without a switch are a library that slept. */
+	static const struct {
+		double lost_s;
+		int switches;
+	} sample[] = {{.003, 9}, {.007, 1}, {.04, 1}, {.04, 0}};
+	fputs("task,start_s,finish_s,sample,switches,lost_s\n", f);
+	for (int s = 0; s < 4; s++)
+		fprintf(f, "0,0.1,0.5,%d,0,0\n1,0.2,0.45,%d,0,0\n2,0.5,1,%d,%d,%g\n", s, s, s,
+		        sample[s].switches, sample[s].lost_s);
+	fclose(f);
+	assert_int_equal(mq_measured_add(&m, path, &a, &err), MQ_OK);
+	assert_int_equal(m.n_disturbed, 1);
+	assert_true(m.disturbed[2]);
+	assert_int_equal(mq_measured_calls(&m, &a, &o, &n, &err), MQ_OK);
+	assert_int_equal(o[1].n_dropped, 2);
+	unlink(path);
+	mq_arena_fini(&a);
+}
+
 static void nccl_log(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
@@ -295,14 +328,85 @@ static void probability(void **state)
 	NEAR(mq_probability_less(1, fb, 1, fb, 4), .5, 1e-12);
 }
 
+/* All the work of a schedule, one after another, on the first device. */
+static double run_serially(void *context, const struct mq_schedule *schedule,
+                           const struct mq_cluster *cluster, const struct mq_calib *calib)
+{
+	double s = 0;
+
+	for (uint32_t i = 0; i < schedule->n_works; i++)
+		s += mq_cost_work(&calib->device[0], &schedule->work[i]);
+	return s;
+}
+
+static void write_fit(const char *path, const char *fitted, const char *draws)
+{
+	FILE *f = fopen(path, "w");
+
+	fprintf(f,
+	        "{\"kind\":\"device\",\"name\":\"C\",\"fit\":[{\"group\":\"memory\",\"sigma\":0,"
+	        "\"valid_from\":1,\"valid_to\":1e9,\"parameters\":[\"elementwise_bw_share\"],"
+	        "%s\"draws\":[%s]}]}",
+	        fitted, draws);
+	fclose(f);
+}
+
+/* Draws are relative to what was fitted: an interval stays around its prediction when a speed is
+ * overridden, and a later file's record replaces an earlier one's. */
+static void intervals(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT, scratch = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_schedule *s = small_schedule(&a);
+	struct mq_calib *calib = mq_calib_new(&a);
+	struct mq_cluster cluster = {.device = mq_arena_array(&a, 2, struct mq_device)};
+	struct mq_uncertainty u = {0};
+	struct mq_interval_request r = {.cluster = &cluster,
+	                                .calib = calib,
+	                                .uncertainty = &u,
+	                                .n_draws = 4,
+	                                .run = run_serially,
+	                                .context = &scratch};
+	struct mq_interval slow, fast;
+	char path[] = "/tmp/mq-fit-XXXXXX";
+
+	close(mkstemp(path));
+	mq_calib_add_ideal(calib, "C", 1e12, 1e10, 1e9);
+	s->work[0].kernel[0] =
+	        (struct mq_kernel){.kind = MQ_KERNEL_MEMORY, .bytes = 1e6, .launches = 1};
+	write_fit(path, "", "\"0.1\"");
+	assert_int_equal(mq_uncertainty_load(&u, path, &a, &err), MQ_OK);
+	write_fit(path, "\"fitted\":[0.5],", "\"0.4\",\"0.5\",\"0.5\",\"0.625\"");
+	assert_int_equal(mq_uncertainty_load(&u, path, &a, &err), MQ_OK);
+	assert_int_equal(u.n, 1);
+	calib->device[0].elementwise_bw_share = .5;
+	assert_int_equal(mq_interval_of(&r, s, &a, &slow, &err), MQ_OK);
+	NEAR(slow.factor[0], 1.25, 1e-9);
+	NEAR(slow.factor[3], .8, 1e-9);
+	assert_true(slow.low < 1 && slow.high > 1);
+	calib->device[0].elementwise_bw_share = .25; /* not what was fitted: same factors */
+	assert_int_equal(mq_interval_of(&r, s, &a, &fast, &err), MQ_OK);
+	for (int d = 0; d < 4; d++)
+		NEAR(fast.factor[d], slow.factor[d], 1e-9);
+	/* Files that do not say what was fitted: around the median of the draws. */
+	write_fit(path, "", "\"0.8\",\"1\",\"1\",\"1.25\"");
+	assert_int_equal(mq_uncertainty_load(&u, path, &a, &err), MQ_OK);
+	assert_int_equal(mq_interval_of(&r, s, &a, &fast, &err), MQ_OK);
+	NEAR(fast.factor[0], 1.25, 1e-9);
+	unlink(path);
+	mq_arena_fini(&scratch);
+	mq_arena_fini(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(medians),        cmocka_unit_test(ranks),
 	        cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
 	        cmocka_unit_test(measured_calls), cmocka_unit_test(join),
+	        cmocka_unit_test(time_lost),
 	        cmocka_unit_test(nccl_log),       cmocka_unit_test(probes),
-	        cmocka_unit_test(probability)};
+	        cmocka_unit_test(probability),    cmocka_unit_test(intervals)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,7 +379,7 @@ static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_rep
 		sample->start_s[id] = fmax(0, base_s + 1e-3 * (double)ms);
 		CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->end[i]));
 		sample->finish_s[id] = fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
-		sample->switches[id] = 0;
+		sample->switches[id] = sample->lost_s[id] = 0; /* events time the GPU itself */
 	}
 	return MQ_OK;
 }

@@ -41,9 +41,11 @@ struct mq_error_summary mq_error_summary(const double *predicted, const double *
 struct mq_measured {
 	const struct mq_schedule *schedule;
 	uint32_t n_samples, room;
-	double *start_s, *finish_s, *switches; /* [n_samples * n_tasks] */
-	double *step_s;                        /* [n_samples] */
-	bool *disturbed; /* [n_samples] switches during any task, steal time or throttling */
+	double *start_s, *finish_s; /* [n_samples * n_tasks] */
+	double *lost_s;  /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
+	                  * throttling, or switches of a length that was not recorded */
+	double *step_s;  /* [n_samples] */
+	bool *disturbed; /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
 	uint32_t n_disturbed;
 };
 /* Adds the samples of a timeline file; MQ_EINPUT where it does not belong to the schedule. */
@@ -56,7 +58,7 @@ struct mq_observed {
 	uint32_t task; /* of a call: the member with the lowest id */
 	struct mq_median
 	        time; /* seconds; of communication: from the last arrival to the last finish */
-	uint32_t n_dropped; /* samples left out because of switches, steal or throttling */
+	uint32_t n_dropped; /* samples left out because of time lost, steal or throttling */
 	bool weak;          /* fewer than three clean samples: least times of all were taken */
 };
 /* One entry per call, in task order. */
@@ -186,10 +188,12 @@ struct mq_uncertainty {
 		double sigma, least, most;
 		uint32_t n_params, n_draws;
 		const char **param;
-		double *draw; /* [n_draws * n_params] */
+		double *draw; /* [n_draws * n_params] over the value fitted; NaN = none */
 	} * group;
 };
-/* Adds the "fit" records of a calibration file; files without any add nothing. */
+/* Adds the "fit" records of a calibration file, in place of those of the same entry and group read
+ * before, as the values of a later file replace those of an earlier one. Files without any add
+ * nothing. */
 enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const char *path,
                                    struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -1,8 +1,11 @@
 /*
  * measured.c - the join of a schedule with its measured timelines.
  *
- * Samples during which a rank was preempted (involuntary context switches), the hypervisor took
- * time, or the device throttled are left out, per call; how many is reported. A call with fewer
+ * Left out, per call and per step, are samples during which a rank lost more than LOST_SHARE of the
+ * time to others (involuntary context switches), the hypervisor took time, or the device throttled;
+ * how many is reported. It is the time lost that counts and not the number of switches: even an idle
+ * machine's own threads interrupt each core some twenty times a second, for microseconds. A timeline
+ * without the column lost_s does not say how long, so any switch disturbs there. A call with fewer
  * than three clean samples takes the lower half of all of its samples instead and is marked weak.
  */
 #include <math.h>
@@ -12,9 +15,10 @@
 #include "fit/fit.h"
 
 enum { CLEAN_MIN = 3 };
+#define LOST_SHARE .01 /* of the duration: well below the few per cent that a fit errs */
 
 struct columns {
-	uint32_t task, start, finish, sample, switches, steal, throttled;
+	uint32_t task, start, finish, sample, switches, steal, throttled, lost;
 };
 
 static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, struct mq_err *err)
@@ -26,6 +30,7 @@ static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, 
 	c->switches = mq_csv_column(csv, "switches");
 	c->steal = mq_csv_column(csv, "steal_s");
 	c->throttled = mq_csv_column(csv, "throttled");
+	c->lost = mq_csv_column(csv, "lost_s");
 	if (c->task == UINT32_MAX || c->start == UINT32_MAX || c->finish == UINT32_MAX)
 		return mq_fail(err, MQ_EINPUT,
 		               "%s: not a timeline: the columns task, start_s and "
@@ -44,7 +49,7 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 	m->room = n + old.room;
 	m->start_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
 	m->finish_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
-	m->switches = mq_arena_array(arena, (size_t)m->room * tasks, double);
+	m->lost_s = mq_arena_array(arena, (size_t)m->room * tasks, double);
 	m->step_s = mq_arena_array(arena, m->room, double);
 	m->disturbed = mq_arena_array(arena, m->room, bool);
 	if (!old.n_samples)
@@ -52,7 +57,7 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 	size_t cells = (size_t)old.n_samples * tasks * sizeof(double);
 	memcpy(m->start_s, old.start_s, cells);
 	memcpy(m->finish_s, old.finish_s, cells);
-	memcpy(m->switches, old.switches, cells);
+	memcpy(m->lost_s, old.lost_s, cells);
 	memcpy(m->step_s, old.step_s, old.n_samples * sizeof(double));
 	memcpy(m->disturbed, old.disturbed, old.n_samples * sizeof(bool));
 }
@@ -60,7 +65,7 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
                                const struct columns *c, uint32_t row, struct mq_err *err)
 {
-	double task, start, finish, sample, switches, steal, throttled;
+	double task, start, finish, sample, switches, steal, throttled, lost;
 
 	if (!mq_csv_f64(csv, row, c->task, NAN, &task) ||
 	    !mq_csv_f64(csv, row, c->start, NAN, &start) ||
@@ -68,7 +73,8 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 	    !mq_csv_f64(csv, row, c->sample, 0, &sample) ||
 	    !mq_csv_f64(csv, row, c->switches, 0, &switches) ||
 	    !mq_csv_f64(csv, row, c->steal, 0, &steal) ||
-	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled))
+	    !mq_csv_f64(csv, row, c->throttled, 0, &throttled) ||
+	    !mq_csv_f64(csv, row, c->lost, INFINITY, &lost))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: not a number", csv->path, csv->line[row]);
 	if (!(task >= 0 && task < m->schedule->n_tasks))
 		return mq_fail(err, MQ_EINPUT,
@@ -85,10 +91,27 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 	size_t at = (size_t)s * m->schedule->n_tasks + (uint32_t)task;
 	m->start_s[at] = start;
 	m->finish_s[at] = finish;
-	m->switches[at] = switches + (steal > 0 || throttled > 0);
+	m->lost_s[at] = steal > 0 || throttled > 0 ? (double)INFINITY : switches > 0 ? lost : 0;
 	m->step_s[s] = fmax(m->step_s[s], finish);
-	m->disturbed[s] |= m->switches[at] > 0;
 	return MQ_OK;
+}
+
+static bool disturbs(double lost_s, double duration_s)
+{
+	return lost_s > LOST_SHARE * duration_s;
+}
+
+/* A step is as disturbed as the rank that lost most. */
+static void judge_sample(struct mq_measured *m, uint32_t sample, double *lost_s)
+{
+	const struct mq_schedule *s = m->schedule;
+
+	memset(lost_s, 0, s->n_devices * sizeof(*lost_s));
+	for (uint32_t t = 0; t < s->n_tasks; t++)
+		lost_s[s->task[t].device] += m->lost_s[(size_t)sample * s->n_tasks + t];
+	for (uint32_t d = 0; d < s->n_devices; d++)
+		m->disturbed[sample] |= disturbs(lost_s[d], m->step_s[sample]);
+	m->n_disturbed += m->disturbed[sample];
 }
 
 enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
@@ -109,11 +132,9 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 		add_room(measured, csv.n_rows / tasks, arena);
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		status = take_row(measured, &csv, &c, row, err);
-	if (status == MQ_OK) {
-		for (uint32_t i = 0; i < csv.n_rows / tasks; i++)
-			measured->n_disturbed += measured->disturbed[measured->n_samples + i];
-		measured->n_samples += csv.n_rows / tasks;
-	}
+	double *lost_s = mq_arena_array(&own, measured->schedule->n_devices, double);
+	for (uint32_t i = 0; status == MQ_OK && i < csv.n_rows / tasks; i++)
+		judge_sample(measured, measured->n_samples++, lost_s);
 	mq_arena_fini(&own);
 	return status;
 }
@@ -148,17 +169,17 @@ static struct mq_observed observe(const struct mq_measured *m, const struct call
 	struct mq_observed o = {.schedule = m->schedule, .task = call->member[0]};
 
 	for (uint32_t s = 0; s < m->n_samples; s++) {
-		double start = 0, finish = 0, switches = 0;
+		double start = 0, finish = 0, lost_s = 0;
 
 		for (uint32_t i = 0; i < call->n; i++) {
 			size_t at = (size_t)s * m->schedule->n_tasks + call->member[i];
 
 			start = fmax(start, m->start_s[at]);
 			finish = fmax(finish, m->finish_s[at]);
-			switches += m->switches[at];
+			lost_s = fmax(lost_s, m->lost_s[at]);
 		}
 		value[s] = finish - start;
-		clean[s] = switches <= 0;
+		clean[s] = !disturbs(lost_s, value[s]);
 	}
 	o.time = robust_median(value, clean, m->n_samples, scratch, &o.n_dropped, &o.weak);
 	return o;
@@ -256,7 +277,7 @@ double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
 		for (uint32_t t = 0; t < tasks; t++) {
 			size_t at = (size_t)s * tasks + t;
 
-			if (own[t] > 0 && m->switches[at] <= 0)
+			if (own[t] > 0 && !disturbs(m->lost_s[at], own[t]))
 				ratio[n++] = (m->finish_s[at] - m->start_s[at]) / own[t];
 		}
 		common[s] = fabs(log(mq_quantile(ratio, n, .5)));

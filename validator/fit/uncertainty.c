@@ -5,7 +5,8 @@
  * bootstrap draw per group); and what the model's form misses (residuals of the fit: one log-normal
  * error per distinct kernel shape and per kind of communication call and draw, since the same shape
  * errs the same way each time). A draw is the schedule with its work priced and perturbed, run like
- * any other.
+ * any other. Draws are kept relative to the value fitted and scale the value in use: an interval lies
+ * around the prediction that it belongs to, also after values were corrected or overridden.
  *
  * Not covered: effects that no probe shows, such as caches warm from the task before.
  */
@@ -45,6 +46,43 @@ static void read_draws(struct mq_uncertain *u, const json_t *draws, struct mq_ar
 	}
 }
 
+static double median_draw(const struct mq_uncertain *u, uint32_t param, struct mq_arena *arena)
+{
+	double *sorted = mq_arena_array(arena, u->n_draws, double);
+	uint32_t n = 0;
+
+	for (uint32_t d = 0; d < u->n_draws; d++)
+		if (isfinite(u->draw[(size_t)d * u->n_params + param]))
+			sorted[n++] = u->draw[(size_t)d * u->n_params + param];
+	return mq_quantile(sorted, n, .5);
+}
+
+/* Files that do not say what was fitted have their draws' median instead. Draws of a parameter that
+ * is fitted as 0 say nothing about its ratio: those stay at 1. */
+static void make_relative(struct mq_uncertain *u, const json_t *fitted, struct mq_arena *arena)
+{
+	for (uint32_t p = 0; p < u->n_params; p++) {
+		const json_t *value = json_array_get(fitted, p);
+		double middle = json_is_number(value) ? json_number_value(value)
+		                                      : median_draw(u, p, arena);
+
+		for (uint32_t d = 0; d < u->n_draws; d++) {
+			double *x = &u->draw[(size_t)d * u->n_params + p];
+
+			*x = middle > 0 ? *x / middle : 1;
+		}
+	}
+}
+
+static struct mq_uncertain *find_group(const struct mq_uncertainty *all, const char *entry,
+                                       const char *group)
+{
+	for (uint32_t i = 0; i < all->n; i++)
+		if (!strcmp(all->group[i].entry, entry) && !strcmp(all->group[i].group, group))
+			return &all->group[i];
+	return NULL;
+}
+
 static void read_group(struct mq_uncertainty *all, const char *entry, bool link,
                        const json_t *group, struct mq_arena *arena)
 {
@@ -65,7 +103,12 @@ static void read_group(struct mq_uncertainty *all, const char *entry, bool link,
 		u.param[p] = mq_arena_strdup(arena, name ? name : "");
 	}
 	read_draws(&u, json_object_get(group, "draws"), arena);
-	MQ_PUSH(arena, all->group, all->n, all->room, u);
+	make_relative(&u, json_object_get(group, "fitted"), arena);
+	struct mq_uncertain *older = find_group(all, u.entry, u.group);
+	if (older)
+		*older = u;
+	else
+		MQ_PUSH(arena, all->group, all->n, all->room, u);
 }
 
 static void read_entry(struct mq_uncertainty *all, const json_t *entry, struct mq_arena *arena)
@@ -99,15 +142,6 @@ enum mq_status mq_uncertainty_load(struct mq_uncertainty *uncertainty, const cha
 
 /* ---- perturbing ------------------------------------------------------------------------------ */
 
-static const struct mq_uncertain *find_group(const struct mq_uncertainty *all, const char *entry,
-                                             const char *group)
-{
-	for (uint32_t i = 0; i < all->n; i++)
-		if (!strcmp(all->group[i].entry, entry) && !strcmp(all->group[i].group, group))
-			return &all->group[i];
-	return NULL;
-}
-
 static const char *kernel_group(const struct mq_kernel *k)
 {
 	switch (k->kind) {
@@ -123,16 +157,16 @@ static const char *kernel_group(const struct mq_kernel *k)
 	}
 }
 
-static void set_fields(const struct mq_calib_field *fields, void *entry,
-                       const struct mq_uncertain *u, uint32_t draw)
+static void scale_fields(const struct mq_calib_field *fields, void *entry,
+                         const struct mq_uncertain *u, uint32_t draw)
 {
 	for (; fields->name; fields++)
 		for (uint32_t p = 0; p < u->n_params; p++) {
 			double x = u->draw[(size_t)draw * u->n_params + p];
+			double *value = (double *)(void *)((char *)entry + fields->offset);
 
 			if (!strcmp(fields->name, u->param[p]) && isfinite(x))
-				*(double *)(void *)((char *)entry + fields->offset) =
-				        fmin(fmax(x, fields->min), fields->max);
+				*value = fmin(fmax(*value * x, fields->min), fields->max);
 		}
 }
 
@@ -166,11 +200,11 @@ static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint3
 
 		for (uint32_t d = 0; !u->link && u->n_draws && d < calib->n_devices; d++)
 			if (!strcmp(calib->device[d].name, u->entry))
-				set_fields(mq_calib_device_fields(), &calib->device[d], u,
+				scale_fields(mq_calib_device_fields(), &calib->device[d], u,
 				           draw % u->n_draws);
 		for (uint32_t l = 0; u->link && u->n_draws && l < calib->n_links; l++)
 			if (!strcmp(calib->link[l].name, u->entry))
-				set_fields(mq_calib_link_fields(), &calib->link[l], u,
+				scale_fields(mq_calib_link_fields(), &calib->link[l], u,
 				           draw % u->n_draws);
 	}
 	for (uint32_t l = 0; l < calib->n_links; l++)

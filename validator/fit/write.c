@@ -3,8 +3,8 @@
  *
  * {"entries": [device, link]}; mq_calib_load reads the values and passes over the rest: "fit"
  * holds, per group of parameters, the number of observations, errors on all and on held-out shapes,
- * the spread of the residuals, the valid range, and the bootstrap draws (one line of text each,
- * parameters in order).
+ * the spread of the residuals, the valid range, the values fitted, and the bootstrap draws (one line
+ * of text each, parameters in order).
  */
 #include <jansson.h>
 #include <math.h>
@@ -77,6 +77,7 @@ static void put_errors(json_t *object, const char *prefix, const struct mq_error
 static json_t *group_of(const struct mq_fitted *f)
 {
 	json_t *group = json_object(), *names = json_array(), *draws = json_array();
+	json_t *fitted = json_array();
 
 	json_object_set_new(group, "group", json_string(f->name));
 	json_object_set_new(group, "observations", json_integer(f->n_obs));
@@ -85,8 +86,10 @@ static json_t *group_of(const struct mq_fitted *f)
 	set_number(group, "sigma", f->sigma);
 	set_number(group, "valid_from", f->least);
 	set_number(group, "valid_to", f->most);
-	for (uint32_t p = 0; p < f->n_params; p++)
+	for (uint32_t p = 0; p < f->n_params; p++) {
 		json_array_append_new(names, json_string(f->param[p].name));
+		json_array_append_new(fitted, json_real(*f->param[p].value));
+	}
 	for (uint32_t d = 0; d < f->n_draws; d++) {
 		char text[512];
 		size_t used = 0;
@@ -98,6 +101,7 @@ static json_t *group_of(const struct mq_fitted *f)
 		json_array_append_new(draws, json_string(text));
 	}
 	json_object_set_new(group, "parameters", names);
+	json_object_set_new(group, "fitted", fitted);
 	json_object_set_new(group, "draws", draws);
 	return group;
 }

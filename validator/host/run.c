@@ -9,8 +9,8 @@
  * 10 MB: large ones are posted in parts.
  *
  * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which
- * the calibration of a CPU device says (serial_comm). Per task two clock readings and one switch
- * count.
+ * the calibration of a CPU device says (serial_comm). Per task two readings each of the clock, of
+ * the thread's own time and of its switches: 0.5 us.
  */
 #include <math.h>
 #include <sched.h>
@@ -47,6 +47,15 @@ static double switches_now(void)
 	return (double)usage.ru_nivcsw;
 }
 
+/* Seconds that this thread has been on a core. */
+static double on_core_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static double since_start(const struct run *run)
 {
 	return host_now(run->rank) - run->start_s;
@@ -55,12 +64,16 @@ static double since_start(const struct run *run)
 static void begin(struct run *run, uint32_t task)
 {
 	run->sample->switches[task] = switches_now();
+	run->sample->lost_s[task] = on_core_s();
 	run->sample->start_s[task] = since_start(run);
 }
 
 static void end(struct run *run, uint32_t task)
 {
-	run->sample->finish_s[task] = since_start(run);
+	double finish_s = since_start(run), on_s = on_core_s() - run->sample->lost_s[task];
+
+	run->sample->finish_s[task] = finish_s;
+	run->sample->lost_s[task] = fmax(0, finish_s - run->sample->start_s[task] - on_s);
 	run->sample->switches[task] = switches_now() - run->sample->switches[task];
 	run->script->done[task] = 1;
 	run->n_done++;

@@ -147,6 +147,7 @@ static void make_room(struct measure *m)
 	m->sample.start_s = mq_arena_array(&m->arena, most, double);
 	m->sample.finish_s = mq_arena_array(&m->arena, most, double);
 	m->sample.switches = mq_arena_array(&m->arena, most, double);
+	m->sample.lost_s = mq_arena_array(&m->arena, most, double);
 	m->order = mq_arena_array(&m->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		m->order[i] = i;

@@ -1,6 +1,7 @@
 /*
  * record.c - the measured timeline: the columns of a simulated one, plus the sample, the
- * involuntary context switches during the task, and marks that make a sample unfit for fitting.
+ * involuntary context switches during the task and the time they took, and marks that make a sample
+ * unfit for fitting.
  *
  * Rows are written with stdio's buffer (a run has 1e5 of them) and checked when the file is closed.
  */
@@ -20,8 +21,7 @@ enum mq_status replay_record_open(struct replay_record *record, const char *path
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write the timeline: %s", path,
 		               strerror(errno));
 	fputs("task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor,sample,switches,"
-	      "steal_s,"
-	      "throttled\n",
+	      "steal_s,throttled,lost_s\n",
 	      record->file);
 	return MQ_OK;
 }
@@ -64,9 +64,9 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 		put_quoted(f, schedule->device_name[t->device]);
 		fprintf(f, ",%s,%s,", mq_stream_name(t->stream), mq_task_kind_name(t->kind));
 		put_quoted(f, task_label(schedule, t));
-		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d\n", values->start_s[i],
+		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i],
 		        values->finish_s[i], bytes, flop, executor, sample, values->switches[i],
-		        values->steal_s, values->throttled);
+		        values->steal_s, values->throttled, values->lost_s[i]);
 	}
 }
 
