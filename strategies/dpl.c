@@ -43,6 +43,7 @@ MQ_ENGINE(dpl) = {
         .opts = opts,
         .state_size = sizeof(struct mq_place_engine),
         .heuristic = true,
+        .proves = true,
         .start = start,
         .propose = propose,
         .observe = observe,

@@ -6,14 +6,13 @@
  * Two families of candidates are walked through in full: the usual shapes on the whole cluster and
  * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
  * lie on one device type, with degrees of their own per type and the types in any order. A closed
- * estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (all
- * layers spread without loss, nothing else counted) is dropped without it. The best of the list are
+ * estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
+ * dealt without loss) is dropped without it. The best of the list are
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides.
  *
- * Option proof: prints the best lower bounds that the search has shown and the gap to its best
- * plan. For one bound no plan of any kind is faster; for the other no pipeline of these two
- * families, by the cost model of single ops.
+ * --proof: below how much the compute of the layers alone, dealt without loss, lets no candidate of
+ * these families go; and how many candidates lower bounds of the estimate spared.
  *
  * Models without repeated layers (convolutional networks, profiled graphs) are cut by the
  * linearised dynamic programme with replicated stages (lib/ideal.h) and split op by op by
@@ -54,7 +53,6 @@ struct item {
 
 struct hybrid {
 	uint32_t keep, screens; /* options */
-	bool proof;
 	struct shape_space space;
 	struct mq_hybrid_cost cost;
 	struct mq_hybrid_candidate now;
@@ -62,7 +60,6 @@ struct hybrid {
 	uint32_t n, next, n_ticks;
 	uint64_t seen, pruned, estimated;
 	double bound_s; /* of everything seen */
-	double best_s, any_plan_s;
 	bool stopped, selective; /* selective: it would save something */
 };
 
@@ -70,7 +67,7 @@ static const struct mq_opt opts[] = {
         MQ_U32(struct hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
         MQ_U32(struct hybrid, screens, 0, 0, 100000,
                "of them screened with the analytic executor; 0 = 64, fewer beyond 64 devices"),
-        MQ_BOOL(struct hybrid, proof, 0, "print the lower bounds shown and the gap"), MQ_END};
+        MQ_END};
 
 /* ---- the list ---------------------------------------------------------------------------------
  */
@@ -105,7 +102,7 @@ static bool consider(struct hybrid *s, struct item *item)
 
 	if (!isfinite(bound))
 		return !s->stopped;
-	s->bound_s = fmin(s->bound_s, bound);
+	s->bound_s = fmin(s->bound_s, s->now.floor_s);
 	if (bound >= worst_kept(s)) {
 		s->pruned++;
 		return !s->stopped;
@@ -661,7 +658,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
 	s->list = mq_arena_array(problem->arena, s->keep, struct item);
-	s->bound_s = s->best_s = INFINITY;
+	s->bound_s = INFINITY;
 	for (uint32_t op = 0; op < problem->model->n_ops; op++)
 		s->selective = s->selective || problem->model->op[op].saved_selective > 0;
 	if (!problem->model->n_layers || !problem->model->hidden) {
@@ -708,32 +705,17 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return MQ_DONE;
 }
 
-static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
-{
-	struct hybrid *s = state;
-
-	if (result->verdict != MQ_VERDICT_OK)
-		return;
-	s->best_s = fmin(s->best_s, result->step_time_s);
-	s->any_plan_s = fmax(s->any_plan_s, result->lower_bound_s);
-}
-
 static void stop(void *state, const struct mq_problem *problem)
 {
 	struct hybrid *s = state;
 
-	if (s->proof && isfinite(s->best_s)) {
+	if (problem->bound && !s->stopped) {
+		mq_show_bound(problem, &(struct mq_bound){"step-time", NAN, s->bound_s, "s",
+		                                          "candidate by the compute of its layers"});
 		mq_say(problem,
 		       "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
 		       (unsigned long long)s->seen, (unsigned long long)s->pruned,
 		       (unsigned long long)s->estimated);
-		mq_say(problem, "hybrid: best %.9g s; no plan at all is below %.9g s: gap %.3g %%",
-		       s->best_s, s->any_plan_s, 100 * (1 - s->any_plan_s / s->best_s));
-		mq_say(problem,
-		       "hybrid: no candidate is below %.9g s by the times of its layers: gap %.3g "
-		       "%%",
-		       s->bound_s, 100 * fmax(0, 1 - s->bound_s / s->best_s));
 	}
 	mq_hybrid_cost_fini(&s->cost);
 }
@@ -745,8 +727,8 @@ MQ_ENGINE(hybrid) = {
         .opts = opts,
         .state_size = sizeof(struct hybrid),
         .heuristic = true,
+        .proves = true,
         .start = start,
         .propose = propose,
-        .observe = observe,
         .stop = stop,
 };

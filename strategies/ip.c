@@ -132,6 +132,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.value;
 	report(problem, latency ? "latency" : "max-load", &r);
+	mq_show_bound(problem,
+	              &(struct mq_bound){latency ? "latency" : "max-load", r.value,
+	                                 fmax(0, r.bound), model.unit,
+	                                 latency || !s->contiguous ? "placement of whole ops"
+	                                                           : "contiguous placement"});
 	return MQ_OK;
 }
 
@@ -150,6 +155,7 @@ MQ_ENGINE(ip) = {
         .opts = opts,
         .state_size = sizeof(struct ip_engine),
         .heuristic = true, /* optimal in its own objective */
+        .proves = true,
         .start = start,
         .propose = propose,
         .observe = observe,

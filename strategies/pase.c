@@ -29,6 +29,7 @@ struct pase {
 	/* search */
 	struct mq_devices devices;
 	uint32_t round, n_rounds, sizes[24];
+	double bound_s, best_s; /* of all rounds: without a memory limit; of the plans proposed */
 };
 
 static const struct mq_opt opts[] = {
@@ -81,6 +82,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 			        "backward pass: '%s' brings backward ops of its own; use ideal-dp "
 			        "or dpl",
 			        problem->model->name);
+	s->bound_s = s->best_s = INFINITY;
 	s->devices = mq_devices_usable(problem, problem->arena);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
@@ -119,7 +121,7 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 }
 
 /* The cheapest choice that fits, as far as prices can find it; false: none. */
-static enum mq_status choose(const struct pase *s, const struct mq_pase_model *model,
+static enum mq_status choose(struct pase *s, const struct mq_pase_model *model,
                              struct mq_arena *arena, uint32_t *choice, bool *found,
                              struct mq_err *err)
 {
@@ -135,6 +137,8 @@ static enum mq_status choose(const struct pase *s, const struct mq_pase_model *m
 		status = solve_priced(s, model, price, &scratch, &r, err);
 		if (status != MQ_OK || isinf(r.optimum))
 			break;
+		if (price == 0)
+			s->bound_s = fmin(s->bound_s, r.optimum);
 		bool fits = mq_pase_memory(model, r.choice) <= model->limit_B;
 
 		if (fits) {
@@ -177,9 +181,20 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		mq_pase_plan(&model, choice, problem, arena, plan);
 		plan->engine_objective = mq_elim_cost(&model.problem, choice);
 		plan->engine_unit = "s per step, without overlap";
+		s->best_s = fmin(s->best_s, plan->engine_objective);
 		return MQ_OK;
 	}
 	return MQ_DONE;
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	const struct pase *s = state;
+
+	if (s->round == s->n_rounds)
+		mq_show_bound(problem, &(struct mq_bound){"cost", s->best_s, s->bound_s,
+		                                          "s per step, without overlap",
+		                                          "split of its layers"});
 }
 
 MQ_ENGINE(pase) = {
@@ -189,8 +204,10 @@ MQ_ENGINE(pase) = {
         .opts = opts,
         .state_size = sizeof(struct pase),
         .heuristic = true, /* optimal in its own objective */
+        .proves = true,
         .start = start,
         .propose = propose,
+        .stop = stop,
         .solve = solve,
         .accepts = accepts,
 };

@@ -202,6 +202,7 @@ MQ_ENGINE(portfolio) = {
         .opts = opts,
         .state_size = sizeof(struct portfolio),
         .heuristic = true,
+        .proves = true, /* as far as its engines do */
         .start = start,
         .propose = propose,
         .observe = observe,

@@ -15,7 +15,7 @@
 #include "executors/executor.h"
 #include "lower/lower.h"
 
-enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
+enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, KEY_PROOF, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The search:", 4 },
@@ -28,6 +28,8 @@ static const struct argp_option options[] = {
 	{ "top", KEY_TOP, "K", 0, "plans to keep and print (default 5)", 4 },
 	{ "objective", KEY_OBJECTIVE, "NAME", 0,
 	  "step-time, max-load, latency, cost or energy (default step-time)", 4 },
+	{ "proof", KEY_PROOF, NULL, 0,
+	  "print the best lower bounds shown and the gap to them; with -o, also into proof.csv", 4 },
 	{ 0 },
 };
 
@@ -73,6 +75,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return bad;
 	case KEY_OBJECTIVE:
 		return parse_objective(arg, o);
+	case KEY_PROOF:
+		o->proof = true;
+		return 0;
 	case ARGP_KEY_END:
 		if (!o->engines.n)
 			return mq_arg_push("--engine", &o->engines, "expert", o->err);
@@ -94,6 +99,8 @@ void mq_search_options_print(const struct mq_search_options *o, FILE *file)
 	if (isfinite(o->seconds))
 		fprintf(file, "seconds = %.12g\n", o->seconds);
 	fprintf(file, "top = %u\nobjective = %s\n", o->top, o->objective);
+	if (o->proof)
+		fputs("proof = true\n", file);
 }
 
 /* ---- engines ------------------------------------------------------------------------------------ */
@@ -202,6 +209,31 @@ enum mq_status mq_search_engines(const struct mq_search_options *o, struct mq_ar
 	*engine = p.engine;
 	*n = p.n;
 	return MQ_OK;
+}
+
+/* --proof asks for bounds: at least one of the engines must show some. */
+static enum mq_status check_proof(const struct mq_search_engine *engine, uint32_t n,
+				  struct mq_arena *arena, struct mq_err *err)
+{
+	const char *dir, **names;
+	char list[256] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (engine[i].engine->proves)
+			return MQ_OK;
+	MQ_TRY(mq_find_dir("engines", arena, &dir, err));
+	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	for (; *names; names++) {
+		const struct mq_engine *other;
+		struct mq_err lost = MQ_ERR_INIT;
+
+		if (mq_engine_open(dir, *names, arena, &other, &lost) == MQ_OK && other->proves &&
+		    used < sizeof(list))
+			used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
+	}
+	return mq_fail(err, MQ_EINPUT, "--proof: engine '%s'%s shows no lower bound; these do:%s",
+		       engine[0].label, n > 1 ? " (and no other of -e)" : "", list);
 }
 
 /* ---- running ------------------------------------------------------------------------------------ */
@@ -325,6 +357,8 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	uint32_t n;
 
 	MQ_TRY(mq_search_engines(o, &session->arena, &engine, &n, err));
+	if (o->proof)
+		MQ_TRY(check_proof(engine, n, &session->arena, err));
 	struct mq_search search = {
 		.model = session->model,
 		.cluster = session->cluster,
@@ -337,6 +371,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.limits = &q->limits,
 		.start = session->start,
 		.objective = o->objective,
+		.proof = o->proof,
 		.engine = engine,
 		.n_engines = n,
 		.seed = q->seed,

@@ -16,6 +16,7 @@ struct mq_search_options {
 	uint32_t top;
 	const char *objective;
 	bool evals_given;
+	bool proof;
 	struct mq_err *err;
 };
 
@@ -43,6 +44,11 @@ uint64_t mq_hash_file(uint64_t hash, const char *path);
 /* Table of the best plans, why the first wins, what each engine did. */
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome,
 		     FILE *file);
+
+/* --proof: one line per lower bound, and the same as DIR/proof.csv. */
+void mq_proof_print(const struct mq_search_outcome *outcome, FILE *file);
+enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const char *dir,
+			      struct mq_err *err) MQ_MUST_CHECK;
 
 /* Two judged plans, term by term: compute, exposed communication per link class, bubble, memory. `file`
  * gets one line per term, largest difference first. */

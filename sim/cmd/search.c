@@ -80,6 +80,10 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));
 	MQ_TRY(write_plans(o, session, &outcome, err));
 	mq_search_print(session, &outcome, stdout);
+	if (o->search.proof) {
+		mq_proof_print(&outcome, stdout);
+		MQ_TRY(mq_proof_write(&outcome, o->dir, err));
+	}
 	MQ_TRY(write_job(o, mq_now_s() - begin, err));
 	if (!outcome.n_best)
 		return mq_fail(err, MQ_ENOPLAN, "no feasible plan among %llu tried",

@@ -55,6 +55,15 @@ struct mq_costs {
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
 };
 
+/* A lower bound that an engine has shown, for --proof. */
+struct mq_bound {
+	const char *quantity;         /* "step-time", "max-load", ... */
+	double best, bound;           /* the engine's best value (NaN = the search's best step time), and
+					 what no plan of the scope is below */
+	const char *unit;             /* of both */
+	const char *scope;            /* for which plans it holds: "placements of whole ops" */
+};
+
 /* The question put to an engine. Everything is borrowed for the run. */
 struct mq_problem {
 	const struct mq_model *model;
@@ -74,6 +83,8 @@ struct mq_problem {
 	void *tick_context;
 	/* Engine-level lines for the user ("max-load 17.79"); goes to standard output at the end. */
 	void (*say)(void *context, const char *line);
+	/* Takes a bound, with tick_context; texts are copied. NULL: nobody asked (--proof). */
+	void (*bound)(void *context, const struct mq_bound *bound);
 };
 
 struct mq_engine {
@@ -86,6 +97,7 @@ struct mq_engine {
 	size_t state_size;
 	uint32_t batch;              /* proposals before observing; 0 counts as 1 */
 	bool heuristic;              /* does not promise the optimum on tiny cases */
+	bool proves;                 /* shows lower bounds where problem->bound asks for them */
 	/* Optional: refuse (MQ_EINPUT, MQ_ENODEV) what it cannot do, allocate from problem->arena. */
 	enum mq_status (*start)(void *state, const struct mq_problem *problem, struct mq_err *err);
 	/* Required: fill `plan` (arena: one evaluation) or return MQ_DONE. */

@@ -21,7 +21,7 @@ struct player {
 	double used_s;       /* its share of the clock */
 	double entered_s;    /* when its hook was entered: for tick */
 	bool started, done;
-	uint32_t said_room;
+	uint32_t said_room, bound_room;
 };
 
 /* One proposal of a round. */
@@ -84,6 +84,18 @@ static void say(void *context, const char *line)
 
 	MQ_PUSH(p->loop->arena, p->report->said, p->report->n_said, p->said_room,
 		mq_arena_strdup(p->loop->arena, line));
+}
+
+static void take_bound(void *context, const struct mq_bound *bound)
+{
+	struct player *p = context;
+	struct mq_arena *arena = p->loop->arena;
+	struct mq_bound copy = *bound;
+
+	copy.quantity = mq_arena_strdup(arena, bound->quantity);
+	copy.unit = mq_arena_strdup(arena, bound->unit);
+	copy.scope = mq_arena_strdup(arena, bound->scope);
+	MQ_PUSH(arena, p->report->bound, p->report->n_bounds, p->bound_room, copy);
 }
 
 static void enter(struct player *p)
@@ -379,7 +391,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,
 		.objective = s->objective, .rng = &p->rng, .arena = loop->arena,
 		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick,
-		.tick_context = p, .say = say,
+		.tick_context = p, .say = say, .bound = s->proof ? take_bound : NULL,
 	};
 	snprintf(what, sizeof(what), "engine '%s'", engine->name);
 	mq_opt_defaults(engine->opts, p->state);

@@ -54,6 +54,7 @@ struct mq_search {
 	const struct mq_limits *limits;
 	const struct mq_plan *start;
 	const char *objective;
+	bool proof;                    /* ask engines for lower bounds */
 	const struct mq_search_engine *engine;
 	uint32_t n_engines;
 	uint64_t seed, evals;          /* evals: per engine; UINT64_MAX = no limit */
@@ -86,6 +87,8 @@ struct mq_engine_report {
 	char stopped[512];             /* why it refused or failed, or "" */
 	uint32_t n_said;
 	const char **said;             /* its lines for the user */
+	uint32_t n_bounds;
+	struct mq_bound *bound;        /* what it has shown (proof) */
 };
 
 struct mq_search_outcome {

@@ -202,6 +202,7 @@ static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst,
 
 struct stage_times {
 	double layer;        /* s per micro-batch and layer */
+	double sure;         /* part of it that no choice of recomputed ops spares */
 	double fixed;        /* head or tail, transfers */
 	double most_samples; /* of the replica with most */
 };
@@ -215,6 +216,12 @@ static double layer_time(const struct mq_hybrid_candidate *k, const double *work
 	return work[0] * (1 + again) + work[1];
 }
 
+/* Selective recomputation is a guess of a tenth of the forward pass: sure is what remains without. */
+static double sure_part(const struct mq_hybrid_candidate *k, const double *work)
+{
+	return k->recompute == MQ_RECOMPUTE_SELECTIVE ? (work[0] + work[1]) / layer_time(k, work) : 1;
+}
+
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
  * speeds. */
 static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
@@ -222,7 +229,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0,
-	       fastest = 0;
+	       fastest = 0, sure = 1;
 
 	if (samples < stage->d)
 		return false;
@@ -231,6 +238,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		double layer = layer_time(k, work);
 
 		slowest = fmax(slowest, layer);
+		sure = fmin(sure, sure_part(k, work));
 		speed += stage->share[i].replicas * mean / layer;
 		fastest = fmax(fastest, mean / layer);
 		head = fmax(head, work[2]);
@@ -249,6 +257,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
 	}
+	out->sure = sure;
 	out->fixed = (s == 0 ? head : 0) + (s + 1 == k->n_stages ? tail : 0);
 	return isfinite(out->layer) && out->layer > 0;
 }
@@ -322,12 +331,11 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	return 0.95 * memory - least; /* the estimate is rough: screening counts exactly */
 }
 
-/* Gradient all-reduce and optimizer step of a stage. */
-static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-                         const struct stage_times *time)
+/* Optimizer step of a stage. */
+static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+                           const struct stage_times *time)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
 	const double *work =
 	        ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
 	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) +
@@ -335,9 +343,18 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 
 	if (c->problem->train->infer)
 		return 0;
-	if (k->sync >= MQ_SYNC_ZERO1)
-		update /= stage->d;
-	if (stage->d == 1)
+	return k->sync >= MQ_SYNC_ZERO1 ? update / stage->d : update;
+}
+
+/* Gradient all-reduce and optimizer step of a stage. */
+static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+                         const struct stage_times *time)
+{
+	const struct mq_hybrid_stage *stage = &k->stage[s];
+	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
+	double update = stage_update(c, k, s, time);
+
+	if (c->problem->train->infer || stage->d == 1)
 		return update;
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double params =
@@ -388,18 +405,40 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	return isfinite(k->step_s);
 }
 
-double mq_hybrid_bound(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k)
+/* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers:
+ * no stage takes longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum`
+ * holds every layer at least at the fastest stage's time; and some stage has its even share of the
+ * layers or more, whose gradients it exchanges. What no step is below: the fullest stage's compute, and
+ * where weight gradients are not apart, all of one micro-batch's. */
+double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
-	double samples = c->problem->train->batch / k->micro_batches, speed = 0;
+	struct stage_times time;
+	double samples = c->problem->train->batch / k->micro_batches, b = bubble(k);
+	double speed = 0, busy = c->n_layers, fixed = 0, fastest = INFINITY, sync = INFINITY;
+	double sure_speed = 0, sure_busy = c->n_layers, sure_fastest = INFINITY;
 
 	for (uint32_t s = 0; s < k->n_stages; s++) {
-		struct stage_times time;
-
 		if (!time_stage(c, k, s, samples, &time))
 			return INFINITY;
 		speed += 1 / time.layer;
+		busy += time.fixed / time.layer;
+		fixed += time.fixed;
+		fastest = fmin(fastest, time.layer);
+		sure_speed += 1 / (time.layer * time.sure);
+		sure_busy += time.fixed / (time.layer * time.sure);
+		sure_fastest = fmin(sure_fastest, time.layer * time.sure);
+		k->stage[s].layers = (c->n_layers + k->n_stages - 1) / k->n_stages;
+		sync = fmin(sync, stage_sync(c, k, s, &time));
 	}
-	return k->micro_batches * c->n_layers / speed;
+	double most = busy / speed, sum = fmax(most, fixed + c->n_layers * fastest);
+	double bound = (k->micro_batches - b) * most + b * sum + sync;
+
+	k->floor_s = k->micro_batches * sure_busy / sure_speed;
+	if (k->pipeline != MQ_PIPE_ZB_H1)
+		k->floor_s = fmax(k->floor_s, fixed + c->n_layers * sure_fastest);
+	if (k->n_stages == 1)
+		k->floor_s += stage_update(c, k, 0, &time);
+	return bound * (1 - 1e-12); /* rounding must not drop what is equal */
 }
 
 /* ---- start ------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ struct mq_hybrid_candidate {
 	struct mq_hybrid_stage stage[MQ_HYBRID_MAX_STAGES];
 	double step_s;   /* filled by the estimate */
 	double excess_B; /* of the fullest device over its memory; <= 0 fits */
+	double floor_s;  /* filled by the bound: compute alone, whatever overlaps with it */
 };
 
 struct mq_hybrid_type {
@@ -78,7 +79,8 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *cost, const struct mq_
 void mq_hybrid_cost_fini(struct mq_hybrid_cost *cost);
 /* Fills layers, step_s and excess_B. False: it cannot be (too few layers, samples, no route). */
 bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);
-/* No step of these stages can be shorter: all layers spread without loss, nothing else counted. */
-double mq_hybrid_bound(struct mq_hybrid_cost *cost, const struct mq_hybrid_candidate *candidate);
+/* No estimate of these stages is shorter, however the layers are dealt: cheaper than the estimate.
+ * Fills floor_s, which no step of these stages is below; overwrites layers; +inf where it cannot be. */
+double mq_hybrid_bound(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);
 
 #endif

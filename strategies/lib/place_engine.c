@@ -2,6 +2,7 @@
 #include "lib/place_engine.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "lib/plans.h"
 
@@ -75,6 +76,22 @@ static void say_value(const struct mq_problem *problem, const struct mq_place_mo
 		       r->stopped ? "; stopped early: the linearised answer" : "");
 }
 
+/* The value is optimal, and so its own bound: among what the method walks through. */
+static void show_bound(const struct mq_problem *problem, const struct mq_place_model *m,
+                       const struct mq_ideal_result *r, bool linearize, uint32_t in_flight)
+{
+	bool latency = problem->objective && !strcmp(problem->objective, "latency");
+	double load = r->placement.max_load;
+	char scope[96];
+
+	if (latency || r->stopped)
+		return;
+	snprintf(scope, sizeof(scope), "%s with %u micro-batches, memory for %u,",
+	         linearize ? "pipeline along this topological order" : "contiguous pipeline",
+	         m->micro_batches, in_flight);
+	mq_show_bound(problem, &(struct mq_bound){"max-load", load, load, m->unit, scope});
+}
+
 static bool tick(void *context, double done, const char *what)
 {
 	const struct mq_problem *const *problem = context;
@@ -125,6 +142,7 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 		      */
 			mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 		say_value(problem, &model, &r, arena, plan);
+		show_bound(problem, &model, &r, linearize, flight);
 		return MQ_OK;
 	}
 	return MQ_DONE;

@@ -98,6 +98,12 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 	plan->config_of[op] = c;
 }
 
+void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *bound)
+{
+	if (problem->bound && isfinite(bound->bound))
+		problem->bound(problem->tick_context, bound);
+}
+
 void mq_say(const struct mq_problem *problem, const char *format, ...)
 {
 	char line[256];

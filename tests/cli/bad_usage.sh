@@ -23,6 +23,7 @@ try 2 "no engine 'nosuchengine'" search -m $tiny --batch 4 -p $good -e nosucheng
 try 2 "no engine 'exprt'; did you mean 'expert'" search -m $tiny --batch 4 -p $good -e exprt -o o
 try 2 "engine 'random' has no option 'kepe'; did you mean 'keep'" search -m $tiny --batch 4 -p $good -e random:kepe=1 -o o
 try 2 'keep=2 is out of range' search -m $tiny --batch 4 -p $good -e random:keep=2 -o o
+try 2 "proof: engine 'mcmc' shows no lower bound; these do: dpl exhaustive hybrid" search -m $tiny --batch 4 -p $good -e mcmc --proof -o o
 try 2 'given twice' search -m $tiny --batch 4 -p $good -e random,random -o o
 try 2 'exec: names no program' search -m $tiny --batch 4 -p $good -e exec: -o o
 try 2 'the program ended' search -m $tiny --batch 4 -p $good -e exec:/no/such/program -o o

@@ -135,6 +135,8 @@ static enum mq_status judge(void *context, const struct mq_plan *const *plan, ui
 	return MQ_OK;
 }
 
+static bool prove; /* ask for lower bounds, with a budget that lets exhaustive end */
+
 /* Runs one engine; false where it refuses the question, with its reason in `why`. */
 static bool play(struct question *q, const char *name, const char *options, uint32_t chunk,
 		 struct mq_search_outcome *out, struct mq_err *why)
@@ -146,8 +148,8 @@ static bool play(struct question *q, const char *name, const char *options, uint
 	struct mq_search s = {
 		.model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train,
 		.costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
-		.n_engines = 1, .seed = 3, .evals = EVALS, .seconds = (double)INFINITY, .top = EVALS,
-		.screen = screen, .screen_context = q, .evaluator = { q, judge, chunk },
+		.n_engines = 1, .seed = 3, .evals = prove ? 4 * EVALS : EVALS,
+		.seconds = (double)INFINITY, .top = EVALS, .screen = screen, .screen_context = q, .evaluator = { q, judge, chunk }, .proof = prove,
 	};
 	return mq_search_run(&s, &q->arena, out, why) == MQ_OK;
 }
@@ -288,6 +290,42 @@ static void it_finds_the_optimum(const char *name)
 	mq_arena_fini(&q.arena);
 }
 
+/* An engine that says it proves shows a bound on one of the two questions, none above its own best;
+ * the others show none. */
+static void it_proves_what_it_says(const char *name)
+{
+	uint32_t shown = 0;
+	bool proves = false;
+
+	prove = true;
+	for (int i = 0; i < 2; i++) {
+		struct question q = { .arena = MQ_ARENA_INIT };
+		struct mq_search_outcome out;
+		struct mq_err why = MQ_ERR_INIT;
+		const struct mq_engine *e;
+
+		assert_int_equal(mq_engine_open(engines_dir(), name, &q.arena, &e, &why), MQ_OK);
+		proves = e->proves;
+		if (i)
+			ask_placement(&q);
+		else
+			ask_transformer(&q, 4, 16);
+		bool answered = play(&q, name, "", 1, &out, &why);
+		for (uint32_t k = 0; answered && k < out.report[0].n_bounds; k++) {
+			const struct mq_bound *b = &out.report[0].bound[k];
+
+			if (!isfinite(b->bound) || b->bound > b->best * (1 + 1e-9))
+				fail_msg("%s: bound %.9g above its best %.9g (%s)", name, b->bound,
+					 b->best, b->scope);
+			shown++;
+		}
+		mq_arena_fini(&q.arena);
+	}
+	prove = false;
+	if (proves != (shown > 0))
+		fail_msg("%s %s, and shows %u bounds", name, proves ? "proves" : "does not prove", shown);
+}
+
 /* ---- over all engines --------------------------------------------------------------------------- */
 
 static void conforms(void **state)
@@ -299,6 +337,7 @@ static void conforms(void **state)
 	it_repeats_and_keeps_its_budget(name, false);
 	it_repeats_and_keeps_its_budget(name, true);
 	it_finds_the_optimum(name);
+	it_proves_what_it_says(name);
 }
 
 /* `exhaustive` with room for all 32 placements finds what the brute force finds. */

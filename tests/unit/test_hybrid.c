@@ -97,6 +97,35 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Every schedule, sync and recomputation of pipelines of one and two stages: the bound is below the
+ * estimate, and close to it where layers can be dealt evenly; compute alone is below both. */
+static void bounds_hold(struct mq_hybrid_cost *cost)
+{
+	for (uint32_t code = 0; code < 2 * 6 * MQ_N_PIPELINES * 4 * MQ_N_RECOMPUTES; code++) {
+		uint32_t c = code, n = 1 + c % 2;
+		struct mq_hybrid_candidate k = {.n_stages = n, .micro_batches = 1u << (c /= 2) % 6};
+		double bound, estimate;
+
+		k.pipeline = (uint8_t)((c /= 6) % MQ_N_PIPELINES);
+		k.sync = (uint8_t)(MQ_SYNC_ALLREDUCE + (c /= MQ_N_PIPELINES) % 4);
+		k.recompute = (uint8_t)((c /= 4) % MQ_N_RECOMPUTES);
+		for (uint32_t s = 0; s < n; s++) {
+			k.stage[s] = (struct mq_hybrid_stage){.d = 2, .t = 1, .n_shares = 1};
+			k.stage[s].first_rank = k.stage[s].last_rank = 4 * s;
+			k.stage[s].share[0].type = s;
+			k.stage[s].share[0].replicas = 2;
+		}
+		if (!mq_hybrid_estimate(cost, &k))
+			continue;
+		estimate = k.step_s;
+		bound = mq_hybrid_bound(cost, &k);
+		assert_true(bound <= estimate);
+		assert_true(k.floor_s > 0 && k.floor_s <= estimate);
+		if (n == 1 && k.pipeline != MQ_PIPE_ZB_H1)
+			assert_true(bound > 0.999 * estimate);
+	}
+}
+
 /* Two stages, fast and slow: the fast one gets most layers, no deal of layers is better, and the
  * bound stays below. */
 static void layers_follow_speed(void **state)
@@ -124,6 +153,7 @@ static void layers_follow_speed(void **state)
 		assert_true(k.stage[0].layers > k.stage[1].layers);
 		assert_true(mq_hybrid_bound(&cost, &k) <= k.step_s);
 	}
+	bounds_hold(&cost);
 	struct mq_hybrid_candidate none = {.n_stages = 1, .micro_batches = 32};
 
 	none.stage[0] = (struct mq_hybrid_stage){.d = 4, .t = 1, .n_shares = 1};
