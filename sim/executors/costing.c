@@ -5,6 +5,7 @@
 
 #include "core/cost.h"
 #include "lower/fold.h"
+#include "lower/images.h"
 
 void mq_costing_init(struct mq_costing *c, const struct mq_exec_request *request,
 		     struct mq_arena *arena)
@@ -100,6 +101,24 @@ static uint64_t key_of(const struct mq_task *t)
 	return mq_map_mix(bits, ends);
 }
 
+/* Folded: the representative's flows, and the times that they take beside those of all images. */
+static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
+				    struct mq_err *err)
+{
+	struct mq_images *images = c->request->schedule->fold->images;
+	struct mq_image_times times;
+	struct mq_image image;
+
+	MQ_TRY(mq_images_times(images, t, &times, err));
+	MQ_TRY(mq_images_get(images, t, 0, &image, err));
+	c->uneven |= !times.same;
+	m->latency_s = times.latency_s;
+	m->alone_s = times.alone_s;
+	m->bound_s = times.bound_s;
+	m->n_flows = image.n_flows;
+	return MQ_OK;
+}
+
 static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 			     struct mq_err *err)
 {
@@ -107,6 +126,8 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 	const struct mq_schedule *s = r->schedule;
 
 	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
+	if (s->fold)
+		return expand_folded(c, t, m, err);
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		struct mq_coll_flows flows;
 		struct mq_coll_request ask = {
@@ -181,11 +202,28 @@ enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_
 
 /* ---- timeline -------------------------------------------------------------------------------- */
 
+struct loader {
+	double *bytes, calls;
+};
+
+static void add_bytes(uint32_t link, double bytes, void *data)
+{
+	struct loader *to = data;
+
+	to->bytes[link] += to->calls * bytes;
+}
+
 static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, double *bytes,
 				 struct mq_err *err)
 {
 	for (uint32_t i = 0; i < c->n_meetings; i++) {
 		const struct mq_meeting *m = &c->meeting[i];
+		if (c->request->schedule->fold && calls[i]) {
+			struct loader to = { bytes, (double)calls[i] };
+			MQ_TRY(mq_images_all_links(c->request->schedule->fold->images, m->task,
+						   add_bytes, &to, err));
+			continue;
+		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
 			const struct mq_route *route;
 			MQ_TRY(mq_cluster_route(c->request->cluster, m->rank[m->flow[f].src],

@@ -17,10 +17,11 @@ struct mq_meeting {
 	const struct mq_task *task; /* one that asked for it */
 	uint32_t n;                 /* members */
 	const uint32_t *rank;       /* [n] cluster ranks */
-	double latency_s, alone_s;  /* alone_s: latency and flows with nobody else about */
+	double latency_s, alone_s;  /* alone_s: latency and flows with nobody else about (folded: but
+				       for the images of the meeting itself) */
 	double bound_s;             /* latency and the bound of the flows; NaN until asked */
 	uint32_t n_flows;
-	const struct mq_flow *flow;
+	const struct mq_flow *flow; /* folded: NULL, see lower/images.h; so is rank */
 };
 
 struct mq_costing {
@@ -34,6 +35,7 @@ struct mq_costing {
 	struct mq_map map;
 	uint32_t n_meetings, room;
 	struct mq_meeting *meeting;
+	bool uneven;                /* folded: images of a meeting take different times */
 };
 
 void mq_costing_init(struct mq_costing *costing, const struct mq_exec_request *request,

@@ -175,7 +175,7 @@ static void each_item(struct filler *f)
 		uint32_t e = sim->ev.of[t];
 		if (!timed(sim, e))
 			continue;
-		if (sim->sharing.flows[e]) {
+		if (sim->sharing.flows[e] && !sim->folded) {
 			if (has_role(sim->roles[sim->sharing.meeting[e]], f->position[t]))
 				add_item(f, f->lane_of[t], e, f->position[t]);
 		} else if (t == sim->ev.first[e]) {
@@ -226,7 +226,8 @@ static void prepare(struct sim *sim)
 	mq_map_init(&sim->mailbox_of, sim->arena, 64);
 	uint32_t *lane_of = lanes_of_tasks(sim);
 	uint32_t *position = mq_arena_array(sim->arena, sim->s->n_tasks, uint32_t);
-	place_members(sim, lane_of, position);
+	if (!sim->folded)
+		place_members(sim, lane_of, position);
 	list_items(sim, lane_of, position);
 }
 
@@ -295,29 +296,35 @@ static void begin_again(struct sim *sim, struct mq_arena_mark mark)
 	sim->lane = NULL;
 	sim->mailbox = NULL;
 	sim->done = NULL;
+	sim->folded = NULL;
+}
+
+/* One run; of a folded schedule with the flows that are marked, all images of them. */
+static enum mq_status run_once(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
+{
+	mq_walk_init(&sim->walk, &sim->ev, sim->arena);
+	if (sim->s->fold && sim->sharing.n_flows)
+		MQ_TRY(mq_sim_folded_init(sim, err));
+	prepare(sim);
+	simulate(sim, verdict);
+	return MQ_OK;
 }
 
 /* Runs with every meeting alone, then with those as flows that met others, until nobody else did. Where
  * many meet, or new ones keep meeting, all that ever may are simulated, and there is nothing to look at. */
-static void settle(struct sim *sim, struct mq_timeline *timeline, enum mq_verdict *verdict)
+static enum mq_status settle(struct sim *sim, enum mq_verdict *verdict, struct mq_err *err)
 {
 	struct mq_sharing *sharing = &sim->sharing;
 	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
-	bool sure = sim->request->all_flows && !sim->s->fold;
+	bool sure = sim->request->all_flows;
 
 	if (sure)
 		mq_sharing_all(sharing);
 	for (uint32_t round = 0;; round++) {
-		mq_walk_init(&sim->walk, &sim->ev, sim->arena);
-		prepare(sim);
-		simulate(sim, verdict);
-		if (sure || *verdict != MQ_VERDICT_OK ||
+		MQ_TRY(run_once(sim, verdict, err));
+		if (sure || *verdict != MQ_VERDICT_OK || sim->costing.uneven ||
 		    !mq_sharing_met(sharing, sim->walk.start_s, sim->walk.finish_s))
-			return;
-		if (sim->s->fold) {
-			timeline->fold_inexact = true; /* and so would the ranks left out */
-			return;
-		}
+			return MQ_OK;
 		begin_again(sim, mark);
 		if (round + 1 == MOST_ROUNDS || sharing->n_flows > sharing->n_neighbours / MANY) {
 			mq_sharing_may_meet(sharing);
@@ -350,7 +357,8 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	MQ_TRY(mq_sharing_init(&sim->sharing, &sim->costing, &sim->ev, err));
-	settle(sim, timeline, verdict);
+	MQ_TRY(settle(sim, verdict, err));
+	timeline->fold_inexact = sim->costing.uneven; /* some rank left out is not like its representative */
 	if (*verdict != MQ_VERDICT_OK || timeline->fold_inexact)
 		return MQ_OK;
 	MQ_TRY(mq_costing_timeline(&sim->costing, &sim->ev, sim->walk.start_s, sim->walk.finish_s,

@@ -5,6 +5,7 @@
  *   simgrid_lanes.c  the actors
  *   simgrid_share.c  which events need the simulator, by what happened
  *   simgrid_window.c the same, by what may happen
+ *   simgrid_fold.c   flows of a folded schedule
  *   simgrid_flow.cpp what SimGrid's C interface lacks
  */
 #ifndef MQ_EXECUTORS_SIMGRID_IMPL_H
@@ -19,6 +20,7 @@
 #include "executors/costing.h"
 #include "executors/simgrid_share.h"
 #include "executors/walk.h"
+#include "lower/images.h"
 
 /* A meeting's flows by position: out[out_first[p] .. out_first[p+1]-1] leave position p. */
 struct roles {
@@ -78,10 +80,16 @@ struct sim {
 	uint32_t n_mailboxes, mailbox_room;
 	uint32_t n_alive;
 	sg_sem_t done;
+	struct mq_folded_flows *folded; /* flows of a folded schedule, NULL where none are simulated */
 };
 
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);
+/* Folded: the network of the meetings that are marked as flows. */
+enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err) MQ_MUST_CHECK;
+/* Folded: the flows of a meeting, whose latency is over, until the last has ended. Sets costing.uneven
+ * where the images of the meeting do not end together. */
+void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness);
 /* The actor's code; its data is its lane. */
 void mq_sim_lane(int argc, char **argv);
 

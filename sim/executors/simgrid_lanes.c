@@ -181,6 +181,24 @@ static void run_fixed(struct lane *lane, uint32_t event)
 	finish(sim, event);
 }
 
+/* A communication of a folded schedule that meets others: one lane for all members. */
+static void run_folded(struct lane *lane, uint32_t event)
+{
+	struct sim *sim = lane->sim;
+	uint32_t meeting = sim->sharing.meeting[event];
+	bool slowed = sim->sharing.slowed[event];
+
+	wait_for(lane, sim->known, event);
+	sleep_until(sim, sim->walk.start_s[event]);
+	if (slowed)
+		comm_changes(lane, event, true);
+	sleep_until(sim, sim->walk.start_s[event] + sim->costing.meeting[meeting].latency_s);
+	mq_sim_folded_run(lane, meeting, slowed ? comm_speed(sim, event) : 1);
+	if (slowed)
+		comm_changes(lane, event, false);
+	finish(sim, event);
+}
+
 /* The leader's part: wait for the start, pay the latency, let the others go. */
 static void lead(struct lane *lane, uint32_t event, const struct mq_meeting *m)
 {
@@ -275,6 +293,8 @@ void mq_sim_lane(int argc, char **argv)
 		const struct item *item = &sim->item[i];
 		if (sim->sharing.meeting[item->event] == MQ_NONE)
 			run_compute(lane, item->event);
+		else if (sim->folded && sim->sharing.flows[item->event])
+			run_folded(lane, item->event);
 		else if (sim->sharing.flows[item->event])
 			run_flows(lane, item);
 		else

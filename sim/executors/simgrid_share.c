@@ -6,6 +6,9 @@
  */
 #include "executors/simgrid_share.h"
 
+#include "lower/fold.h"
+#include "lower/images.h"
+
 bool mq_task_meets(const struct mq_task *t)
 {
 	return t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV || t->kind == MQ_TASK_COLLECTIVE;
@@ -85,28 +88,46 @@ static void list_devices(struct mq_sharing *f)
 	}
 }
 
-/* Notes the user of a meeting at each link that another flow can slow, once per (link, user). */
-static enum mq_status note_links(struct mq_sharing *f, uint32_t m, uint32_t *stamp, bool fill,
-				 struct mq_err *err)
-{
-	const struct mq_cluster *cluster = f->c->request->cluster;
-	const struct mq_meeting *meeting = &f->c->meeting[m];
-	uint32_t user = f->user_of[m];
+/* Where users of links are noted: counted first, then filled in. */
+struct notes {
+	struct mq_sharing *f;
+	uint32_t *stamp;   /* [links] 1 + user noted last */
+	uint32_t user;
+	bool fill;
+};
 
+static void note_link(uint32_t link, double bytes, void *data)
+{
+	struct notes *n = data;
+
+	(void)bytes;
+	if (n->stamp[link] == n->user + 1)
+		return;
+	n->stamp[link] = n->user + 1;
+	if (n->fill)
+		n->f->link_user[n->f->link_first[link + 1]++] = n->user;
+	else
+		n->f->link_first[link + 2]++;
+}
+
+/* Notes the user of a meeting at each link that another flow can slow, once per (link, user). Folded: at
+ * the links of its images too. */
+static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err)
+{
+	const struct mq_cluster *cluster = n->f->c->request->cluster;
+	const struct mq_schedule *s = n->f->c->request->schedule;
+	const struct mq_meeting *meeting = &n->f->c->meeting[m];
+
+	n->user = n->f->user_of[m];
+	if (s->fold)
+		return mq_images_links(s->fold->images, meeting->task, note_link, n, err);
 	for (uint32_t k = 0; k < meeting->n_flows; k++) {
 		const struct mq_route *route;
 		MQ_TRY(mq_cluster_route(cluster, meeting->rank[meeting->flow[k].src],
 					meeting->rank[meeting->flow[k].dst], &route, err));
-		for (uint32_t i = 0; i < route->n_links; i++) {
-			uint32_t l = route->link[i];
-			if (cluster->link[l].fatpipe || stamp[l] == user + 1)
-				continue;
-			stamp[l] = user + 1;
-			if (fill)
-				f->link_user[f->link_first[l + 1]++] = user;
-			else
-				f->link_first[l + 2]++;
-		}
+		for (uint32_t i = 0; i < route->n_links; i++)
+			if (!cluster->link[route->link[i]].fatpipe)
+				note_link(route->link[i], 0, n);
 	}
 	return MQ_OK;
 }
@@ -115,7 +136,7 @@ static enum mq_status note_links(struct mq_sharing *f, uint32_t m, uint32_t *sta
 static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
 	uint32_t n_links = f->c->request->cluster->n_links, n = f->c->n_meetings;
-	uint32_t *stamp = mq_arena_array(f->arena, n_links, uint32_t);
+	struct notes notes = { .f = f, .stamp = mq_arena_array(f->arena, n_links, uint32_t) };
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	uint32_t *by_user = mq_arena_array(f->arena, n, uint32_t);
 
@@ -127,13 +148,14 @@ static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 		by_user[first[f->user_of[m] + 1]++] = m;
 	f->link_first = mq_arena_array(f->arena, n_links + 2, uint32_t);
 	for (uint32_t k = 0; k < n; k++)
-		MQ_TRY(note_links(f, by_user[k], stamp, false, err));
+		MQ_TRY(note_links(&notes, by_user[k], err));
 	for (uint32_t l = 0; l < n_links; l++)
 		f->link_first[l + 2] += f->link_first[l + 1];
 	f->link_user = mq_arena_array(f->arena, f->link_first[n_links + 1], uint32_t);
-	memset(stamp, 0, (size_t)n_links * sizeof(*stamp));
+	memset(notes.stamp, 0, (size_t)n_links * sizeof(*notes.stamp));
+	notes.fill = true;
 	for (uint32_t k = 0; k < n; k++)
-		MQ_TRY(note_links(f, by_user[k], stamp, true, err));
+		MQ_TRY(note_links(&notes, by_user[k], err));
 	return MQ_OK;
 }
 

@@ -4,16 +4,14 @@
  * Position 0 of every stage stands for all positions of it. That is exact if
  *   1. all devices of a stage are of one type and do the same work (equal shares, one device list per
  *      stage, stages of equal size that exchange tensors position by position);
- *   2. each communicator of the representative has images under translation of the mesh that partition the
- *      stage, and all images take the same time alone; the same for the pairs of a stage boundary;
- *   3. no link of the representative's communicators and pairs is shared by flows of different sources
- *      and different destinations, unless it can carry all that these can drive at once (a trunk).
- * Then by symmetry every position sees what position 0 sees. Whether flows of the representative itself
- * meet on its links is the executor's business: where they do it reports that the folded time may differ.
- * Anything else is refused, and the whole schedule is lowered.
+ *   2. the meetings of the representative have images under translation of the mesh that cover the
+ *      stage, and all images take the same time.
+ * Then by induction every position sees what position 0 sees, as long as images that meet others on their
+ * links go on ending together. That is the executor's business (it knows who meets): where they do not, it
+ * reports that the folded time may differ. Anything else is refused, and the whole schedule is lowered.
  *
- * Fusing: a collective whose links serve nobody else among the simulated lasts a fixed time. Where it sits
- * between two runs of compute that wait for nothing else, the three become one task of fixed duration.
+ * Fusing: a collective whose links serve nobody else lasts a fixed time. Where it sits between two runs of
+ * compute that wait for nothing else, the three become one task of fixed duration.
  */
 #include "lower/fold.h"
 
@@ -21,9 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/collective.h"
 #include "core/cost.h"
-#include "core/rng.h"
+#include "lower/images.h"
 #include "lower/program.h"
 
 static bool refuse(struct mq_low *low, const char *why)
@@ -59,6 +56,7 @@ static bool even_configs(struct mq_low *low)
 bool mq_fold_decide(struct mq_low *low)
 {
 	const struct mq_cluster *cluster = low->rq->cluster;
+	struct mq_fold *fold;
 	uint32_t n;
 
 	if (!low->rq->fold || !even_configs(low))
@@ -67,271 +65,81 @@ bool mq_fold_decide(struct mq_low *low)
 		if (low->transfer[t].way == MQ_WAY_BOXES)
 			return refuse(low, "tensors change their layout between devices");
 	low->active = mq_arena_array(&low->scratch, cluster->n_devices, bool);
-	low->position = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
-	low->config_of_rank = mq_arena_array(&low->scratch, low->n_ranks, uint32_t);
+	n = mq_low_config(low, 0)->n_devices;
+	fold = low->fold = mq_arena_alloc(low->arena, sizeof(*low->fold));
+	fold->n_positions = n;
+	fold->position = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
+	fold->device = mq_arena_array(low->arena, low->n_ranks, const uint32_t *);
+	fold->rank_of = low->rank_of_device;
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 
 		low->active[c->device[0]] = true;
-		low->config_of_rank[low->stage_of[op] % low->n_ranks] = low->plan->config_of[op];
-		for (uint32_t p = 0; p < c->n_devices; p++)
-			low->position[c->device[p]] = p;
+		fold->device[low->stage_of[op] % low->n_ranks] = c->device;
+		for (uint32_t p = 0; p < n; p++)
+			fold->position[c->device[p]] = p;
 	}
-	n = mq_low_config(low, 0)->n_devices;
-	low->fold = mq_arena_alloc(low->arena, sizeof(*low->fold));
-	low->fold->weight = mq_arena_array(low->arena, low->n_ranks, double);
+	fold->weight = mq_arena_array(low->arena, low->n_ranks, double);
 	for (uint32_t r = 0; r < low->n_ranks; r++)
-		low->fold->weight[r] = n;
+		fold->weight[r] = n;
 	return true;
 }
 
 /* ---- after the templates: is it exact? ------------------------------------------------------------------ */
 
-/* Traffic on a link of the representatives, for rule 3. */
-struct load {
-	uint32_t link, src, dst;
-	double cap_Bps;          /* of the flow */
-	double way_Bps;          /* of its route: what one endpoint can drive through it at most */
-};
-
 struct verify {
 	struct mq_low *low;
 	struct mq_arena *arena;
-	bool *mine;              /* [links] that a representative's communicators and pairs use */
-	uint32_t *users[2];      /* [links] simulated communicators and pairs that use it in passes of
-				    micro-batches but the last; in those and the last */
-	uint32_t n_loads, load_room;
-	struct load *load;
+	struct mq_images *images;
+	uint32_t n_requests, room;
+	const struct mq_task **request; /* every distinct communication of the templates */
+	uint32_t *users[2];      /* [links] communicators and pairs, with their images, that use it in passes
+				    of micro-batches but the last; in those and the last */
 	bool loose;              /* templates may begin with a busy COMM stream */
-	struct mq_index *expanded; /* calls by kind and by where their members sit -> flows */
-	uint32_t n_flows, flows_room;
-	struct mq_coll_flows *flows;
+	struct mq_index *fixed;  /* collectives whose fixed time is known -> fixed_s[] */
+	uint32_t n_fixed, fixed_room;
+	double *fixed_s;
 };
 
-/* Where the members sit, without the names of the machines. Groups that look alike cost the same. */
-static uint64_t look(const struct mq_cluster *cluster, const uint32_t *rank, uint32_t n)
-{
-	uint64_t h = MQ_HASH_INIT;
-	uint32_t node = MQ_NONE, count = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct mq_device *d = &cluster->device[rank[i]];
-
-		if (d->node != node)
-			count++;
-		node = d->node;
-		uint32_t fields[] = { d->local, count, d->calib };
-		h = mq_hash(h, fields, sizeof(fields));
-	}
-	return h;
-}
-
-/* Groups that look alike get the same flows, by position: each kind of call is expanded once. */
-static enum mq_status expand(struct verify *v, const struct mq_task *t, const uint32_t *rank, uint32_t n,
-			     struct mq_coll_flows *flows)
-{
-	uint64_t key[] = { look(v->low->rq->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto,
-			   t->root, 0 };
-	struct mq_coll_request rq = { .kind = t->coll,
-				      .n = n,
-				      .rank = rank,
-				      .bytes = t->bytes,
-				      .dtype = t->dtype,
-				      .algo = t->algo,
-				      .proto = t->proto,
-				      .root = t->root };
-	bool found;
-
-	memcpy(&key[7], &t->bytes, sizeof(key[7]));
-	uint32_t at = mq_index_put(v->expanded, key, sizeof(key), v->n_flows, &found);
-	if (!found) {
-		MQ_TRY(mq_collective_expand(v->low->rq->cluster, v->low->rq->calib, &rq, v->arena,
-					    flows, v->low->err));
-		MQ_PUSH(v->arena, v->flows, v->n_flows, v->flows_room, *flows);
-	}
-	*flows = v->flows[at];
-	return MQ_OK;
-}
-
-static enum mq_status add_flow(struct verify *v, uint32_t src, uint32_t dst, double rate_Bps,
-			       bool mark_only)
-{
-	const struct mq_route *route;
-
-	MQ_TRY(mq_cluster_route(v->low->rq->cluster, src, dst, &route, v->low->err));
-	for (uint32_t i = 0; i < route->n_links; i++) {
-		uint32_t l = route->link[i];
-
-		if (v->low->rq->cluster->link[l].fatpipe)
-			continue;
-		if (mark_only) {
-			v->mine[l] = true;
-		} else if (v->mine[l]) {
-			struct load load = { l, src, dst, rate_Bps, route->bw_Bps };
-			MQ_PUSH(v->arena, v->load, v->n_loads, v->load_room, load);
-		}
-	}
-	return MQ_OK;
-}
-
-/* Flows of one collective on given ranks. */
-static enum mq_status add_flows(struct verify *v, const struct mq_coll_flows *flows,
-				const uint32_t *rank, bool mark_only)
-{
-	for (uint32_t f = 0; f < flows->n_flows; f++) {
-		uint32_t src = rank[flows->flow[f].src], dst = rank[flows->flow[f].dst];
-
-		MQ_TRY(add_flow(v, src, dst, flows->flow[f].rate_Bps, mark_only));
-	}
-	return MQ_OK;
-}
-
-/* The images of a communicator under translation: each must cost the same, and loads its links. */
-static enum mq_status check_images(struct verify *v, const struct mq_task *t, bool mark_only, bool *same)
-{
-	struct mq_low *low = v->low;
-	uint32_t n = low->fold->comm_n[t->comm];
-	const uint32_t *rank = low->fold->comm_rank[t->comm];
-	uint32_t pipeline_rank = low->rank_of_device[rank[0]];
-	const struct mq_config *c = &low->plan->config[low->config_of_rank[pipeline_rank]];
-	uint32_t *image = mq_arena_array(v->arena, n, uint32_t);
-	bool *covered = mq_arena_array(v->arena, c->n_devices, bool);
-	struct mq_coll_flows flows = { 0 };
-	double alone = NAN;
-
-	for (uint32_t base = 0; base < c->n_devices; base++) {
-		if (covered[base])
-			continue;
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t p = low->position[rank[i]] + base;
-			/* Members on another stage (tied embeddings) are at the same places there. */
-			bool here = low->rank_of_device[rank[i]] == pipeline_rank;
-
-			if (p >= c->n_devices || (here && covered[p])) {
-				*same = refuse(low, "groups are not translations of each other");
-				return MQ_OK;
-			}
-			covered[p] |= here;
-			const struct mq_config *own =
-				&low->plan->config[low->config_of_rank[low->rank_of_device[rank[i]]]];
-			image[i] = own->device[p];
-		}
-		MQ_TRY(expand(v, t, image, n, &flows));
-		if (base == 0)
-			alone = flows.alone_s;
-		if (fabs(flows.alone_s - alone) > 1e-12 * alone) {
-			*same = refuse(low, "equal collectives take different times in different places");
-			return MQ_OK;
-		}
-		MQ_TRY(add_flows(v, &flows, image, mark_only));
-		if (mark_only)
-			return MQ_OK;
-	}
-	return MQ_OK;
-}
-
-static enum mq_status check_pairs(struct verify *v, const struct mq_task *t, bool mark_only, bool *same)
-{
-	struct mq_low *low = v->low;
-	const uint32_t *device = low->schedule->device;
-	uint32_t ra = low->rank_of_device[device[t->device]];
-	uint32_t rb = low->rank_of_device[device[t->peer]];
-	const struct mq_config *a = &low->plan->config[low->config_of_rank[ra]];
-	const struct mq_config *b = &low->plan->config[low->config_of_rank[rb]];
-	double first = NAN;
-
-	for (uint32_t p = 0; p < (mark_only ? 1 : a->n_devices); p++) {
-		double latency, rate, alone;
-
-		MQ_TRY(mq_p2p_expand(low->rq->cluster, low->rq->calib, a->device[p], b->device[p],
-				     t->bytes, &latency, &rate, &alone, low->err));
-		if (p == 0)
-			first = alone;
-		if (fabs(alone - first) > 1e-12 * first) {
-			*same = refuse(low, "equal messages take different times in different places");
-			return MQ_OK;
-		}
-		MQ_TRY(add_flow(v, a->device[p], b->device[p], rate, mark_only));
-	}
-	return MQ_OK;
-}
-
-/* Every distinct communication of the templates. */
-static enum mq_status each_request(struct verify *v, bool mark_only, bool *same)
+static void list_requests(struct verify *v)
 {
 	struct mq_low *low = v->low;
 	struct mq_index *seen = mq_index_new(v->arena);
 
 	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
-		for (uint32_t k = 0; k < low->pass[i].n_tasks && *same; k++) {
+		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
 			const struct mq_task *t = &low->pass[i].task[k].task;
-			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes };
+			double key[] = { t->kind, t->coll, t->comm, t->device, t->peer, t->bytes,
+					 t->dtype };
 			bool found;
 
 			if (t->kind != MQ_TASK_SEND && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
+			if (t->kind == MQ_TASK_COLLECTIVE) /* of every member, the same */
+				key[3] = key[4] = 0;
 			mq_index_put(seen, key, sizeof(key), 0, &found);
-			if (found)
-				continue;
-			if (t->kind == MQ_TASK_SEND)
-				MQ_TRY(check_pairs(v, t, mark_only, same));
-			else
-				MQ_TRY(check_images(v, t, mark_only, same));
+			if (!found)
+				MQ_PUSH(v->arena, v->request, v->n_requests, v->room, t);
 		}
-	return MQ_OK;
 }
 
-static int by_link_src(const void *a, const void *b)
+static enum mq_status check_images(struct verify *v, bool *same)
 {
-	const struct load *x = a, *y = b;
+	for (uint32_t i = 0; i < v->n_requests && *same; i++)
+		if (!mq_images_count(v->images, v->request[i]))
+			*same = refuse(v->low, "groups are not translations of each other");
+	if (*same)
+		MQ_TRY(mq_images_find_slack(v->images, v->request, v->n_requests, v->low->err));
+	for (uint32_t i = 0; i < v->n_requests && *same; i++) {
+		struct mq_image_times times;
 
-	if (x->link != y->link)
-		return x->link < y->link ? -1 : 1;
-	return x->src < y->src ? -1 : x->src > y->src;
-}
-
-static int by_link_dst(const void *a, const void *b)
-{
-	const struct load *x = a, *y = b;
-
-	if (x->link != y->link)
-		return x->link < y->link ? -1 : 1;
-	return x->dst < y->dst ? -1 : x->dst > y->dst;
-}
-
-/* Most that the distinct endpoints on each link can drive, added up; 0 where there is just one. */
-static void drive(struct verify *v, bool source, double *sum)
-{
-	qsort(v->load, v->n_loads, sizeof(*v->load), source ? by_link_src : by_link_dst);
-	for (uint32_t i = 0, k; i < v->n_loads; i = k) {
-		double caps = 0, way = 0;
-
-		for (k = i; k < v->n_loads && v->load[k].link == v->load[i].link &&
-			    (source ? v->load[k].src == v->load[i].src :
-				      v->load[k].dst == v->load[i].dst);
-		     k++) {
-			caps += v->load[k].cap_Bps;
-			way = fmax(way, v->load[k].way_Bps);
-		}
-		bool alone = (i == 0 || v->load[i - 1].link != v->load[i].link) &&
-			     (k == v->n_loads || v->load[k].link != v->load[i].link);
-		sum[v->load[i].link] += alone ? 0 : fmin(caps, way);
+		MQ_TRY(mq_images_times(v->images, v->request[i], &times, v->low->err));
+		if (!times.same)
+			*same = refuse(v->low, v->request[i]->kind == MQ_TASK_SEND ?
+				       "equal messages take different times in different places" :
+				       "equal collectives take different times in different places");
 	}
-}
-
-static bool trunks_suffice(struct verify *v)
-{
-	const struct mq_cluster *cluster = v->low->rq->cluster;
-	double *by_src = mq_arena_array(v->arena, cluster->n_links, double);
-	double *by_dst = mq_arena_array(v->arena, cluster->n_links, double);
-
-	drive(v, true, by_src);
-	drive(v, false, by_dst);
-	for (uint32_t l = 0; l < cluster->n_links; l++)
-		if (fmin(by_src[l], by_dst[l]) > mq_link_usable_Bps(&cluster->link[l]) * (1 + 1e-9))
-			return refuse(v->low, "flows of different ranks share a link that cannot carry "
-					      "them all");
-	return true;
+	return MQ_OK;
 }
 
 /* ---- fusing ------------------------------------------------------------------------------------------------ */
@@ -341,45 +149,30 @@ static bool is_last(uint32_t pass)
 	return pass == MQ_PASS_B_LAST || pass == MQ_PASS_W_LAST;
 }
 
-static enum mq_status count_task(struct verify *v, const struct mq_task *t, uint32_t *users,
-				 uint32_t *stamp, uint32_t user)
+struct counter {
+	uint32_t *users, *stamp, user;
+};
+
+static void count_link(uint32_t link, double bytes, void *data)
 {
-	struct mq_low *low = v->low;
-	struct mq_coll_flows flows = { 0 };
-	uint32_t two[2] = { low->schedule->device[t->device], 0 };
-	struct mq_flow one = { 0, 1, t->bytes, INFINITY };
-	const uint32_t *rank = two;
+	struct counter *c = data;
 
-	if (t->kind == MQ_TASK_SEND) {
-		two[1] = low->schedule->device[t->peer];
-		flows.n_flows = 1;
-		flows.flow = &one;
-	} else {
-		rank = low->fold->comm_rank[t->comm];
-		MQ_TRY(expand(v, t, rank, low->fold->comm_n[t->comm], &flows));
+	(void)bytes;
+	if (c->stamp[link] != c->user) {
+		c->stamp[link] = c->user;
+		c->users[link]++;
 	}
-	for (uint32_t f = 0; f < flows.n_flows; f++) {
-		const struct mq_route *route;
-
-		MQ_TRY(mq_cluster_route(low->rq->cluster, rank[flows.flow[f].src],
-					rank[flows.flow[f].dst], &route, low->err));
-		for (uint32_t l = 0; l < route->n_links; l++)
-			if (stamp[route->link[l]] != user) {
-				stamp[route->link[l]] = user;
-				users[route->link[l]]++;
-			}
-	}
-	return MQ_OK;
 }
 
-/* How many simulated communicators and pairs use each link. What runs after the last micro-batch (POST)
- * meets none of what is fused. */
+/* How many communicators and pairs, each with its images, use each link. What runs after the last
+ * micro-batch (POST) meets none of what is fused. */
 static enum mq_status count_users(struct verify *v, bool with_last)
 {
 	struct mq_low *low = v->low;
 	struct mq_index *seen = mq_index_new(v->arena);
-	uint32_t *stamp = mq_arena_array(v->arena, low->rq->cluster->n_links, uint32_t), user = 0;
+	struct counter c = { .users = v->users[with_last] };
 
+	c.stamp = mq_arena_array(v->arena, low->rq->cluster->n_links, uint32_t);
 	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++) {
 		uint32_t pass = i % MQ_N_PASSES;
 
@@ -394,10 +187,41 @@ static enum mq_status count_users(struct verify *v, bool with_last)
 			if (!pair && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
 			mq_index_put(seen, key, sizeof(key), 0, &found);
+			c.user += !found;
 			if (!found)
-				MQ_TRY(count_task(v, t, v->users[with_last], stamp, ++user));
+				MQ_TRY(mq_images_links(v->images, t, count_link, &c, low->err));
 		}
 	}
+	return MQ_OK;
+}
+
+struct looker {
+	const uint32_t *users;
+	bool shared;
+};
+
+static void look_at_link(uint32_t link, double bytes, void *data)
+{
+	struct looker *l = data;
+
+	(void)bytes;
+	l->shared |= l->users[link] > 1;
+}
+
+static enum mq_status find_fixed(struct verify *v, const struct mq_task *t, const uint32_t *users,
+				 double *seconds)
+{
+	struct looker l = { .users = users };
+	struct mq_image_times times;
+
+	*seconds = NAN;
+	if (v->low->schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
+		return MQ_OK;
+	MQ_TRY(mq_images_links(v->images, t, look_at_link, &l, v->low->err));
+	if (l.shared)
+		return MQ_OK;
+	MQ_TRY(mq_images_times(v->images, t, &times, v->low->err));
+	*seconds = times.alone_s;
 	return MQ_OK;
 }
 
@@ -405,25 +229,15 @@ static enum mq_status count_users(struct verify *v, bool with_last)
 static enum mq_status fixed_time(struct verify *v, const struct mq_task *t, const uint32_t *users,
 				 double *seconds)
 {
-	struct mq_low *low = v->low;
-	const uint32_t *rank = low->fold->comm_rank[t->comm];
-	struct mq_coll_flows flows;
+	double key[] = { t->coll, t->comm, t->bytes, t->dtype, t->root, users == v->users[1] };
+	bool found;
+	uint32_t at = mq_index_put(v->fixed, key, sizeof(key), v->n_fixed, &found);
 
-	*seconds = NAN;
-	if (low->schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
-		return MQ_OK;
-	MQ_TRY(expand(v, t, rank, low->fold->comm_n[t->comm], &flows));
-	for (uint32_t f = 0; f < flows.n_flows; f++) {
-		const struct mq_route *route;
-
-		MQ_TRY(mq_cluster_route(low->rq->cluster, rank[flows.flow[f].src],
-					rank[flows.flow[f].dst], &route, low->err));
-		for (uint32_t l = 0; l < route->n_links; l++)
-			if (users[route->link[l]] > 1 &&
-			    !low->rq->cluster->link[route->link[l]].fatpipe)
-				return MQ_OK;
+	if (!found) {
+		MQ_PUSH(v->arena, v->fixed_s, v->n_fixed, v->fixed_room, NAN);
+		MQ_TRY(find_fixed(v, t, users, &v->fixed_s[at]));
 	}
-	*seconds = flows.alone_s;
+	*seconds = v->fixed_s[at];
 	return MQ_OK;
 }
 
@@ -469,6 +283,7 @@ struct fusing {
 	const uint32_t *users;   /* [links] that may be at work at the same time */
 	uint32_t *dependents;    /* [tasks] */
 	uint32_t *replaced;      /* [tasks] head of the chain that swallowed it, MQ_NONE = kept */
+	uint32_t *work;          /* [tasks] of a chain's head */
 };
 
 static bool only_dep(const struct mq_template *t, uint32_t task, uint32_t dep)
@@ -570,6 +385,8 @@ static void compact(struct mq_low *low, struct fusing *f)
 			MQ_PUSH(&low->scratch, t->dep, t->n_deps, t->dep_room, d);
 		}
 		task.task.dep_first = first;
+		if (f->replaced[i] == i)
+			task.task.work = f->work[i];
 		fresh[i] = t->n_tasks;
 		MQ_PUSH(&low->scratch, t->task, t->n_tasks, t->task_room, task);
 	}
@@ -621,6 +438,7 @@ static enum mq_status fuse_template(struct verify *v, struct mq_template *t, uin
 
 	f.dependents = mq_arena_array(v->arena, t->n_tasks, uint32_t);
 	f.replaced = mq_arena_array(v->arena, t->n_tasks, uint32_t);
+	f.work = mq_arena_array(v->arena, t->n_tasks, uint32_t);
 	for (uint32_t i = 0; i < t->n_tasks; i++)
 		f.replaced[i] = MQ_NONE;
 	for (uint32_t i = 0; i < t->n_deps; i++)
@@ -639,9 +457,48 @@ static enum mq_status fuse_template(struct verify *v, struct mq_template *t, uin
 		note_fixed(low, work, &chain);
 		for (uint32_t k = 0; k < chain.n_parts; k++)
 			f.replaced[part[k]] = i;
-		t->task[i].task.work = work;
+		f.work[i] = work;
 	}
 	compact(low, &f);
+	return MQ_OK;
+}
+
+static bool reduces(const struct mq_template *t)
+{
+	for (uint32_t k = 0; k < t->n_tasks; k++)
+		if (t->task[k].task.kind == MQ_TASK_COLLECTIVE &&
+		    t->task[k].task.stream == MQ_STREAM_GRAD)
+			return true;
+	return false;
+}
+
+/* What slows compute does not slow the collectives between: from the first gradient collective of a
+ * device on, the templates as they were are used (mq_low.whole). Where every communication stops the
+ * compute, nothing is fused. */
+static enum mq_status fuse_all(struct verify *v)
+{
+	struct mq_low *low = v->low;
+	uint32_t n = low->n_stages * MQ_N_PASSES;
+	bool overlap = false;
+
+	for (uint32_t i = 0; i < low->schedule->n_devices; i++) {
+		uint32_t calib = low->rq->cluster->device[low->schedule->device[i]].calib;
+		const struct mq_device_calib *d = &low->rq->calib->device[calib];
+
+		if (d->serial_comm)
+			return MQ_OK;
+		overlap |= d->overlap_compute > 0 || d->overlap_comm > 0;
+	}
+	if (overlap) {
+		low->whole = mq_arena_array(&low->scratch, n, struct mq_template);
+		low->reduces = mq_arena_array(&low->scratch, n, bool);
+		memcpy(low->whole, low->pass, n * sizeof(*low->whole));
+		for (uint32_t i = 0; i < n; i++)
+			low->reduces[i] = reduces(&low->pass[i]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (i % MQ_N_PASSES != MQ_PASS_POST)
+			MQ_TRY(fuse_template(v, &low->pass[i], i % MQ_N_PASSES));
 	return MQ_OK;
 }
 
@@ -652,23 +509,20 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 	enum mq_status status;
 
 	*exact = true;
-	v.expanded = mq_index_new(&arena);
-	v.mine = mq_arena_array(&arena, low->rq->cluster->n_links, bool);
+	v.images = low->fold->images = mq_images_new(low->rq->cluster, low->rq->calib, low->schedule,
+						     low->arena);
 	v.users[0] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
 	v.users[1] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
-	status = each_request(&v, true, exact);
-	if (status == MQ_OK && *exact)
-		status = each_request(&v, false, exact);
-	if (status == MQ_OK && *exact)
-		*exact = trunks_suffice(&v);
+	v.fixed = mq_index_new(&arena);
+	list_requests(&v);
+	status = check_images(&v, exact);
 	if (status == MQ_OK && *exact)
 		status = count_users(&v, false);
 	if (status == MQ_OK && *exact)
 		status = count_users(&v, true);
 	v.loose = *exact && loose_ends(low);
-	for (uint32_t i = 0; status == MQ_OK && *exact && i < low->n_stages * MQ_N_PASSES; i++)
-		if (i % MQ_N_PASSES != MQ_PASS_POST)
-			status = fuse_template(&v, &low->pass[i], i % MQ_N_PASSES);
+	if (status == MQ_OK && *exact)
+		status = fuse_all(&v);
 	if (status == MQ_OK && *exact && low->n_fixed) {
 		struct chain none = { .fixed_s = NAN };
 

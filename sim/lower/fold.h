@@ -3,15 +3,22 @@
  *
  * Exact where it applies, refused (lowering then returns the whole schedule) where ranks differ. In a
  * folded schedule only representatives have tasks; communicators list the cluster ranks of all members,
- * so that a collective has its true cost and its flows go to the real neighbours.
+ * so that a collective has its true cost and its flows go to the real neighbours. Flows of the ranks left
+ * out count on every link (images.h).
  */
 #ifndef MQ_LOWER_FOLD_H
 #define MQ_LOWER_FOLD_H
 
 #include <stdint.h>
 
+struct mq_images;
+
 struct mq_fold {
 	double *weight;         /* [n_devices] ranks that the schedule's device stands for */
+	uint32_t n_positions;   /* devices of each stage */
+	const uint32_t **device;/* [pipeline ranks][n_positions] cluster ranks; position 0 is simulated */
+	uint32_t *position;     /* [cluster devices] of the plan: place in its stage's device list */
+	const uint32_t *rank_of;/* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
 	uint32_t n_comms;
 	uint32_t *comm_n;       /* [n_comms] true number of members */
 	uint32_t **comm_rank;   /* [n_comms][comm_n] cluster ranks of all members, ring order; the members
@@ -19,6 +26,7 @@ struct mq_fold {
 	double *work_fixed_s;   /* [n_works] > 0: duration of a work that has fixed-length collectives
 				   inside it, NaN: ask the cost model */
 	double *work_comm_s;    /* [n_works] the part of it that is exposed communication */
+	struct mq_images *images; /* what the ranks left out do to the links (images.h) */
 };
 
 #endif

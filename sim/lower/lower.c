@@ -85,7 +85,7 @@ static void number_devices(struct mq_low *low)
 	const struct mq_cluster *cluster = low->rq->cluster;
 	struct mq_lowered *out = low->out;
 
-	low->rank_of_device = mq_arena_array(&low->scratch, cluster->n_devices, uint32_t);
+	low->rank_of_device = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		low->rank_of_device[d] = MQ_NONE;
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
@@ -205,11 +205,11 @@ static void copy_deps(struct instancer *in, const struct mq_template *t, const s
 	}
 }
 
-static void instantiate(struct instancer *in, uint32_t index, uint32_t micro_batch)
+static void instantiate(struct instancer *in, const struct mq_template *t, uint32_t stage,
+			uint32_t micro_batch)
 {
 	struct mq_low *low = in->low;
 	struct mq_schedule *s = low->schedule;
-	const struct mq_template *t = &low->pass[index];
 	uint32_t base = s->n_tasks;
 
 	for (uint32_t i = 0; i < t->n_tasks; i++) {
@@ -219,7 +219,7 @@ static void instantiate(struct instancer *in, uint32_t index, uint32_t micro_bat
 		copy_deps(in, t, &task, base);
 		task.dep_first = first;
 		task.n_deps = s->n_deps - first;
-		task.stage = (uint16_t)(index / MQ_N_PASSES);
+		task.stage = (uint16_t)stage;
 		task.micro_batch = micro_batch;
 		MQ_PUSH(low->arena, s->task, s->n_tasks, s->task_room, task);
 	}
@@ -242,14 +242,39 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 	return (slot->chunk * low->n_ranks + rank) * MQ_N_PASSES + pass;
 }
 
+/* Called for the slots of a rank in their order; `reducing` begins false. */
+static const struct mq_template *template_at(const struct mq_low *low, const struct mq_slot *slot,
+					     uint32_t rank, bool *reducing)
+{
+	uint32_t index = template_of(low, slot, rank);
+
+	*reducing |= low->whole && low->reduces[index];
+	return *reducing ? &low->whole[index] : &low->pass[index];
+}
+
 static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *slot, uint32_t n)
 {
 	struct mq_low *low = in->low;
+	bool reducing = false;
 
 	for (uint32_t i = 0; i < n; i++)
-		instantiate(in, template_of(low, &slot[i], rank), slot[i].micro_batch);
+		instantiate(in, template_at(low, &slot[i], rank, &reducing),
+			    slot[i].chunk * low->n_ranks + rank, slot[i].micro_batch);
 	for (uint32_t s = rank; s < low->n_stages && !low->train->infer; s += low->n_ranks)
-		instantiate(in, s * MQ_N_PASSES + MQ_PASS_POST, MQ_NONE);
+		instantiate(in, &low->pass[s * MQ_N_PASSES + MQ_PASS_POST], s, MQ_NONE);
+}
+
+/* Tasks that run_rank makes. */
+static double count_tasks(const struct mq_low *low, uint32_t rank, const struct mq_slot *slot, uint32_t n)
+{
+	bool reducing = false;
+	double tasks = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		tasks += template_at(low, &slot[i], rank, &reducing)->n_tasks;
+	for (uint32_t s = rank; s < low->n_stages; s += low->n_ranks)
+		tasks += low->pass[s * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
+	return tasks;
 }
 
 /* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when
@@ -274,10 +299,7 @@ static bool string_together(struct mq_low *low)
 			low->out->verdict = MQ_VERDICT_REFUSED;
 			return false;
 		}
-		for (uint32_t i = 0; i < count[r]; i++)
-			tasks += low->pass[template_of(low, &slot[r][i], r)].n_tasks;
-		for (uint32_t s = r; s < low->n_stages; s += low->n_ranks)
-			tasks += low->pass[s * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
+		tasks += count_tasks(low, r, slot[r], count[r]);
 	}
 	if (tasks > MAX_TASKS) {
 		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s",
@@ -314,6 +336,7 @@ static enum mq_status try_folded(struct mq_low *low)
 	}
 	low->fold = NULL;
 	low->active = NULL;
+	low->whole = NULL;
 	low->n_messages = 0;
 	return MQ_OK;
 }

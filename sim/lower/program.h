@@ -121,11 +121,13 @@ struct mq_low {
 	/* folding: NULL unless it is tried */
 	struct mq_fold *fold;
 	uint32_t fold_room, n_fixed, fixed_room;
-	uint32_t *position;          /* [cluster devices] of the plan: place in its stage's device list */
-	uint32_t *config_of_rank;    /* [pipeline ranks] a config with the rank's device list */
 	/* the template being built */
 	struct mq_template *t;
 	struct mq_template *pass;    /* [n_stages * MQ_N_PASSES] */
+	/* folded: pass[] with nothing fused, for instances after the first that has gradients reduced or
+	 * parameters gathered beside it; NULL where that makes no difference */
+	struct mq_template *whole;
+	bool *reduces;               /* [n_stages * MQ_N_PASSES] such a template */
 	uint32_t serial;
 	uint32_t *open;              /* [schedule devices] compute task that may grow, or MQ_NONE */
 	uint32_t *last_compute;      /* [schedule devices] newest compute task, or MQ_NONE */

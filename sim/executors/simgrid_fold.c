@@ -1,0 +1,198 @@
+/*
+ * simgrid_fold.c - flows of a folded schedule: those of every rank, one per colour (lower/images.h).
+ *
+ * SimGrid has no flow that counts several times on a link, so the rates come from core/fluid.h, which
+ * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (simgrid_lanes.c), what
+ * a lane has under way runs at a speed that is set anew whenever a flow begins or ends.
+ *
+ * A meeting whose images do not end together makes the run inexact: the representative is not like the
+ * others then, and the schedule must be run whole.
+ */
+#include <math.h>
+
+#include "executors/simgrid_impl.h"
+#include "lower/fold.h"
+
+#define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
+
+enum { COPIES = 2 }; /* of a meeting that may be under way more than once: on two streams, in a group */
+
+struct mq_folded_flows {
+	struct mq_quotient q;
+	uint32_t *slot_of;      /* [meetings] its number in q, MQ_NONE where none was built */
+	uint32_t *copies;       /* [meetings] that follow each other in q */
+	bool *busy;             /* [q.n_meetings] under way */
+	double *cap_Bps;        /* [flows] without slowness */
+	double *left_B, *done_s;
+	bool *runs;
+	struct lane **lane;     /* [flows] who runs it */
+	uint32_t n_running, *running;
+	double at_s;            /* until when left_B is known */
+};
+
+static double now_s(const struct sim *sim)
+{
+	return simgrid_get_clock() - sim->t0_s;
+}
+
+static enum mq_status add_meetings(struct sim *sim, struct mq_folded_flows *f, struct mq_err *err)
+{
+	const struct mq_sharing *sharing = &sim->sharing;
+	const struct mq_task **task = mq_arena_array(sim->arena, COPIES * sim->costing.n_meetings,
+						     const struct mq_task *);
+	uint32_t n = 0;
+
+	for (uint32_t e = 0; e < sim->ev.n; e++) {
+		uint32_t m = sharing->meeting[e];
+		if (!sharing->flows[e] || f->slot_of[m] != MQ_NONE)
+			continue;
+		f->slot_of[m] = n;
+		f->copies[m] = sharing->mixed[sharing->user_of[m]] ? COPIES : 1;
+		for (uint32_t k = 0; k < f->copies[m]; k++)
+			task[n++] = sim->costing.meeting[m].task;
+	}
+	return mq_quotient_build(sim->s->fold->images, task, n, sim->arena, &f->q, err);
+}
+
+enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
+{
+	struct mq_folded_flows *f = mq_arena_array(sim->arena, 1, struct mq_folded_flows);
+	uint32_t n_meetings = sim->costing.n_meetings;
+
+	sim->folded = f;
+	f->slot_of = mq_arena_array(sim->arena, n_meetings, uint32_t);
+	memset(f->slot_of, 0xff, n_meetings * sizeof(*f->slot_of));
+	f->copies = mq_arena_array(sim->arena, n_meetings, uint32_t);
+	MQ_TRY(add_meetings(sim, f, err));
+	uint32_t n = f->q.net.n_flows;
+	f->busy = mq_arena_array(sim->arena, f->q.n_meetings, bool);
+	f->cap_Bps = mq_arena_array(sim->arena, n, double);
+	memcpy(f->cap_Bps, f->q.net.cap_Bps, n * sizeof(*f->cap_Bps));
+	f->left_B = mq_arena_array(sim->arena, n, double);
+	f->done_s = mq_arena_array(sim->arena, n, double);
+	f->runs = mq_arena_array(sim->arena, n, bool);
+	f->lane = mq_arena_array(sim->arena, n, struct lane *);
+	f->running = mq_arena_array(sim->arena, n, uint32_t);
+	return MQ_OK;
+}
+
+/* What has gone since the rates were set. */
+static void advance(struct sim *sim)
+{
+	struct mq_folded_flows *f = sim->folded;
+	double step_s = now_s(sim) - f->at_s;
+
+	for (uint32_t r = 0; r < f->n_running && step_s > 0; r++)
+		f->left_B[f->running[r]] -= f->q.net.rate_Bps[f->running[r]] * step_s;
+	f->at_s = now_s(sim);
+}
+
+/* Some began or ended: new rates, and a word to every lane whose end has moved. */
+static void set_rates(struct sim *sim)
+{
+	struct mq_folded_flows *f = sim->folded;
+	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
+	double *before = mq_arena_array(sim->arena, f->n_running, double);
+
+	for (uint32_t r = 0; r < f->n_running; r++)
+		before[r] = f->q.net.rate_Bps[f->running[r]];
+	mq_fluid_rates(&f->q.net, f->running, f->n_running);
+	for (uint32_t r = 0; r < f->n_running; r++) {
+		struct lane *lane = f->lane[f->running[r]];
+		if (f->q.net.rate_Bps[f->running[r]] == before[r] || !lane->running || lane->signalled)
+			continue;
+		lane->signalled = true;
+		sg_sem_release(lane->changed);
+	}
+	mq_arena_rewind(sim->arena, mark);
+}
+
+static void begin(struct lane *lane, uint32_t slot, double slowness)
+{
+	struct sim *sim = lane->sim;
+	struct mq_folded_flows *f = sim->folded;
+
+	advance(sim);
+	f->busy[slot] = true;
+	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++) {
+		f->q.net.cap_Bps[i] = slowness < 1 ? fmin(f->cap_Bps[i], f->q.way_Bps[i]) * slowness
+						   : f->cap_Bps[i];
+		f->left_B[i] = f->q.bytes[i];
+		f->lane[i] = lane;
+		f->runs[i] = true;
+		f->running[f->n_running++] = i;
+	}
+	set_rates(sim);
+}
+
+/* Takes away the flows of a lane that have ended by now; `least_s`: what was left of the first to end. */
+static bool end_flows(struct lane *lane, uint32_t slot, double least_s)
+{
+	struct sim *sim = lane->sim;
+	struct mq_folded_flows *f = sim->folded;
+	uint32_t n = 0, before = f->n_running;
+
+	for (uint32_t r = 0; r < before; r++) {
+		uint32_t i = f->running[r];
+		bool own = i >= f->q.flow_first[slot] && i < f->q.flow_first[slot + 1];
+		double left_s = f->left_B[i] / f->q.net.rate_Bps[i];
+
+		if (own && left_s <= least_s + RESOLUTION_S) {
+			f->runs[i] = false;
+			f->done_s[i] = now_s(sim);
+			continue;
+		}
+		f->running[n++] = i;
+	}
+	f->n_running = n;
+	return n < before;
+}
+
+/* Seconds until the first of a lane's flows ends; +inf: all have. */
+static double next_end(const struct mq_folded_flows *f, uint32_t slot)
+{
+	double least_s = INFINITY;
+
+	for (uint32_t i = f->q.flow_first[slot]; i < f->q.flow_first[slot + 1]; i++)
+		if (f->runs[i])
+			least_s = fmin(least_s, f->left_B[i] / f->q.net.rate_Bps[i]);
+	return fmax(least_s, 0);
+}
+
+void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness)
+{
+	struct sim *sim = lane->sim;
+	struct mq_folded_flows *f = sim->folded;
+	uint32_t slot = f->slot_of[meeting], last = slot + f->copies[meeting] - 1;
+	double start_s = now_s(sim), least_s;
+
+	while (f->busy[slot] && slot < last)
+		slot++;
+	if (f->busy[slot]) {
+		sim->costing.uneven = true; /* more at a time than were foreseen: run it whole */
+		return;
+	}
+	if (!lane->changed)
+		lane->changed = sg_sem_init(0);
+	lane->running = true;
+	begin(lane, slot, slowness);
+	while (least_s = next_end(f, slot), isfinite(least_s)) {
+		bool over = least_s <= RESOLUTION_S;
+
+		if (!over)
+			over = sg_sem_acquire_timeout(lane->changed, least_s);
+		else
+			least_s = 0;
+		lane->signalled = lane->signalled && over;
+		advance(sim);
+		if (over && end_flows(lane, slot, next_end(f, slot)))
+			set_rates(sim);
+	}
+	lane->running = false;
+	f->busy[slot] = false;
+	if (lane->signalled) { /* of a change that came with the end */
+		sg_sem_acquire(lane->changed);
+		lane->signalled = false;
+	}
+	sim->costing.uneven |= !mq_quotient_together(&f->q, slot, start_s, f->done_s);
+}

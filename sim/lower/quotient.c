@@ -1,0 +1,315 @@
+/*
+ * quotient.c - see images.h: all flows of all images of some meetings, as a network of few.
+ *
+ * Colours are 64-bit hashes of what is known of a flow or link; a round mixes in what it meets. A flow's
+ * colour begins with its meeting, so that those of a meeting are a range.
+ */
+#include <math.h>
+
+#include "core/map.h"
+#include "lower/images_impl.h"
+
+enum { MOST_ROUNDS = 64 }; /* colours get finer in every one */
+
+struct instance {               /* a flow of an image */
+	uint64_t colour;
+	double bytes, cap_Bps, way_Bps;
+	uint32_t first, n;      /* into crossed[] */
+};
+
+struct partition {
+	struct mq_images *im;
+	struct mq_arena *arena; /* scratch */
+	uint32_t n, room, n_crossed, crossed_room, n_links, link_room;
+	struct instance *flow;
+	uint32_t *crossed;      /* dense link ids */
+	uint32_t *dense;        /* [cluster's links] 1 + dense id */
+	uint64_t *link_colour;
+	double *link_Bps;
+	uint32_t n_images, image_room;
+	struct image_range {
+		uint32_t meeting, first, end; /* its flows */
+	} *image;
+};
+
+static uint64_t bits(double x)
+{
+	uint64_t b;
+
+	memcpy(&b, &x, sizeof(b));
+	return b;
+}
+
+/* ---- who crosses what --------------------------------------------------------------------------- */
+
+static void cross(struct partition *p, struct instance *flow, uint32_t link)
+{
+	const struct mq_link *l = &p->im->cluster->link[link];
+	double bw = mq_link_usable_Bps(l);
+
+	flow->way_Bps = fmin(flow->way_Bps, bw);
+	if (l->fatpipe) {
+		flow->cap_Bps = fmin(flow->cap_Bps, bw);
+		return;
+	}
+	if (p->im->slack[link])
+		return;
+	if (!p->dense[link]) {
+		uint32_t room = p->link_room;
+
+		if (p->n_links == room)
+			p->link_Bps = mq_arena_grow(p->arena, p->link_Bps, sizeof(double), p->n_links,
+						    p->n_links + 1, &room);
+		p->link_Bps[p->n_links] = bw;
+		MQ_PUSH(p->arena, p->link_colour, p->n_links, p->link_room, bits(bw));
+		p->dense[link] = p->n_links;
+	}
+	uint32_t id = p->dense[link] - 1;
+	MQ_PUSH(p->arena, p->crossed, p->n_crossed, p->crossed_room, id);
+	flow->n++;
+}
+
+static enum mq_status add_flow(struct partition *p, uint32_t meeting, const struct mq_image *image,
+			       const struct mq_flow *f, struct mq_err *err)
+{
+	struct instance flow = { .bytes = f->bytes, .cap_Bps = f->rate_Bps, .way_Bps = INFINITY,
+				 .first = p->n_crossed };
+	uint32_t src = image->rank[f->src], dst = image->rank[f->dst];
+	const struct mq_route *route;
+
+	if (!(f->bytes > 0))
+		return MQ_OK;
+	if (src != dst) {
+		MQ_TRY(mq_cluster_route(p->im->cluster, src, dst, &route, err));
+		for (uint32_t k = 0; k < route->n_links; k++)
+			cross(p, &flow, route->link[k]);
+	}
+	if (!flow.n && isinf(flow.cap_Bps))
+		return MQ_OK; /* nothing limits it: it takes no time */
+	flow.colour = mq_map_mix(mq_map_mix(meeting + 1, bits(flow.bytes)),
+				 mq_map_mix(bits(flow.cap_Bps), bits(flow.way_Bps)));
+	MQ_PUSH(p->arena, p->flow, p->n, p->room, flow);
+	return MQ_OK;
+}
+
+static enum mq_status add_meeting(struct partition *p, uint32_t meeting, const struct mq_task *t,
+				  struct mq_err *err)
+{
+	uint32_t count = mq_images_count(p->im, t);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct image_range range = { .meeting = meeting, .first = p->n };
+		struct mq_image image;
+
+		MQ_TRY(mq_images_get(p->im, t, i, &image, err));
+		for (uint32_t f = 0; f < image.n_flows; f++)
+			MQ_TRY(add_flow(p, meeting, &image, &image.flow[f], err));
+		range.end = p->n;
+		MQ_PUSH(p->arena, p->image, p->n_images, p->image_room, range);
+	}
+	return MQ_OK;
+}
+
+/* ---- refinement --------------------------------------------------------------------------------- */
+
+static uint32_t count_colours(const struct partition *p)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_map map;
+
+	mq_map_init(&map, &scratch, 64);
+	for (uint32_t i = 0; i < p->n; i++)
+		mq_map_add(&map, p->flow[i].colour);
+	uint32_t n = map.n;
+	mq_arena_fini(&scratch);
+	return n;
+}
+
+static void refine(struct partition *p)
+{
+	uint64_t *met = mq_arena_array(p->arena, p->n_links, uint64_t);
+	uint32_t n = count_colours(p), before;
+	int round = 0;
+
+	do {
+		before = n;
+		memset(met, 0, p->n_links * sizeof(*met));
+		for (uint32_t i = 0; i < p->n; i++)
+			for (uint32_t k = 0; k < p->flow[i].n; k++)
+				met[p->crossed[p->flow[i].first + k]] += p->flow[i].colour;
+		for (uint32_t l = 0; l < p->n_links; l++)
+			p->link_colour[l] = mq_map_mix(p->link_colour[l], met[l]);
+		for (uint32_t i = 0; i < p->n; i++) {
+			uint64_t sum = 0;
+
+			for (uint32_t k = 0; k < p->flow[i].n; k++)
+				sum += p->link_colour[p->crossed[p->flow[i].first + k]];
+			p->flow[i].colour = mq_map_mix(p->flow[i].colour, sum);
+		}
+		n = count_colours(p);
+	} while (n > before && ++round < MOST_ROUNDS);
+	mq_assert(round < MOST_ROUNDS);
+}
+
+/* ---- the network -------------------------------------------------------------------------------- */
+
+/* One flow per colour, numbered as they come. */
+static void add_colours(struct partition *p, struct mq_arena *arena, struct mq_quotient *q,
+			uint32_t *colour_of)
+{
+	struct mq_map map;
+
+	mq_map_init(&map, p->arena, 64);
+	for (uint32_t i = 0; i < p->n; i++)
+		colour_of[i] = mq_map_add(&map, p->flow[i].colour);
+	q->net.n_flows = map.n;
+	q->net.cap_Bps = mq_arena_array(arena, map.n, double);
+	q->net.rate_Bps = mq_arena_array(arena, map.n, double);
+	q->bytes = mq_arena_array(arena, map.n, double);
+	q->way_Bps = mq_arena_array(arena, map.n, double);
+	q->flow_first = mq_arena_array(arena, q->n_meetings + 1, uint32_t);
+	for (uint32_t r = 0; r < p->n_images; r++)
+		for (uint32_t i = p->image[r].first; i < p->image[r].end; i++) {
+			uint32_t c = colour_of[i], *end = &q->flow_first[p->image[r].meeting + 1];
+
+			q->net.cap_Bps[c] = p->flow[i].cap_Bps;
+			q->bytes[c] = p->flow[i].bytes;
+			q->way_Bps[c] = p->flow[i].way_Bps;
+			*end = c + 1 > *end ? c + 1 : *end;
+		}
+	for (uint32_t m = 0; m < q->n_meetings; m++) /* those without flows */
+		if (q->flow_first[m + 1] < q->flow_first[m])
+			q->flow_first[m + 1] = q->flow_first[m];
+}
+
+struct entry { /* a flow's colour on a link's */
+	uint32_t colour, class, times;
+};
+
+/* How often each flow's colour crosses the first link of each colour. */
+static struct entry *count_entries(struct partition *p, const uint32_t *colour_of, const uint32_t *class,
+				   const bool *first, uint32_t *n)
+{
+	struct entry *entry = NULL;
+	uint32_t room = 0;
+	struct mq_map map;
+
+	*n = 0;
+	mq_map_init(&map, p->arena, 64);
+	for (uint32_t i = 0; i < p->n; i++)
+		for (uint32_t k = 0; k < p->flow[i].n; k++) {
+			uint32_t l = p->crossed[p->flow[i].first + k];
+			struct entry fresh = { colour_of[i], class[l], 0 };
+
+			if (!first[l])
+				continue;
+			uint32_t e = mq_map_add(&map, (uint64_t)fresh.colour << 32 | fresh.class);
+			if (e == *n)
+				MQ_PUSH(p->arena, entry, *n, room, fresh);
+			entry[e].times++;
+		}
+	return entry;
+}
+
+/* One link per colour. */
+static void add_links(struct partition *p, struct mq_arena *arena, struct mq_quotient *q,
+		      const uint32_t *colour_of)
+{
+	uint32_t *class = mq_arena_array(p->arena, p->n_links, uint32_t), n;
+	bool *first = mq_arena_array(p->arena, p->n_links, bool);
+	struct mq_map map;
+
+	mq_map_init(&map, p->arena, 64);
+	q->net.bw_Bps = mq_arena_array(arena, p->n_links, double);
+	for (uint32_t l = 0; l < p->n_links; l++) {
+		class[l] = mq_map_add(&map, p->link_colour[l]);
+		first[l] = class[l] == q->net.n_links;
+		q->net.bw_Bps[class[l]] = p->link_Bps[l];
+		q->net.n_links = map.n;
+	}
+	struct entry *entry = count_entries(p, colour_of, class, first, &n);
+	q->net.first = mq_arena_array(arena, q->net.n_flows + 2, uint32_t);
+	for (uint32_t e = 0; e < n; e++)
+		q->net.first[entry[e].colour + 2]++;
+	for (uint32_t c = 0; c < q->net.n_flows; c++)
+		q->net.first[c + 2] += q->net.first[c + 1];
+	q->net.link = mq_arena_array(arena, n, uint32_t);
+	q->net.weight = mq_arena_array(arena, n, double);
+	for (uint32_t e = 0; e < n; e++) {
+		uint32_t to = q->net.first[entry[e].colour + 1]++;
+
+		q->net.link[to] = entry[e].class;
+		q->net.weight[to] = entry[e].times;
+	}
+}
+
+/* Images whose flows have the same colours end together by themselves. */
+static void add_sets(struct partition *p, struct mq_arena *arena, struct mq_quotient *q,
+		     const uint32_t *colour_of)
+{
+	uint32_t *stamp = mq_arena_array(p->arena, q->net.n_flows, uint32_t);
+	uint32_t n_sets = 0, n_members = 0, first_room = 0, room = 0;
+	struct mq_map map;
+
+	mq_map_init(&map, p->arena, 64);
+	q->set_first = mq_arena_array(arena, q->n_meetings + 1, uint32_t);
+	for (uint32_t r = 0; r < p->n_images; r++) {
+		const struct image_range *image = &p->image[r];
+		uint64_t sum = 0;
+
+		for (uint32_t i = image->first; i < image->end; i++)
+			sum += p->flow[i].colour;
+		if (mq_map_add(&map, mq_map_mix(image->meeting + 1, sum)) == n_sets) {
+			MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
+			for (uint32_t i = image->first; i < image->end; i++) {
+				if (stamp[colour_of[i]] == n_sets)
+					continue;
+				stamp[colour_of[i]] = n_sets;
+				MQ_PUSH(arena, q->member, n_members, room, colour_of[i]);
+			}
+		}
+		q->set_first[image->meeting + 1] = n_sets;
+	}
+	MQ_PUSH(arena, q->member_first, n_sets, first_room, n_members);
+}
+
+enum mq_status mq_quotient_build(struct mq_images *im, const struct mq_task *const *task, uint32_t n,
+				 struct mq_arena *arena, struct mq_quotient *q, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct partition p = { .im = im, .arena = &scratch };
+	enum mq_status status = MQ_OK;
+
+	*q = (struct mq_quotient){ .n_meetings = n };
+	p.dense = mq_arena_array(&scratch, im->cluster->n_links, uint32_t);
+	for (uint32_t m = 0; m < n && status == MQ_OK; m++)
+		status = add_meeting(&p, m, task[m], err);
+	if (status == MQ_OK) {
+		uint32_t *colour_of = mq_arena_array(&scratch, p.n, uint32_t);
+
+		refine(&p);
+		add_colours(&p, arena, q, colour_of);
+		add_links(&p, arena, q, colour_of);
+		add_sets(&p, arena, q, colour_of);
+		mq_fluid_begin(&q->net, arena);
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+bool mq_quotient_together(const struct mq_quotient *q, uint32_t meeting, double start_s,
+			  const double *done_s)
+{
+	double first = INFINITY, last = start_s;
+
+	for (uint32_t s = q->set_first[meeting]; s < q->set_first[meeting + 1]; s++) {
+		double end = start_s;
+
+		for (uint32_t k = q->member_first[s]; k < q->member_first[s + 1]; k++)
+			end = fmax(end, done_s[q->member[k]]);
+		first = fmin(first, end);
+		last = fmax(last, end);
+	}
+	/* What rounding and the simulator's clock (1e-12 s) make of equal times is no difference. */
+	return !(last - first > 1e-10 * (last - start_s) + 1e-11);
+}
