@@ -20,6 +20,7 @@ How the fitted values came about:
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../stacks.csv`: memory traffic, attention kernel, host cost): per training software, in the same joint fits.
+- Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them).
 
 TEXT

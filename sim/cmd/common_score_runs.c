@@ -15,83 +15,17 @@
 #include "cmd/score_spawn.h"
 #include "cmd/score_tables.h"
 
-/* One table and what became of its rows. */
-struct table {
-	const char *path, *stem;
-	struct mq_run *run;
-	uint32_t n;
-	struct mq_case *c;         /* [n] */
-	struct mq_work_item *item; /* [n]; message = reason where refused */
-	struct mq_work_group *group;
-	uint32_t n_groups, group_room;
-};
-
-static void refuse(struct mq_work_item *item, const char *reason)
-{
-	item->verdict = MQ_VERDICT_REFUSED;
-	item->step_s = item->peak_B = item->limit_B = NAN;
-	item->message = reason;
-}
-
-static void enqueue(struct table *t, struct mq_work_item *item, struct mq_arena *arena)
-{
-	struct mq_work_group *g = NULL;
-
-	for (uint32_t i = 0; i < t->n_groups && !g; i++)
-		if (!strcmp(t->group[i].item[0]->c->platform, item->c->platform) &&
-		    t->group[i].item[0]->c->n_devices == item->c->n_devices)
-			g = &t->group[i];
-	if (!g) {
-		struct mq_work_group fresh = { 0 };
-
-		MQ_PUSH(arena, t->group, t->n_groups, t->group_room, fresh);
-		g = &t->group[t->n_groups - 1];
-	}
-	MQ_PUSH(arena, g->item, g->n, g->room, item);
-}
-
-static enum mq_status load_table(const struct mq_score_options *o,
-				 const struct mq_score_tables *tables, struct table *t,
-				 struct mq_err *err)
-{
-	t->stem = mq_score_stem(t->path, o->arena);
-	MQ_TRY(mq_runs_load(t->path, o->arena, &t->run, &t->n, err));
-	t->c = mq_arena_array(o->arena, t->n, struct mq_case);
-	t->item = mq_arena_array(o->arena, t->n, struct mq_work_item);
-	for (uint32_t i = 0; i < t->n; i++) {
-		struct mq_err why = MQ_ERR_INIT;
-
-		t->item[i] = (struct mq_work_item){ .c = &t->c[i] };
-		if (o->only && !strstr(t->run[i].id, o->only) && !strstr(t->run[i].model, o->only)) {
-			t->item[i].verdict = MQ_N_VERDICTS; /* not asked for */
-			continue;
-		}
-		if (mq_case_build(tables, o->calib, &t->run[i], o->arena, &t->c[i], &why) == MQ_OK)
-			enqueue(t, &t->item[i], o->arena);
-		else
-			refuse(&t->item[i], mq_arena_strdup(o->arena, why.text));
-	}
-	return MQ_OK;
-}
-
 static bool is_oom_row(const struct mq_run *r)
 {
 	return !strcmp(r->status, "oom");
 }
 
-/* A run that fitted is scored even where the memory model says that it should not have. */
-static bool scored(const struct table *t, uint32_t i)
-{
-	return (t->item[i].verdict == MQ_VERDICT_OK || t->item[i].verdict == MQ_VERDICT_OOM) &&
-	       t->item[i].step_s > 0 && t->run[i].step_time_s > 0;
-}
-
-static double error_of(const struct table *t, uint32_t i)
+static double error_of(const struct mq_work_table *t, uint32_t i)
 {
 	return t->item[i].step_s / t->run[i].step_time_s - 1;
 }
 
-static enum mq_status write_rows(const struct table *t, struct mq_csv_writer *w, struct mq_err *err)
+static enum mq_status write_rows(const struct mq_work_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_work_item *item = &t->item[i];
@@ -103,7 +37,7 @@ static enum mq_status write_rows(const struct table *t, struct mq_csv_writer *w,
 		mq_csv_put_text(w, mq_verdict_name(item->verdict));
 		mq_csv_put_f64(w, item->step_s > 0 ? item->step_s : (double)NAN);
 		mq_csv_put_f64(w, r->step_time_s);
-		mq_csv_put_f64(w, scored(t, i) ? error_of(t, i) : (double)NAN);
+		mq_csv_put_f64(w, mq_work_scored(t, i) ? error_of(t, i) : (double)NAN);
 		mq_csv_put_f64(w, item->peak_B > 0 ? item->peak_B / 1e9 : (double)NAN);
 		mq_csv_put_f64(w, r->max_mem_GB);
 		mq_csv_put_text(w, item->c->platform ? item->c->platform : "");
@@ -112,13 +46,13 @@ static enum mq_status write_rows(const struct table *t, struct mq_csv_writer *w,
 	return MQ_OK;
 }
 
-static enum mq_status write_refused(const struct table *t, struct mq_csv_writer *w,
+static enum mq_status write_refused(const struct mq_work_table *t, struct mq_csv_writer *w,
 				    struct mq_err *err)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_work_item *item = &t->item[i];
 
-		if (scored(t, i) || item->verdict == MQ_VERDICT_OK ||
+		if (mq_work_scored(t, i) || item->verdict == MQ_VERDICT_OK ||
 		    item->verdict == MQ_N_VERDICTS)
 			continue;
 		mq_csv_put_text(w, t->run[i].id);
@@ -130,13 +64,13 @@ static enum mq_status write_refused(const struct table *t, struct mq_csv_writer 
 }
 
 /* Each distinct reason once, with its rows. */
-static void print_refused(const struct table *t, bool *told)
+static void print_refused(const struct mq_work_table *t, bool *told)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct mq_work_item *item = &t->item[i];
 		uint32_t n = 0;
 
-		if (told[i] || scored(t, i) || item->verdict == MQ_VERDICT_OK ||
+		if (told[i] || mq_work_scored(t, i) || item->verdict == MQ_VERDICT_OK ||
 		    item->verdict == MQ_N_VERDICTS || (item->verdict == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
 			continue;
 		for (uint32_t k = i; k < t->n; k++)
@@ -156,7 +90,7 @@ struct ranking {
 	double rank_sum, rank_weight, regret_sum, regret_weight;
 };
 
-static void rank_group(const struct mq_score_options *o, const struct table *t, const char *key,
+static void rank_group(const struct mq_score_options *o, const struct mq_work_table *t, const char *key,
 		       const char *const *keys, struct ranking *r)
 {
 	double *predicted = mq_arena_array(o->arena, t->n, double);
@@ -164,7 +98,7 @@ static void rank_group(const struct mq_score_options *o, const struct table *t, 
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
-		if (scored(t, i) && !strcmp(keys[i], key)) {
+		if (mq_work_scored(t, i) && !strcmp(keys[i], key)) {
 			predicted[n] = t->item[i].step_s;
 			measured[n++] = t->run[i].step_time_s;
 		}
@@ -179,7 +113,7 @@ static void rank_group(const struct mq_score_options *o, const struct table *t, 
 	}
 }
 
-static struct mq_score_line summarise(const struct mq_score_options *o, const struct table *t)
+static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_work_table *t)
 {
 	struct mq_score_line line = { .kind = "step-time", .table = t->stem };
 	const char **keys = mq_arena_array(o->arena, t->n, const char *);
@@ -189,7 +123,7 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 
 	for (uint32_t i = 0; i < t->n; i++) {
 		keys[i] = mq_run_group(&t->run[i], o->arena);
-		if (scored(t, i))
+		if (mq_work_scored(t, i))
 			error[n++] = error_of(t, i);
 		else
 			line.refused += t->item[i].verdict != MQ_N_VERDICTS &&
@@ -210,7 +144,7 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 }
 
 /* Peak memory where the source prints it; rows that ran out of memory count as right or wrong. */
-static struct mq_score_line memory_line(const struct mq_score_options *o, const struct table *t)
+static struct mq_score_line memory_line(const struct mq_score_options *o, const struct mq_work_table *t)
 {
 	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
 	double *error = mq_arena_array(o->arena, t->n, double);
@@ -261,7 +195,7 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
 }
 
-static enum mq_status report(const struct mq_score_options *o, const struct table *t,
+static enum mq_status report(const struct mq_score_options *o, const struct mq_work_table *t,
 			     struct outputs *f, struct mq_score_line *line, struct mq_err *err)
 {
 	struct mq_score_line memory;
@@ -289,10 +223,11 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(open_outputs(o, &f, err));
 	mq_score_print_header();
 	for (; *files; files++) {
-		struct table t = { .path = *files };
+		struct mq_work_table t = { .path = *files };
 		struct mq_score_line line;
 
-		MQ_TRY(load_table(o, &tables, &t, err));
+		MQ_TRY(mq_work_load(o, &tables, &t, err));
+		mq_work_group_rows(&t, NULL, o->arena);
 		MQ_TRY(mq_work_run(o, t.path, t.group, t.n_groups, err));
 		MQ_TRY(report(o, &t, &f, &line, err));
 		if (line.stats.n) {

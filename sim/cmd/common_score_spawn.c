@@ -59,14 +59,29 @@ static enum mq_status rewind_files(struct mq_work_group *g, struct mq_err *err)
 	return bad ? mq_fail(err, MQ_EBUG, "cannot rewind the files of a worker process: %m") : MQ_OK;
 }
 
+static const char **worker_arguments(const struct mq_score_options *o, const char *table)
+{
+	const char *const fixed[] = { "maquette", "score", "--worker",
+				      file_path(MQ_WORK_PLATFORM, o->arena), "--executor",
+				      o->executor, "--platforms", o->platforms, "--row-seconds",
+				      mq_arena_printf(o->arena, "%.17g", o->row_seconds), "-o",
+				      o->out, table };
+	enum { N_FIXED = sizeof(fixed) / sizeof(*fixed) };
+	const char **argv = mq_arena_array(o->arena, N_FIXED + 2 * o->set.n + 1, const char *);
+	uint32_t n = N_FIXED;
+
+	memcpy(argv, fixed, sizeof(fixed));
+	for (uint32_t i = 0; i < o->set.n; i++) {
+		argv[n++] = "--set";
+		argv[n++] = o->set.item[i];
+	}
+	return argv;
+}
+
 static enum mq_status start(const struct mq_score_options *o, const char *table,
 			    struct mq_work_group *g, struct mq_err *err)
 {
-	const char *seconds = mq_arena_printf(o->arena, "%.17g", o->row_seconds);
-	const char *platform = file_path(MQ_WORK_PLATFORM, o->arena);
-	const char *const argv[] = { "maquette", "score", "--worker", platform, "--executor",
-				     o->executor, "--platforms", o->platforms, "--row-seconds",
-				     seconds, "-o", o->out, table, NULL };
+	const char **argv = worker_arguments(o, table);
 	posix_spawn_file_actions_t files;
 	int failed;
 

@@ -4,11 +4,13 @@
  */
 #include "cmd/score_runs.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
 
 #include "cmd/common.h"
+#include "cmd/score_set.h"
 #include "cmd/score_tables.h"
 #include "core/opt.h"
 
@@ -61,7 +63,31 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_
 {
 	MQ_TRY(load(o, "systems.csv", &t->systems, err));
 	MQ_TRY(load(o, "models.csv", &t->models, err));
-	return load(o, "stacks.csv", &t->stacks, err);
+	MQ_TRY(load(o, "stacks.csv", &t->stacks, err));
+	for (uint32_t i = 0; i < o->set.n; i++)
+		MQ_TRY(mq_score_set(NULL, &t->stacks, o->set.item[i], o->arena, err));
+	return MQ_OK;
+}
+
+int mq_score_executor(struct mq_score_options *options, const char *name, struct mq_err *err)
+{
+	if (strcmp(name, "analytic") && strcmp(name, "simgrid")) {
+		mq_fail(err, MQ_EINPUT, "--executor %s: give simgrid or analytic", name);
+		return EINVAL;
+	}
+	options->executor = name;
+	return 0;
+}
+
+enum mq_status mq_score_open(struct mq_score_options *o, struct mq_err *err)
+{
+	if (!o->platforms)
+		MQ_TRY(mq_find_dir("platforms", o->arena, &o->platforms, err));
+	o->calib = mq_calib_new(o->arena);
+	MQ_TRY(mq_calib_load_dir(o->calib, mq_arena_printf(o->arena, "%s/calib", o->platforms), err));
+	for (uint32_t i = 0; i < o->set.n; i++)
+		MQ_TRY(mq_score_set(o->calib, NULL, o->set.item[i], o->arena, err));
+	return MQ_OK;
 }
 
 static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct mq_system *s,

@@ -10,11 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
 #include "cmd/score_runs.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_PLATFORMS, KEY_EXECUTOR, KEY_ONLY, KEY_FIT,
-       KEY_THRESHOLD, KEY_ROW_SECONDS, KEY_PARAMETERS, KEY_WORKER };
+       KEY_THRESHOLD, KEY_ROW_SECONDS, KEY_PARAMETERS, KEY_SET, KEY_WORKER };
 
 struct options {
 	struct mq_score_options score;
@@ -37,21 +36,14 @@ static const struct argp_option option_rows[] = {
 	{ "row-seconds", KEY_ROW_SECONDS, "S", 0,
 	  "processor time that one row may take (default 30); a row above it is refused", 0 },
 	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
+	{ "set", KEY_SET, "NAME=VALUE", 0,
+	  "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
+	  "stack:NAME.COLUMN=VALUE of stacks.csv; repeatable", 0 },
 	{ "parameters", KEY_PARAMETERS, NULL, 0,
 	  "print what a calibration may say, as Markdown tables, and do nothing else", 0 },
 	{ "worker", KEY_WORKER, "XML", OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
-
-static int parse_executor(struct options *o, const char *arg)
-{
-	if (strcmp(arg, "simgrid") && strcmp(arg, "analytic")) {
-		mq_fail(o->err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
-		return EINVAL;
-	}
-	o->score.executor = arg;
-	return 0;
-}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -71,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->score.platforms = arg;
 		return 0;
 	case KEY_EXECUTOR:
-		return parse_executor(o, arg);
+		return mq_score_executor(&o->score, arg, o->err);
 	case KEY_ONLY:
 		o->score.only = arg;
 		return 0;
@@ -84,6 +76,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return mq_arg_f64("--row-seconds", arg, .001, 1e6, &o->score.row_seconds, o->err);
 	case 'j':
 		return mq_arg_u64("-j", arg, 1, 1024, &o->jobs, o->err);
+	case KEY_SET:
+		return mq_arg_push("--set", &o->score.set, arg, o->err);
 	case KEY_PARAMETERS:
 		o->parameters = true;
 		return 0;
@@ -119,11 +113,7 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 	if (o->score.fit && !o->gemm)
 		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm");
 	o->score.jobs = (uint32_t)o->jobs;
-	if (!o->score.platforms)
-		MQ_TRY(mq_find_dir("platforms", o->score.arena, &o->score.platforms, err));
-	o->score.calib = mq_calib_new(o->score.arena);
-	return mq_calib_load_dir(o->score.calib, mq_arena_printf(o->score.arena, "%s/calib",
-				 o->score.platforms), err);
+	return mq_score_open(&o->score, err);
 }
 
 static enum mq_status score(struct options *o, struct mq_err *err)

@@ -10,6 +10,7 @@
 #ifndef MQ_CMD_SCORE_H
 #define MQ_CMD_SCORE_H
 
+#include "cmd/common.h"
 #include "core/arena.h"
 #include "core/calib.h"
 #include "core/csv.h"
@@ -21,6 +22,7 @@ struct mq_score_options {
 	const char *platforms;  /* --platforms DIR, or NULL = the shipped ones */
 	const char *executor;   /* --executor analytic|simgrid */
 	const char *only;       /* --only TEXT: rows whose row_id or model contains it, or NULL */
+	struct mq_list set;     /* --set NAME=VALUE, see score_set.h */
 	bool fit;               /* --fit: estimate device parameters from the table first */
 	double threshold;       /* --threshold: mean error above which the exit status is 5 */
 	double row_seconds;     /* --row-seconds: processor time that one row may take */

@@ -30,6 +30,27 @@ struct mq_work_group {
 	bool open;
 };
 
+/* One table and what becomes of its rows. */
+struct mq_work_table {
+	const char *path, *stem;
+	struct mq_run *run;
+	uint32_t n;
+	struct mq_case *c;         /* [n] */
+	struct mq_work_item *item; /* [n]; message = reason where refused */
+	bool *ready;               /* [n] asked for and not refused: there is something to simulate */
+	struct mq_work_group *group;
+	uint32_t n_groups, group_room;
+};
+/* Reads the table at `path`, makes its rows ready and refuses those that cannot be scored. */
+enum mq_status mq_work_load(const struct mq_score_options *options,
+			    const struct mq_score_tables *tables, struct mq_work_table *table,
+			    struct mq_err *err) MQ_MUST_CHECK;
+/* Groups the ready rows, or those of them that are `wanted` ([n] or NULL = all), for mq_work_run. */
+void mq_work_group_rows(struct mq_work_table *table, const bool *wanted, struct mq_arena *arena);
+/* Has the row a prediction and a measurement to hold it against? A run that fitted is scored even where
+ * the memory model says that it should not have. */
+bool mq_work_scored(const struct mq_work_table *table, uint32_t row);
+
 /* Fills the answers of all items, options->jobs workers at a time. */
 enum mq_status mq_work_run(const struct mq_score_options *options, const char *table,
 			   struct mq_work_group *group, uint32_t n, struct mq_err *err) MQ_MUST_CHECK;

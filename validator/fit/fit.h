@@ -78,6 +78,8 @@ double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *sc
 
 /* ---- solve.c --------------------------------------------------------------------------------- */
 
+extern const double mq_fit_huber; /* knee of the loss in robust deviations: 95 % efficient for normal
+                                   * errors */
 struct mq_fit_param {
 	const char *name;
 	double *value; /* in: start > 0; out: fitted. Clamped to min .. max */
@@ -90,6 +92,7 @@ struct mq_fit_param {
 struct mq_fit {
 	uint32_t n_obs, n_params;
 	const double *measured; /* [n_obs] > 0 */
+	const double *weight;   /* [n_obs] > 0, or NULL: all alike */
 	const uint32_t *group;  /* [n_obs] resampling unit (shape), or NULL: each its own */
 	struct mq_fit_param *param;
 	/* Predictions of all observations with the present parameter values. */

@@ -15,7 +15,7 @@
 #include "fit/fit.h"
 
 enum { REWEIGHTS = 4, REWEIGHTS_DRAW = 2, ITERATIONS = 60, ITERATIONS_DRAW = 12 };
-static const double huber = 1.345; /* 95 % efficient for normal errors */
+const double mq_fit_huber = 1.345;
 
 struct solver {
 	struct mq_fit *fit;
@@ -61,10 +61,11 @@ static void reweigh(struct solver *s, bool first)
 	double scale = first ? 0 : robust_scale(s);
 
 	for (uint32_t i = 0; i < s->fit->n_obs; i++) {
-		double w = s->multiplicity ? s->multiplicity[i] : 1;
+		double w = (s->multiplicity ? s->multiplicity[i] : 1) *
+		           (s->fit->weight ? s->fit->weight[i] : 1);
 
-		if (!first && fabs(s->residual[i]) > huber * scale)
-			w *= huber * scale / fabs(s->residual[i]);
+		if (!first && fabs(s->residual[i]) > mq_fit_huber * scale)
+			w *= mq_fit_huber * scale / fabs(s->residual[i]);
 		gsl_vector_set(s->weight, i, w);
 	}
 }
