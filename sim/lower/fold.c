@@ -87,14 +87,20 @@ bool mq_fold_decide(struct mq_low *low)
 
 /* ---- after the templates: is it exact? ------------------------------------------------------------------ */
 
+/* Who uses a link, images included. */
+struct users {
+	uint32_t n;              /* communicators and pairs, at any time */
+	uint32_t late[2];        /* 1 + pipeline ranks that use it once they reduce gradients, and after */
+	bool more;               /* and others */
+};
+
 struct verify {
 	struct mq_low *low;
 	struct mq_arena *arena;
 	struct mq_images *images;
 	uint32_t n_requests, room;
 	const struct mq_task **request; /* every distinct communication of the templates */
-	uint32_t *users[2];      /* [links] communicators and pairs, with their images, that use it in passes
-				    of micro-batches but the last; in those and the last */
+	struct users *users;     /* [links] */
 	bool loose;              /* templates may begin with a busy COMM stream */
 	struct mq_index *fixed;  /* collectives whose fixed time is known -> fixed_s[] */
 	uint32_t n_fixed, fixed_room;
@@ -144,78 +150,97 @@ static enum mq_status check_images(struct verify *v, bool *same)
 
 /* ---- fusing ------------------------------------------------------------------------------------------------ */
 
-static bool is_last(uint32_t pass)
-{
-	return pass == MQ_PASS_B_LAST || pass == MQ_PASS_W_LAST;
-}
-
 struct counter {
-	uint32_t *users, *stamp, user;
+	struct verify *v;
+	const struct mq_task *task;
+	bool late;
+	uint32_t *stamp, user;
 };
+
+static void add_late(struct users *u, uint32_t rank)
+{
+	for (int i = 0; i < 2; i++) {
+		if (!u->late[i])
+			u->late[i] = 1 + rank;
+		if (u->late[i] == 1 + rank)
+			return;
+	}
+	u->more = true;
+}
 
 static void count_link(uint32_t link, double bytes, void *data)
 {
 	struct counter *c = data;
+	const struct mq_schedule *s = c->v->low->schedule;
+	const struct mq_comm *comm = &s->comm[c->task->comm];
+	struct users *u = &c->v->users[link];
 
 	(void)bytes;
-	if (c->stamp[link] != c->user) {
-		c->stamp[link] = c->user;
-		c->users[link]++;
+	if (c->stamp[link] == c->user)
+		return;
+	c->stamp[link] = c->user;
+	if (!c->late) {
+		u->n++;
+		return;
 	}
+	for (uint32_t i = 0; i < comm->n; i++)
+		add_late(u, c->v->low->rank_of_device[s->device[comm->rank[i]]]);
 }
 
-/* How many communicators and pairs, each with its images, use each link. What runs after the last
- * micro-batch (POST) meets none of what is fused. */
-static enum mq_status count_users(struct verify *v, bool with_last)
+/* A rank's own gradient collectives, and what it does after the last micro-batch (POST), meet none of what
+ * is fused on it: its first one ends that (mq_low.whole). */
+static enum mq_status count_users(struct verify *v)
 {
 	struct mq_low *low = v->low;
 	struct mq_index *seen = mq_index_new(v->arena);
-	struct counter c = { .users = v->users[with_last] };
+	struct counter c = { .v = v };
 
 	c.stamp = mq_arena_array(v->arena, low->rq->cluster->n_links, uint32_t);
-	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++) {
-		uint32_t pass = i % MQ_N_PASSES;
-
-		if (pass == MQ_PASS_POST || (is_last(pass) && !with_last))
-			continue;
+	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
 		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
-			const struct mq_task *t = &low->pass[i].task[k].task;
+			const struct mq_task *t = c.task = &low->pass[i].task[k].task;
 			bool pair = t->kind == MQ_TASK_SEND, found;
-			uint32_t key[] = { t->kind, pair ? t->device : t->comm, t->peer,
-					   pair ? 0 : t->stream };
 
 			if (!pair && t->kind != MQ_TASK_COLLECTIVE)
 				continue;
+			c.late = !pair && (t->stream == MQ_STREAM_GRAD ||
+					   i % MQ_N_PASSES == MQ_PASS_POST);
+			uint32_t key[] = { t->kind, pair ? t->device : t->comm, t->peer,
+					   pair ? 0 : t->stream, c.late };
 			mq_index_put(seen, key, sizeof(key), 0, &found);
 			c.user += !found;
 			if (!found)
 				MQ_TRY(mq_images_links(v->images, t, count_link, &c, low->err));
 		}
-	}
 	return MQ_OK;
 }
 
 struct looker {
-	const uint32_t *users;
+	const struct users *users;
+	uint32_t rank;
 	bool shared;
 };
 
 static void look_at_link(uint32_t link, double bytes, void *data)
 {
 	struct looker *l = data;
+	const struct users *u = &l->users[link];
 
 	(void)bytes;
-	l->shared |= l->users[link] > 1;
+	l->shared |= u->n > 1 || u->more;
+	for (int i = 0; i < 2; i++)
+		l->shared |= u->late[i] && u->late[i] != 1 + l->rank;
 }
 
-static enum mq_status find_fixed(struct verify *v, const struct mq_task *t, const uint32_t *users,
-				 double *seconds)
+static enum mq_status find_fixed(struct verify *v, const struct mq_task *t, double *seconds)
 {
-	struct looker l = { .users = users };
+	const struct mq_schedule *s = v->low->schedule;
+	struct looker l = { .users = v->users,
+			    .rank = v->low->rank_of_device[s->device[t->device]] };
 	struct mq_image_times times;
 
 	*seconds = NAN;
-	if (v->low->schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
+	if (s->comm[t->comm].n != 1) /* others must arrive at their own time */
 		return MQ_OK;
 	MQ_TRY(mq_images_links(v->images, t, look_at_link, &l, v->low->err));
 	if (l.shared)
@@ -226,16 +251,15 @@ static enum mq_status find_fixed(struct verify *v, const struct mq_task *t, cons
 }
 
 /* Fixed duration of a collective that nobody disturbs, or NaN. */
-static enum mq_status fixed_time(struct verify *v, const struct mq_task *t, const uint32_t *users,
-				 double *seconds)
+static enum mq_status fixed_time(struct verify *v, const struct mq_task *t, double *seconds)
 {
-	double key[] = { t->coll, t->comm, t->bytes, t->dtype, t->root, users == v->users[1] };
+	double key[] = { t->coll, t->comm, t->bytes, t->dtype, t->root };
 	bool found;
 	uint32_t at = mq_index_put(v->fixed, key, sizeof(key), v->n_fixed, &found);
 
 	if (!found) {
 		MQ_PUSH(v->arena, v->fixed_s, v->n_fixed, v->fixed_room, NAN);
-		MQ_TRY(find_fixed(v, t, users, &v->fixed_s[at]));
+		MQ_TRY(find_fixed(v, t, &v->fixed_s[at]));
 	}
 	*seconds = v->fixed_s[at];
 	return MQ_OK;
@@ -280,7 +304,6 @@ static uint32_t fused_work(struct mq_low *low, const struct mq_template *t, cons
 struct fusing {
 	struct verify *v;
 	struct mq_template *t;
-	const uint32_t *users;   /* [links] that may be at work at the same time */
 	uint32_t *dependents;    /* [tasks] */
 	uint32_t *replaced;      /* [tasks] head of the chain that swallowed it, MQ_NONE = kept */
 	uint32_t *work;          /* [tasks] of a chain's head */
@@ -324,7 +347,7 @@ static enum mq_status follow(struct fusing *f, uint32_t head, uint32_t *part, st
 		next = next_on(t, at, device, MQ_TASK_COMPUTE);
 		if (next == MQ_NONE || next < coll || !only_dep(t, next, coll))
 			return MQ_OK;
-		MQ_TRY(fixed_time(f->v, &t->task[coll].task, f->users, &seconds));
+		MQ_TRY(fixed_time(f->v, &t->task[coll].task, &seconds));
 		if (isnan(seconds))
 			return MQ_OK;
 		if (held != MQ_NONE) { /* another follows: the one held back is not the last */
@@ -428,12 +451,10 @@ static bool loose_ends(const struct mq_low *low)
 	return false;
 }
 
-static enum mq_status fuse_template(struct verify *v, struct mq_template *t, uint32_t pass)
+static enum mq_status fuse_template(struct verify *v, struct mq_template *t)
 {
 	struct mq_low *low = v->low;
-	/* With several chunks per device the last micro-batch of one meets the others'. */
-	bool last = is_last(pass) || low->n_stages > low->n_ranks;
-	struct fusing f = { .v = v, .t = t, .users = v->users[last] };
+	struct fusing f = { .v = v, .t = t };
 	uint32_t *part = mq_arena_array(v->arena, t->n_tasks, uint32_t);
 
 	f.dependents = mq_arena_array(v->arena, t->n_tasks, uint32_t);
@@ -472,33 +493,28 @@ static bool reduces(const struct mq_template *t)
 	return false;
 }
 
-/* What slows compute does not slow the collectives between: from the first gradient collective of a
- * device on, the templates as they were are used (mq_low.whole). Where every communication stops the
- * compute, nothing is fused. */
+/* Gradient collectives slow compute but not the collectives between, and may meet these on their links:
+ * from the first of them on, a device uses the templates as they were (mq_low.whole). Where every
+ * communication stops the compute, nothing is fused. */
 static enum mq_status fuse_all(struct verify *v)
 {
 	struct mq_low *low = v->low;
 	uint32_t n = low->n_stages * MQ_N_PASSES;
-	bool overlap = false;
 
 	for (uint32_t i = 0; i < low->schedule->n_devices; i++) {
 		uint32_t calib = low->rq->cluster->device[low->schedule->device[i]].calib;
-		const struct mq_device_calib *d = &low->rq->calib->device[calib];
 
-		if (d->serial_comm)
+		if (low->rq->calib->device[calib].serial_comm)
 			return MQ_OK;
-		overlap |= d->overlap_compute > 0 || d->overlap_comm > 0;
 	}
-	if (overlap) {
-		low->whole = mq_arena_array(&low->scratch, n, struct mq_template);
-		low->reduces = mq_arena_array(&low->scratch, n, bool);
-		memcpy(low->whole, low->pass, n * sizeof(*low->whole));
-		for (uint32_t i = 0; i < n; i++)
-			low->reduces[i] = reduces(&low->pass[i]);
-	}
+	low->whole = mq_arena_array(&low->scratch, n, struct mq_template);
+	low->reduces = mq_arena_array(&low->scratch, n, bool);
+	memcpy(low->whole, low->pass, n * sizeof(*low->whole));
+	for (uint32_t i = 0; i < n; i++)
+		low->reduces[i] = reduces(&low->pass[i]);
 	for (uint32_t i = 0; i < n; i++)
 		if (i % MQ_N_PASSES != MQ_PASS_POST)
-			MQ_TRY(fuse_template(v, &low->pass[i], i % MQ_N_PASSES));
+			MQ_TRY(fuse_template(v, &low->pass[i]));
 	return MQ_OK;
 }
 
@@ -511,15 +527,12 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 	*exact = true;
 	v.images = low->fold->images = mq_images_new(low->rq->cluster, low->rq->calib, low->schedule,
 						     low->arena);
-	v.users[0] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
-	v.users[1] = mq_arena_array(&arena, low->rq->cluster->n_links, uint32_t);
+	v.users = mq_arena_array(&arena, low->rq->cluster->n_links, struct users);
 	v.fixed = mq_index_new(&arena);
 	list_requests(&v);
 	status = check_images(&v, exact);
 	if (status == MQ_OK && *exact)
-		status = count_users(&v, false);
-	if (status == MQ_OK && *exact)
-		status = count_users(&v, true);
+		status = count_users(&v);
 	v.loose = *exact && loose_ends(low);
 	if (status == MQ_OK && *exact)
 		status = fuse_all(&v);
