@@ -149,6 +149,7 @@ enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster
 	MQ_TRY(mq_model_load(&request, arena, &model, err));
 	judge.model = model;
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
+	mq_conduct_bind(cluster);
 	MQ_TRY(make_plan(c, model, cluster, arena, &plan, err));
 	MQ_TRY(mq_judge_plan(&judge, &plan, arena, result, NULL, NULL, err));
 	if (result->verdict == MQ_VERDICT_OOM && c->run->step_time_s > 0)

@@ -1,0 +1,13 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Two pipelines send their activations through one port. Of it a transfer gets the calibrated share, so
+# together they take longer than alone, which is all that the analytic executor sees.
+cat >runs.csv <<'CSV'
+row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status
+two,GPT,2,4096,16,1024,1024,T4,4,2,fp16,1,2,2,8,16,1,ok
+CSV
+step() { "$M" score runs.csv --executor "$1" -j 1 -o "$1" >/dev/null && cut -d, -f3 "$1/score.csv" | tail -n 1; }
+awk -v shared="$(step simgrid)" -v alone="$(step analytic)" 'BEGIN {
+	if (!(shared > 1.07 * alone))
+		printf "%s s where two share the port, %s s where nothing is shared\n", shared, alone
+}' | grep . && bad=1
+finish
