@@ -1,7 +1,8 @@
 #!/bin/sh
 # accuracy.sh - `make accuracy`: holds predictions against the published measurements in DATA (default
-# ../shared/data), writes the tables to build/accuracy and the summary between the accuracy markers of
-# README.md. Says so, and succeeds, where the measurements are not there.
+# ../shared/data), writes the tables to build/accuracy, the summary between the accuracy markers of
+# README.md, and all rows with a figure to results/accuracy. Says so, and succeeds, where the measurements
+# are not there. JOBS: worker processes (default: the processors); ROW_SECONDS: processor time of a row.
 set -eu
 data=${DATA:-../shared/data}
 out=build/accuracy
@@ -14,8 +15,8 @@ fi
 mkdir -p $out
 echo "== step times and memory"
 for table in "$data"/measured/*.csv; do
-	$maquette score "$table" --row-seconds "${ROW_SECONDS:-8}" -o "$out/$(basename "$table" .csv)" |
-		tee "$out/$(basename "$table" .csv).txt"
+	$maquette score "$table" --row-seconds "${ROW_SECONDS:-8}" -j "${JOBS:-$(nproc)}" \
+		-o "$out/$(basename "$table" .csv)" | tee "$out/$(basename "$table" .csv).txt"
 done
 for kind in gemm collectives; do
 	folder=$data/compute
@@ -51,6 +52,23 @@ $at["rows"] > 0 || $at["refused"] > 0 {
 		cell($at["p90"], 100, 1), cell($at["bias"], 100, 1), cell($at["spearman"], 1, 2),
 		cell($at["regret"], 1, 3), peer[name]
 }' $out/*/summary.csv >$out/table.md
+
+# Every predicted row in one table, and the figure of it; measurements stay where they are.
+record=results/accuracy
+mkdir -p $record
+{
+	echo table,row_id,predicted_s,error
+	for scored in $out/*/score.csv; do
+		name=$(basename "$(dirname "$scored")")
+		awk -F, -v name="$name" 'FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			!("row_id" in at) || "collective" in at { next }
+			$at["predicted_s"] != "" && $at["error"] != "" {
+				print name "," $at["row_id"] "," $at["predicted_s"] "," $at["error"] }' "$scored"
+	done
+} >$record/score.csv
+$maquette plot $record -o $out/figure -t "step times of published runs" >/dev/null &&
+	cp $out/figure/score.svg $record/score.svg
+echo "accuracy: $record/score.csv, $record/score.svg"
 
 if grep -q '<!-- accuracy:begin -->' README.md; then
 	awk -v table=$out/table.md '

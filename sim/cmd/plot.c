@@ -15,7 +15,7 @@
 #include "cmd/common.h"
 #include "core/csv.h"
 
-enum { MAX_ROWS = 16, MAX_LINKS = 24 };
+enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 24 };
 
 struct plotting {
 	struct mq_arena arena;
@@ -54,7 +54,8 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "DIR",
 	.doc = "Draws the figures of a results folder: timeline and links of a simulation, convergence "
-	       "and step time against memory of a search.",
+	       "and step time against memory of a search, predictions against measurements of a "
+	       "validation or a score.",
 };
 
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
@@ -109,12 +110,12 @@ static enum mq_status run_gnuplot(const char *settings, const char *script, stru
 	return MQ_OK;
 }
 
-/* One figure in both formats; `settings` are further assignments. */
-static enum mq_status figure(struct plotting *p, const char *name, const char *settings,
-			     struct mq_err *err)
+/* One figure in both formats, drawn by a script; `settings` are further assignments. */
+static enum mq_status figure_as(struct plotting *p, const char *name, const char *script_name,
+				const char *settings, struct mq_err *err)
 {
 	static const char *const formats[] = { "png", "svg" };
-	const char *script = mq_arena_printf(&p->arena, "%s/%s.gp", p->scripts, name);
+	const char *script = mq_arena_printf(&p->arena, "%s/%s.gp", p->scripts, script_name);
 	const char *out = mq_arena_printf(&p->arena, "%s/%s", p->out, name);
 	const char *common = mq_arena_printf(&p->arena, "%s/common.gp", p->scripts);
 
@@ -128,6 +129,12 @@ static enum mq_status figure(struct plotting *p, const char *name, const char *s
 	}
 	p->figures++;
 	return MQ_OK;
+}
+
+static enum mq_status figure(struct plotting *p, const char *name, const char *settings,
+			     struct mq_err *err)
+{
+	return figure_as(p, name, name, settings, err);
 }
 
 /* The table DIR/NAME, or false where there is none; a broken one is an error in *status. */
@@ -450,6 +457,110 @@ static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
 		      err);
 }
 
+/* ---- score: predictions against tables of measurements ------------------------------------------- */
+
+/* The table that a row is of: a column of its own, or what stands before ':' or '-' in its name. */
+static const char *series_of(struct plotting *p, const struct mq_csv *csv, uint32_t row)
+{
+	const char *id = cell(csv, row, "row_id"), *table_name = cell(csv, row, "table");
+
+	return *table_name ? table_name :
+			     mq_arena_printf(&p->arena, "%.*s", (int)strcspn(id, ":-"), id);
+}
+
+struct points {
+	const char *name[MAX_SERIES];
+	double error[MAX_SERIES]; /* sum of |error| */
+	uint32_t count[MAX_SERIES];
+	uint32_t n;
+	double low, high;
+};
+
+/* What was measured; a condensed table has the prediction and its error instead. */
+static double measured_of(const struct mq_csv *csv, uint32_t row, const char *predicted,
+			  const char *measured)
+{
+	if (mq_csv_column(csv, measured) != UINT32_MAX)
+		return value(csv, row, measured);
+	return strcmp(predicted, "predicted_s") ? (double)NAN :
+						  value(csv, row, predicted) /
+							  (1 + value(csv, row, "error"));
+}
+
+static uint32_t find_series(struct points *s, const char *name)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (!strcmp(s->name[i], name))
+			return i;
+	if (s->n < MAX_SERIES)
+		s->name[s->n++] = name;
+	return s->n - 1; /* the last one takes all that are over */
+}
+
+static enum mq_status write_points(struct plotting *p, const struct mq_csv *csv, const char *predicted,
+				   const char *measured, struct mq_csv_writer *w, struct points *s,
+				   struct mq_err *err)
+{
+	MQ_TRY(mq_csv_put_header(w, "series,measured,predicted", err));
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		double said = value(csv, r, predicted);
+		double seen = measured_of(csv, r, predicted, measured);
+
+		if (!(said > 0 && seen > 0))
+			continue;
+		uint32_t i = find_series(s, series_of(p, csv, r));
+		s->error[i] += fabs(said / seen - 1);
+		s->count[i]++;
+		s->low = fmin(s->low, fmin(said, seen));
+		s->high = fmax(s->high, fmax(said, seen));
+		mq_csv_put_u64(w, i);
+		mq_csv_put_f64(w, seen);
+		mq_csv_put_f64(w, said);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+/* One figure of two columns of score.csv; none where no row has both. */
+static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv, const char *name,
+				   const char *const column[2], const char *unit, struct mq_err *err)
+{
+	const char *file = mq_arena_printf(&p->arena, "%s/%s_points.csv", p->out, name), *names = "";
+	struct points s = { .low = (double)INFINITY };
+	struct mq_csv_writer w;
+	struct mq_err lost;
+
+	MQ_TRY(mq_csv_open(&w, file, "w", err));
+	enum mq_status status = write_points(p, csv, column[0], column[1], &w, &s, err);
+	enum mq_status closed = mq_csv_close(&w, status == MQ_OK ? err : &lost);
+	if (status != MQ_OK || closed != MQ_OK)
+		return status != MQ_OK ? status : closed;
+	if (!s.n) {
+		unlink(file);
+		return MQ_OK;
+	}
+	for (uint32_t i = 0; i < s.n; i++)
+		names = mq_arena_printf(&p->arena, "%s\"%s: %u rows, %.1f %%\" ", names, s.name[i],
+					s.count[i], 100 * s.error[i] / s.count[i]);
+	return figure_as(p, name, "score",
+			 mq_arena_printf(&p->arena, "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; "
+					 "unit='%s'", quoted(&p->arena, file), s.n,
+					 quoted(&p->arena, names), s.low, s.high, unit), err);
+}
+
+static enum mq_status plot_score(struct plotting *p, struct mq_err *err)
+{
+	static const char *const seconds[2] = { "predicted_s", "measured_s" };
+	static const char *const memory[2] = { "predicted_mem_GB", "measured_mem_GB" };
+	struct mq_csv csv;
+	enum mq_status status;
+
+	if (!table(p, "score.csv", &csv, &status, err))
+		return status;
+	MQ_TRY(score_figure(p, &csv, "score", seconds, "s", err));
+	return score_figure(p, &csv, "score_memory", memory, "GB", err);
+}
+
 /* ---- the command -------------------------------------------------------------------------------- */
 
 /* "gpt:layers=24 on cloud_v100_t4" from the folder's job file. */
@@ -485,10 +596,12 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_links(p, err));
 	MQ_TRY(plot_search(p, err));
 	MQ_TRY(plot_validation(p, err));
+	MQ_TRY(plot_score(p, err));
 	if (!p->figures)
 		return mq_fail(err, MQ_EINPUT,
-			       "%s: nothing to draw; a results folder of `search` or `simulate` has "
-			       "candidates.csv or timeline.csv",
+			       "%s: nothing to draw; a results folder of `search`, `simulate`, "
+			       "`validate` or `score` has candidates.csv, timeline.csv, plans.csv or "
+			       "score.csv",
 			       p->dir);
 	return MQ_OK;
 }
