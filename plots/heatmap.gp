@@ -5,6 +5,8 @@ load common
 set title title noenhanced
 set xlabel x_name noenhanced
 set ylabel y_name noenhanced
+stats file skip 1 using 5 name "rate" nooutput
+dark(v) = v > 0.5 * (rate_min + rate_max)
 set xrange [-0.5 : nx - 0.5]
 set yrange [-0.5 : ny - 0.5]
 set xtics rotate by -20 noenhanced
@@ -15,4 +17,5 @@ set cblabel "samples/s"
 set palette defined (0 "#f7fbff", 0.5 "#6baed6", 1 "#08306b")
 plot file using "x":"y":(0.5):(0.5):(column("samples_per_s")):xtic(stringcolumn("x_label")):ytic(stringcolumn("y_label")) \
 	with boxxyerror fs solid 1 lc palette, \
-	file using "x":"y":(sprintf("%.3g", column("samples_per_s"))) with labels tc rgb "#d55e00"
+	file using "x":"y":(sprintf("%.3g", column("samples_per_s"))):(dark(column("samples_per_s")) ? 0xffffff : 0x222222) \
+	with labels tc rgb variable

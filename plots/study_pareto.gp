@@ -5,6 +5,8 @@ set title title noenhanced
 set xlabel "cost of 1000 samples, $"
 set ylabel "time of 1000 samples, s"
 set logscale y
+do for [k = -6:9] { set for [m in "1 2 5"] ytics add (sprintf("%g", m * 10.0**k) m * 10.0**k) }
+set datafile missing NaN
 stats file skip 1 using 3 name "usd" nooutput
 stats file skip 1 using 2 name "time" nooutput
 set xrange [0.95 * usd_min : 1.05 * usd_max] # points that are all equal would give an empty range

@@ -30,6 +30,7 @@ struct mq_question {
 	const char *model;      /* -m */
 	const char *platform;   /* -p: a file, the name of a shipped platform, or "model" */
 	const char *start;      /* --start: plan file, or NULL */
+	const char *devices;    /* --devices: ranks of the platform to use, "0-31"; NULL = all */
 	struct mq_list calib;   /* --calib, on top of the shipped calibrations */
 	struct mq_list change;  /* --change: what-if changes of the hardware (core/change.h) */
 	struct mq_list fix, max;/* --fix / --max KEY=VALUE, as text */
@@ -68,7 +69,7 @@ struct mq_session {
 	struct mq_arena screening;    /* lifetime: one screen */
 	const struct mq_question *question; /* borrowed */
 	struct mq_model *model;
-	struct mq_cluster *cluster;   /* bound to calib */
+	struct mq_cluster *cluster;   /* bound to calib; a part where --devices says so */
 	struct mq_calib *calib;
 	const char *platform_path;    /* the XML file that SimGrid loads */
 	struct mq_plan *start;        /* --start, or NULL */
@@ -81,6 +82,9 @@ struct mq_session {
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_question *question,
 			       struct mq_err *err) MQ_MUST_CHECK;
 void mq_session_close(struct mq_session *session);
+/* The question as worker processes are asked it; lives as long as the session. */
+struct mq_job;
+const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan,
 				uint32_t n, struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;

@@ -13,12 +13,15 @@
 #include "core/opt.h"
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
-       KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE };
+       KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
+       KEY_DEVICES };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
 	{ "model", 'm', "MODEL", 0, "NAME[:key=value,...] of a built-in model, or a file", 1 },
 	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, or 'model'", 1 },
+	{ "devices", KEY_DEVICES, "RANKS", 0,
+	  "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0", 1 },
 	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },
 	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
 	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default fp16)", 1 },
@@ -268,6 +271,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_START:
 		q->start = arg;
 		return 0;
+	case KEY_DEVICES:
+		q->devices = arg;
+		return 0;
 	}
 	bad = parse_training(key, arg, q);
 	return bad == ARGP_ERR_UNKNOWN ? parse_simulation(key, arg, q) : bad;
@@ -281,6 +287,8 @@ void mq_question_print(const struct mq_question *q, FILE *file)
 		fprintf(file, "model = %s\n", q->model);
 	if (q->platform)
 		fprintf(file, "platform = %s\n", q->platform);
+	if (q->devices)
+		fprintf(file, "devices = %s\n", q->devices);
 	fprintf(file, "batch = %.0f\n", q->train.batch);
 	if (q->seq)
 		fprintf(file, "seq = %u\n", q->seq);

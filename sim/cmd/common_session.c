@@ -152,6 +152,7 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	job->seq = q->seq;
 	job->train = q->train;
 	job->platform = s->platform_path;
+	job->devices = q->devices;
 	job->calib = files->calib;
 	job->n_calib = files->n_calib;
 	job->fold = !q->no_fold;
@@ -166,6 +167,12 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 	for (uint32_t i = 0; i < q->change.n; i++)
 		MQ_TRY(mq_change_apply(q->change.item[i], q->seed, s->cluster, s->calib, err));
+	if (q->devices) {
+		uint32_t *rank, n;
+
+		MQ_TRY(mq_cluster_ranks(s->cluster, q->devices, &s->arena, &rank, &n, err));
+		MQ_TRY(mq_cluster_part(s->cluster, rank, n, &s->arena, &s->cluster, err));
+	}
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
 }
 
@@ -222,6 +229,11 @@ void mq_session_close(struct mq_session *s)
 	mq_arena_fini(&s->screening);
 	mq_arena_fini(&s->arena);
 	memset(s, 0, sizeof(*s));
+}
+
+const struct mq_job *mq_session_job(const struct mq_session *session)
+{
+	return &session->files->job;
 }
 
 enum mq_status mq_session_judge(struct mq_session *s, const struct mq_plan *const *plan, uint32_t n,

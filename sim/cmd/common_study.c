@@ -26,16 +26,31 @@ static char *trimmed(struct mq_arena *arena, const char *text, size_t n)
 	return mq_arena_printf(arena, "%.*s", (int)n, text);
 }
 
-static bool names_models(const char *key)
+/* "job.NAME.KEY": KEY, and where NAME begins and its length; else the key itself, *length 0. */
+static const char *job_key(const char *key, const char **name, size_t *length)
 {
-	return !strcmp(key, "model");
+	const char *dot = strncmp(key, "job.", 4) ? NULL : strchr(key + 4, '.');
+
+	*name = key + 4;
+	*length = dot ? (size_t)(dot - key - 4) : 0;
+	return *length ? dot + 1 : key;
+}
+
+/* Keys with commas inside a value. */
+static bool has_commas(const char *key)
+{
+	const char *name;
+	size_t length;
+
+	key = job_key(key, &name, &length);
+	return !strcmp(key, "model") || !strcmp(key, "devices");
 }
 
 /* Length of the first item of a list; *next is what follows its separator, or NULL. */
 static size_t item_length(const char *key, const char *list, const char **next)
 {
 	for (const char *c = list; *c; c++)
-		if (*c == ';' || (*c == ',' && (!names_models(key) || isspace((unsigned char)c[1])))) {
+		if (*c == ';' || (*c == ',' && (!has_commas(key) || isspace((unsigned char)c[1])))) {
 			*next = c + 1;
 			return (size_t)(c - list);
 		}
@@ -133,6 +148,16 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 		*text = mq_arena_strdup(s->arena, value);
 		return true;
 	}
+	if (!strcmp(key, "job.steps")) {
+		uint64_t n = 0;
+
+		if (!mq_parse_u64(value, &n) || n < 1 || n > 10000)
+			r->failed = mq_fail(r->err, MQ_EINPUT,
+					    "%s: job.steps = %s: give a whole number from 1 to 10000",
+					    r->path, value) != MQ_OK;
+		s->job_steps = (uint32_t)n;
+		return true;
+	}
 	double *field = !strcmp(key, "efficiency")  ? &s->efficiency :
 			!strcmp(key, "sensitivity") ? &s->sensitivity :
 						      NULL;
@@ -142,6 +167,46 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 		r->failed = mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1",
 				    r->path, key, value) != MQ_OK;
 	return true;
+}
+
+/* Notes the job that a key is of; refuses keys that are not a job's own. */
+static bool take_job(struct reading *r, const char *full)
+{
+	static const char *const keys[] = { "model", "batch", "seq", "dtype", "grad-dtype", "optimizer",
+					    "mode", "engine", "evals", "seconds", "objective", "fix", "max",
+					    "plan", "devices", "begin" };
+	struct mq_study *s = r->study;
+	const char *name, *key;
+	size_t length;
+	bool known = false;
+
+	if (strncmp(full, "job.", 4))
+		return true;
+	key = job_key(full, &name, &length);
+	for (size_t i = 0; length && i < sizeof(keys) / sizeof(*keys); i++)
+		known |= !strcmp(key, keys[i]);
+	if (!known) {
+		mq_fail(r->err, MQ_EINPUT,
+			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model batch seq dtype "
+			"grad-dtype optimizer mode engine evals seconds objective fix max plan devices begin; "
+			"the rest is the same for all jobs", r->path, full);
+		return false;
+	}
+	const char *job = mq_arena_printf(s->arena, "%.*s", (int)length, name);
+	for (uint32_t i = 0; i < s->n_jobs; i++)
+		if (!strcmp(s->job[i], job))
+			return true;
+	MQ_PUSH(s->arena, s->job, s->n_jobs, s->job_room, job);
+	return true;
+}
+
+static bool is_one_value(const char *key)
+{
+	const char *name;
+	size_t length;
+
+	key = job_key(key, &name, &length);
+	return !strcmp(key, "engine") || !strcmp(key, "output");
 }
 
 static int take(void *user, const char *section, const char *name, const char *value)
@@ -161,6 +226,10 @@ static int take(void *user, const char *section, const char *name, const char *v
 	}
 	if (own_key(r, name, value))
 		return !r->failed;
+	if (!take_job(r, name)) {
+		r->failed = true;
+		return 0;
+	}
 	for (uint32_t i = 0; i < s->n_axes; i++)
 		if (!strcmp(s->axis[i].key, name)) {
 			mq_fail(r->err, MQ_EINPUT,
@@ -168,7 +237,7 @@ static int take(void *user, const char *section, const char *name, const char *v
 			r->failed = true;
 			return 0;
 		}
-	if (!strcmp(name, "engine") || !strcmp(name, "output")) {
+	if (is_one_value(name)) {
 		add_value(&axis, &room, r, mq_arena_strdup(s->arena, value));
 	} else {
 		for (const char *rest = value, *next; rest; rest = next) {
@@ -227,13 +296,31 @@ static enum mq_status check_weak(const struct mq_study *study, struct mq_err *er
 	return MQ_OK;
 }
 
+static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
+{
+	const char *other = study->sensitivity > 0	? "sensitivity" :
+			    study->efficiency > 0	? "scaling" :
+			    study->breakeven_target	? "breakeven.target" : NULL;
+
+	if (study->n_jobs && other)
+		return mq_fail(err, MQ_EINPUT, "%s: %s asks about one job; take it out, or the job.NAME keys",
+			       study->path, other);
+	for (uint32_t j = 0; j < study->n_jobs; j++)
+		if (!find_axis(study, mq_arena_printf(study->arena, "job.%s.devices", study->job[j])))
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: job %s has no devices; give their ranks: job.%s.devices = 0-31",
+				       study->path, study->job[j], study->job[j]);
+	return MQ_OK;
+}
+
 enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq_study *study,
 			     struct mq_err *err)
 {
 	struct reading r = { .study = study, .err = err, .path = path };
 	FILE *file = fopen(path, "r");
 
-	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT };
+	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT,
+				    .job_steps = 10 };
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the study: %s", path, strerror(errno));
 	int line = ini_parse_file(file, take, &r);
@@ -244,6 +331,7 @@ enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq
 		return mq_fail(err, MQ_EINPUT,
 			       "%s:%d: not `key = value`, or a line of more than 198 characters", path,
 			       line);
+	MQ_TRY(check_jobs(study, err));
 	double points = 1;
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		points *= study->axis[i].n;
@@ -413,12 +501,99 @@ static enum mq_status set_platform(struct mq_platform_spec *spec, const char *ke
 	return colon ? mq_opt_parse(mq_platform_opts, spec, "platform", colon + 1, arena, err) : MQ_OK;
 }
 
+struct asking {
+	const struct mq_study *study;
+	const char *job;              /* whose question; NULL = that of the study */
+	const char *platform_dir;
+	struct mq_arena *arena;
+	struct mq_platform_spec spec;
+	struct argv v;
+	const char *platform;         /* platform.* keys as text */
+	struct mq_err *err;
+};
+
+/* The key as this question has it: its own, or the study's that it does not override; else NULL. */
+static const char *key_for(const struct asking *a, const char *full)
+{
+	const char *name, *key;
+	size_t length;
+
+	key = job_key(full, &name, &length);
+	if (length)
+		return a->job && strlen(a->job) == length && !strncmp(name, a->job, length) ? key : NULL;
+	return a->job && find_axis(a->study, mq_arena_printf(a->arena, "job.%s.%s", a->job, full)) ? NULL :
+											       full;
+}
+
+static enum mq_status take_key(struct asking *a, const char *key, const char *value,
+			       struct mq_point *point)
+{
+	if (!strncmp(key, "platform.", 9)) {
+		MQ_TRY(set_platform(&a->spec, key + 9, value, a->arena, a->err));
+		a->platform = mq_arena_printf(a->arena, "%s%s=%s\n", a->platform, key, value);
+		return MQ_OK;
+	}
+	if (is_change(key)) {
+		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
+		return MQ_OK;
+	}
+	if (!strcmp(key, "plan")) {
+		point->plan = value;
+		point->hash = mq_hash_file(point->hash, value);
+		return MQ_OK;
+	}
+	if (a->job && !strcmp(key, "begin")) {
+		if (!mq_parse_f64(value, &point->start_s) || !(point->start_s >= 0))
+			return mq_fail(a->err, MQ_EINPUT, "begin = %s: give seconds, 0 or more", value);
+		point->hash = mq_hash(point->hash, value, strlen(value) + 1);
+		return MQ_OK;
+	}
+	if (a->study->weak && !strcmp(key, "batch"))
+		MQ_TRY(grow_batch(a->study, point->value, a->arena, &value, a->err));
+	if (is_file_key(key))
+		point->hash = mq_hash_file(point->hash, value);
+	if (!strcmp(key, "engine"))
+		value = without_blanks(a->arena, value);
+	push(a->arena, &a->v, mq_arena_printf(a->arena, "--%s=%s", key, value));
+	return MQ_OK;
+}
+
+/* The question of a job, or of the study; point->value is there. */
+static enum mq_status ask(const struct mq_study *study, const char *job, const char *platform_dir,
+			  struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
+{
+	struct asking a = { .study = study, .job = job, .platform_dir = platform_dir, .arena = arena,
+			    .platform = "", .err = err };
+
+	point->hash = study->context;
+	mq_platform_spec_init(&a.spec);
+	push(arena, &a.v, mq_arena_strdup(arena, "whatif"));
+	for (uint32_t i = 0; i < study->n_axes; i++) {
+		const char *key = key_for(&a, study->axis[i].key);
+
+		if (key)
+			MQ_TRY(take_key(&a, key, point->value[i], point));
+	}
+	point->hash = hash_extras(study, point->hash);
+	for (uint32_t i = 0; i < a.v.n; i++)
+		point->hash = mq_hash(point->hash, a.v.arg[i], strlen(a.v.arg[i]) + 1);
+	point->hash = mq_hash(point->hash, a.platform, strlen(a.platform) + 1);
+	if (*a.platform) {
+		const char *path;
+
+		MQ_TRY(make_platform(&a.spec, a.platform, platform_dir, arena, &path, err));
+		push(arena, &a.v, mq_arena_printf(arena, "--platform=%s", path));
+	}
+	push(arena, &a.v, NULL);
+	MQ_TRY(parse_point(point, &a.v, err));
+	if (study->breakeven_target)
+		point->search.top = 2;
+	return MQ_OK;
+}
+
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
 {
-	struct mq_platform_spec spec;
-	struct argv v = { 0 };
-	const char *platform = "";
 	uint32_t rest = index;
 
 	*point = (struct mq_point){ .index = index };
@@ -427,43 +602,19 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 		point->value[i] = study->axis[i].value[rest % study->axis[i].n];
 		rest /= study->axis[i].n;
 	}
-	point->hash = study->context;
-	mq_platform_spec_init(&spec);
-	push(arena, &v, mq_arena_strdup(arena, "whatif"));
-	for (uint32_t i = 0; i < study->n_axes; i++) {
-		const char *key = study->axis[i].key, *value = point->value[i];
+	MQ_TRY(ask(study, NULL, platform_dir, arena, point, err));
+	if (!study->n_jobs)
+		return MQ_OK;
+	point->job = mq_arena_array(arena, study->n_jobs, struct mq_point);
+	point->hash = mq_hash(point->hash, &study->job_steps, sizeof(study->job_steps));
+	for (uint32_t j = 0; j < study->n_jobs; j++) {
+		struct mq_point *job = &point->job[j];
 
-		if (!strncmp(key, "platform.", 9)) {
-			MQ_TRY(set_platform(&spec, key + 9, value, arena, err));
-			platform = mq_arena_printf(arena, "%s%s=%s\n", platform, key, value);
-		} else if (is_change(key)) {
-			push(arena, &v, mq_arena_printf(arena, "--change=%s=%s", key, value));
-		} else if (!strcmp(key, "plan")) {
-			point->plan = value;
-			point->hash = mq_hash_file(point->hash, value);
-		} else {
-			if (study->weak && !strcmp(key, "batch"))
-				MQ_TRY(grow_batch(study, point->value, arena, &value, err));
-			if (is_file_key(key))
-				point->hash = mq_hash_file(point->hash, value);
-			if (!strcmp(key, "engine"))
-				value = without_blanks(arena, value);
-			push(arena, &v, mq_arena_printf(arena, "--%s=%s", key, value));
-		}
+		*job = (struct mq_point){ .index = index, .value = point->value };
+		if (ask(study, study->job[j], platform_dir, arena, job, err) != MQ_OK)
+			return mq_wrap(err, "job %s", study->job[j]);
+		point->hash = mq_hash(point->hash, study->job[j], strlen(study->job[j]) + 1);
+		point->hash = mq_hash(point->hash, &job->hash, sizeof(job->hash));
 	}
-	point->hash = hash_extras(study, point->hash);
-	for (uint32_t i = 0; i < v.n; i++)
-		point->hash = mq_hash(point->hash, v.arg[i], strlen(v.arg[i]) + 1);
-	point->hash = mq_hash(point->hash, platform, strlen(platform) + 1);
-	if (*platform) {
-		const char *path;
-
-		MQ_TRY(make_platform(&spec, platform, platform_dir, arena, &path, err));
-		push(arena, &v, mq_arena_printf(arena, "--platform=%s", path));
-	}
-	push(arena, &v, NULL);
-	MQ_TRY(parse_point(point, &v, err));
-	if (study->breakeven_target)
-		point->search.top = 2;
 	return MQ_OK;
 }

@@ -13,6 +13,11 @@
  * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
  * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
  * strong|weak, efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
+ *
+ * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks),
+ * `plan`, `start` (seconds), or an option of the question or the search; an option that a job does not give
+ * is that of the study. job.steps is the number of steps to measure. Rows and tables are those of
+ * common_study_jobs.c.
  */
 #ifndef MQ_CMD_COMMON_STUDY_H
 #define MQ_CMD_COMMON_STUDY_H
@@ -37,6 +42,9 @@ struct mq_study {
 	double sensitivity;          /* relative step of the sensitivities; 0 = none */
 	const char *breakeven_target;/* a change's target, as link.network.bw; NULL = not asked */
 	const char *breakeven_plan[2]; /* files; NULL = the two best of the search */
+	uint32_t n_jobs, job_room;   /* several jobs at once; 0 = no */
+	const char **job;            /* [n_jobs] names */
+	uint32_t job_steps;          /* steps of each to measure while all run */
 	uint64_t context;            /* hash of this program, its engines and calibrations */
 };
 
@@ -61,6 +69,8 @@ struct mq_point {
 	struct mq_question question;
 	struct mq_search_options search;
 	const char *plan;            /* judge this plan and search nothing; or NULL */
+	struct mq_point *job;        /* [n_jobs] each job's question, search and plan; or NULL */
+	double start_s;              /* of a job: when its first step begins */
 };
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point,
@@ -76,6 +86,25 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
 			    const char *plan_path, struct mq_arena *arena, const char **row,
 			    struct mq_err *err) MQ_MUST_CHECK;
+
+/* Row and lines "J,..." (jobs.csv) and "L,..." (job_links.csv) of a point with several jobs. `plan_path`
+ * (may be NULL) with the job's name before its suffix receives each job's plan. */
+#define MQ_JOBS_HEADER                                                                             \
+	"point,job,devices,verdict,alone_s,together_s,slowdown,shortest_s,longest_s,steps,shared_B,"  \
+	"busiest_link,plan"
+#define MQ_JOB_LINKS_HEADER "point,link,class,bandwidth_Bps,job,step_B,utilisation"
+#define MQ_JOBS_COLUMNS "verdict,jobs,worst_slowdown,worst_job,mean_slowdown,shared_links,message"
+struct mq_csv_writer;
+enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study,
+			     const struct mq_point *point, const char *plan_path,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Opens a point's question and searches it, or judges its given plan: an outcome of one candidate. */
+enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,
+			       struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
+/* Why an outcome has no plan: its verdict, and *why in words. */
+const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena,
+			     const char **why);
 
 /* The best plan judged again under changed hardware: lines "S,target,factor,..." (sensitivity.csv) and
  * "B,target,..." (breakeven.csv) to `file`. */
@@ -94,9 +123,10 @@ enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_
 enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words,
 				struct mq_err *err) MQ_MUST_CHECK;
 
-/* Figures (SVG and PNG) of the tables in DIR, drawn by gnuplot: MQ_ENODEV where it is not there. */
-enum mq_status mq_study_figures(const struct mq_study *study, const char *dir,
-				struct mq_err *err) MQ_MUST_CHECK;
+/* Figures (SVG and PNG) of the tables in DIR to the folder `out`, drawn by gnuplot: MQ_ENODEV where it is
+ * not there. *n: how many. */
+enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out,
+				uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 struct mq_csv;
 /* The row of whatif.csv with the most samples per second; MQ_NONE where no point has a plan. */
 uint32_t mq_study_fastest(const struct mq_csv *csv);

@@ -15,12 +15,13 @@
 
 extern char **environ;
 
-enum { MAX_TORNADO = 24, MAX_SERIES = 12 };
+enum { MAX_TORNADO = 24, MAX_SERIES = 12, MAX_JOB_ROWS = 40 };
 
 struct drawing {
 	struct mq_arena arena;
 	const struct mq_study *study;
-	const char *dir, *scripts;
+	const char *dir, *out, *scripts;
+	uint32_t n;           /* drawn */
 	struct mq_csv csv;
 	struct mq_err *err;
 };
@@ -40,6 +41,11 @@ static const char *text(const struct mq_csv *csv, uint32_t row, const char *colu
 static const char *path_of(struct drawing *d, const char *name)
 {
 	return mq_arena_printf(&d->arena, "%s/%s", d->dir, name);
+}
+
+static const char *out_of(struct drawing *d, const char *name)
+{
+	return mq_arena_printf(&d->arena, "%s/%s", d->out, name);
 }
 
 /* 'text' for gnuplot: a quote is doubled. */
@@ -64,7 +70,7 @@ static enum mq_status draw(struct drawing *d, const char *script, const char *ti
 		char name[] = "gnuplot", flag[] = "-e";
 		char *all = mq_arena_printf(&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
 					    quoted(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)),
-					    formats[i], quoted(d, path_of(d, script)), quoted(d, title),
+					    formats[i], quoted(d, out_of(d, script)), quoted(d, title),
 					    settings);
 		char *const argv[] = { name, flag, all,
 				       mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script), NULL };
@@ -80,6 +86,7 @@ static enum mq_status draw(struct drawing *d, const char *script, const char *ti
 		if (status)
 			return mq_fail(d->err, MQ_EINPUT, "gnuplot failed on %s", argv[3]);
 	}
+	d->n++;
 	return MQ_OK;
 }
 
@@ -142,7 +149,7 @@ static uint32_t find_bars(const struct mq_csv *s, const char *point, double base
 static enum mq_status tornado(struct drawing *d)
 {
 	uint32_t best = mq_study_fastest(&d->csv);
-	const char *path = path_of(d, "tornado.csv");
+	const char *path = out_of(d, "tornado.csv");
 	struct mq_csv_writer w;
 	struct mq_csv s;
 
@@ -174,7 +181,7 @@ static enum mq_status tornado(struct drawing *d)
 
 static enum mq_status scaling(struct drawing *d)
 {
-	const char *path = path_of(d, "scaling.csv"), *names = path_of(d, "scaling_series.txt");
+	const char *path = path_of(d, "scaling.csv"), *names = out_of(d, "scaling_series.txt");
 	const char *seen[MAX_SERIES];
 	uint32_t n = 0;
 	struct mq_csv s;
@@ -218,7 +225,7 @@ static enum mq_status heat_map(struct drawing *d)
 {
 	const struct mq_study *s = d->study;
 	uint32_t x = MQ_NONE, y = MQ_NONE, best = mq_study_fastest(&d->csv);
-	const char *path = path_of(d, "heatmap.csv");
+	const char *path = out_of(d, "heatmap.csv");
 	struct mq_csv_writer w;
 
 	for (uint32_t a = 0; a < s->n_axes; a++)
@@ -252,10 +259,41 @@ static enum mq_status heat_map(struct drawing *d)
 				    s->axis[y].n));
 }
 
+/* ---- several jobs ------------------------------------------------------------------------------------------ */
+
+static enum mq_status jobs(struct drawing *d)
+{
+	const char *path = out_of(d, "jobs_bars.csv");
+	static const char *const columns[] = { "together_s", "shortest_s", "longest_s" };
+	struct mq_csv_writer w;
+	struct mq_csv s;
+
+	MQ_TRY(mq_csv_load(path_of(d, "jobs.csv"), &d->arena, &s, d->err));
+	if (!s.n_rows)
+		return MQ_OK;
+	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
+	enum mq_status status =
+		mq_csv_put_header(&w, "row,label,mean_pct,shortest_pct,longest_pct", d->err);
+	for (uint32_t r = 0; r < s.n_rows && r < MAX_JOB_ROWS && status == MQ_OK; r++) {
+		mq_csv_put_u64(&w, r);
+		mq_csv_put_text(&w, mq_arena_printf(&d->arena, "point %s: %s", text(&s, r, "point"),
+						    text(&s, r, "job")));
+		for (int c = 0; c < 3; c++)
+			mq_csv_put_f64(&w, 100 * (number(&s, r, columns[c]) / number(&s, r, "alone_s") - 1));
+		status = mq_csv_end_row(&w, d->err);
+	}
+	MQ_TRY(close_table(&w, status, d->err));
+	return draw(d, "jobs", "Jobs at once: how much each is slowed",
+		    mq_arena_printf(&d->arena, "file=%s; rows=%u", quoted(d, path),
+				    s.n_rows < MAX_JOB_ROWS ? s.n_rows : MAX_JOB_ROWS));
+}
+
 static enum mq_status all_figures(struct drawing *d)
 {
 	MQ_TRY(mq_find_dir("plots", &d->arena, &d->scripts, d->err));
 	MQ_TRY(mq_csv_load(path_of(d, "whatif.csv"), &d->arena, &d->csv, d->err));
+	if (d->study->n_jobs)
+		return jobs(d);
 	if (d->study->sensitivity > 0)
 		MQ_TRY(tornado(d));
 	if (d->study->efficiency > 0)
@@ -266,11 +304,13 @@ static enum mq_status all_figures(struct drawing *d)
 	return heat_map(d);
 }
 
-enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, struct mq_err *err)
+enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out,
+				uint32_t *n, struct mq_err *err)
 {
-	struct drawing d = { .study = study, .dir = dir, .err = err };
+	struct drawing d = { .study = study, .dir = dir, .out = out, .err = err };
 	enum mq_status status = all_figures(&d);
 
+	*n = d.n;
 	mq_arena_fini(&d.arena);
 	return status;
 }

@@ -237,6 +237,8 @@ static void put_assumptions(struct report *r)
 	      "hosts, network and cooling are not in them.</li>"
 	      "<li>Sensitivities and break-even points judge the same plan again; a new search may do "
 	      "better.</li>"
+	      "<li>Of several jobs at once, each repeats its step, which starts when the one before has ended on "
+	      "all its devices; the mean counts steps during which all jobs run.</li>"
 	      "<li>A factor on a link or device acts on the nominal value; software overheads stay.</li></ul>\n",
 	      r->f);
 }
@@ -272,7 +274,8 @@ static enum mq_status put_best(struct report *r, const struct mq_point *point, c
 
 static enum mq_status put_all(struct report *r, const struct mq_point *point, const char *plan)
 {
-	static const char *const figures[] = { "tornado", "scaling", "study_pareto", "heatmap" };
+	static const char *const figures[] = { "tornado", "scaling", "study_pareto", "heatmap",
+					       "jobs" };
 
 	fprintf(r->f, "%s<h1>What-if study</h1>\n<h2 id=\"question\">The question</h2>\n", head);
 	put_file(r, r->study->path);
@@ -285,6 +288,8 @@ static enum mq_status put_all(struct report *r, const struct mq_point *point, co
 		MQ_TRY(put_best(r, point, plan));
 	fputs("<h2 id=\"tables\">Tables</h2>\n", r->f);
 	MQ_TRY(put_table(r, "whatif.csv", "Points"));
+	MQ_TRY(put_table(r, "jobs.csv", "Jobs"));
+	MQ_TRY(put_table(r, "job_links.csv", "Links that jobs share"));
 	MQ_TRY(put_table(r, "sensitivity.csv", "Sensitivity"));
 	MQ_TRY(put_table(r, "breakeven.csv", "Break-even"));
 	MQ_TRY(put_table(r, "scaling.csv", "Scaling"));

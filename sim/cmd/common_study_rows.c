@@ -25,7 +25,7 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		if (varies(&study->axis[i]))
 			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
-	return mq_arena_printf(arena, "%s,%s", text, columns);
+	return mq_arena_printf(arena, "%s,%s", text, study->n_jobs ? MQ_JOBS_COLUMNS : columns);
 }
 
 /* Sums a price or a power over the distinct devices of a plan. */
@@ -151,8 +151,8 @@ static enum mq_status judge_given(const struct mq_point *point, struct mq_sessio
 	return MQ_OK;
 }
 
-static enum mq_status search_point(const struct mq_point *point, struct mq_session *session,
-				   struct mq_search_outcome *outcome, struct mq_err *err)
+enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,
+			       struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	MQ_TRY(mq_session_open(session, &point->question, err));
 	if (point->plan)
@@ -189,23 +189,31 @@ static const char *why_none(const struct mq_search_outcome *outcome, struct mq_a
 	return text;
 }
 
+const char *mq_study_no_plan(const struct mq_search_outcome *outcome, struct mq_arena *arena,
+			     const char **why)
+{
+	const struct mq_candidate *c = outcome->have_nearest ? &outcome->nearest :
+				       outcome->have_refused ? &outcome->refused : NULL;
+
+	*why = c ? c->result.message : why_none(outcome, arena);
+	return c ? mq_verdict_name(c->result.verdict) : "none";
+}
+
 static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study,
 				const struct mq_point *point, struct mq_session *session,
 				const char *plan_path, struct mq_err *err)
 {
 	struct mq_search_outcome outcome;
-	enum mq_status status = search_point(point, session, &outcome, err);
+	const char *why, *verdict;
+	enum mq_status status = mq_study_search(point, session, &outcome, err);
 
 	if (status != MQ_OK) {
 		put_nothing(w, "refused", err->text);
 		return MQ_OK;
 	}
 	if (!outcome.n_best) {
-		const struct mq_candidate *why = outcome.have_nearest ? &outcome.nearest :
-						 outcome.have_refused ? &outcome.refused : NULL;
-
-		put_nothing(w, why ? mq_verdict_name(why->result.verdict) : "none",
-			    why ? why->result.message : why_none(&outcome, &session->arena));
+		verdict = mq_study_no_plan(&outcome, &session->arena, &why);
+		put_nothing(w, verdict, why);
 		return MQ_OK;
 	}
 	if (plan_path)
@@ -225,7 +233,8 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 
 	mq_assert(w.file);
 	put_head(&w, study, point);
-	enum mq_status status = put_point(&w, study, point, &session, plan_path, err);
+	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, err) :
+				put_point(&w, study, point, &session, plan_path, err);
 	mq_session_close(&session);
 	if (fclose(w.file))
 		return mq_fail(err, MQ_EBUG, "out of memory for a row");

@@ -370,6 +370,43 @@ static enum mq_status say_ties(struct tables *t)
 	return MQ_OK;
 }
 
+/* "jobs (oversub = 4): big 1.2 % slower, small 2.0 %; ..." */
+static enum mq_status say_jobs(struct tables *t)
+{
+	struct mq_csv jobs;
+
+	MQ_TRY(mq_csv_load(path_of(t, "jobs.csv"), &t->arena, &jobs, t->err));
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		const char *link = "";
+
+		fprintf(t->words, "jobs (%s):", place(t, p, NULL));
+		if (strcmp(text(&t->csv, p, "verdict"), "ok"))
+			fprintf(t->words, " %s: %s", text(&t->csv, p, "verdict"),
+				text(&t->csv, p, "message"));
+		for (uint32_t r = 0, n = 0; r < jobs.n_rows; r++) {
+			double slower = number(&jobs, r, "slowdown") - 1;
+
+			if (number(&jobs, r, "point") != p)
+				continue;
+			fprintf(t->words, "%s %s ", n++ ? "," : "", text(&jobs, r, "job"));
+			if (fabs(slower) < 5e-7)
+				fputs("as alone", t->words);
+			else
+				fprintf(t->words, "%.3g %% %s", 100 * fabs(slower),
+					slower > 0 ? "slower" : "faster");
+			if (!*link)
+				link = text(&jobs, r, "busiest_link");
+		}
+		if (number(&t->csv, p, "shared_links") > 0)
+			fprintf(t->words, "; they share %s links, most of all %s",
+				text(&t->csv, p, "shared_links"), link);
+		else if (!strcmp(text(&t->csv, p, "verdict"), "ok"))
+			fputs("; they share no link", t->words);
+		fputc('\n', t->words);
+	}
+	return MQ_OK;
+}
+
 static double *column(struct tables *t, const char *name)
 {
 	double *v = mq_arena_array(&t->arena, t->csv.n_rows, double);
@@ -391,6 +428,8 @@ static enum mq_status all_answers(struct tables *t)
 	for (uint32_t p = 0; p < s->n_points; p++)
 		for (uint32_t a = s->n_axes, rest = p; a-- > 0; rest /= s->axis[a].n)
 			t->index[(size_t)p * s->n_axes + a] = rest % s->axis[a].n;
+	if (s->n_jobs)
+		return say_jobs(t);
 	t->rate = column(t, "samples_per_s");
 	t->step_s = column(t, "step_time_s");
 	t->usd = column(t, "usd_per_step");

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/common.h"
+#include "cmd/common_study.h"
 #include "core/csv.h"
 
 enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 24 };
@@ -55,7 +55,7 @@ static const struct argp argp = {
 	.args_doc = "DIR",
 	.doc = "Draws the figures of a results folder: timeline and links of a simulation, convergence "
 	       "and step time against memory of a search, predictions against measurements of a "
-	       "validation or a score.",
+	       "validation or a score, tornado, scaling, cost, heat map or jobs of a study.",
 };
 
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
@@ -561,6 +561,25 @@ static enum mq_status plot_score(struct plotting *p, struct mq_err *err)
 	return score_figure(p, &csv, "score_memory", memory, "GB", err);
 }
 
+/* ---- studies ------------------------------------------------------------------------------------- */
+
+static enum mq_status plot_study(struct plotting *p, struct mq_err *err)
+{
+	const char *file = mq_arena_printf(&p->arena, "%s/study.ini", p->dir);
+	struct mq_study study;
+	struct mq_csv csv;
+	enum mq_status status;
+	uint32_t n;
+
+	if (!table(p, "whatif.csv", &csv, &status, err))
+		return status;
+	MQ_TRY(mq_study_load(file, &p->arena, &study, err));
+	MQ_TRY(mq_study_figures(&study, p->dir, p->out, &n, err));
+	p->figures += n;
+	printf("%u figures of the study in %s\n", n, p->out);
+	return MQ_OK;
+}
+
 /* ---- the command -------------------------------------------------------------------------------- */
 
 /* "gpt:layers=24 on cloud_v100_t4" from the folder's job file. */
@@ -597,11 +616,12 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_search(p, err));
 	MQ_TRY(plot_validation(p, err));
 	MQ_TRY(plot_score(p, err));
+	MQ_TRY(plot_study(p, err));
 	if (!p->figures)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: nothing to draw; a results folder of `search`, `simulate`, "
-			       "`validate` or `score` has candidates.csv, timeline.csv, plans.csv or "
-			       "score.csv",
+			       "`validate`, `score` or `whatif` has candidates.csv, timeline.csv, "
+			       "plans.csv, score.csv or whatif.csv",
 			       p->dir);
 	return MQ_OK;
 }

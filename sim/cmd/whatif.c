@@ -92,7 +92,8 @@ static const struct argp argp = {
 	       "file: the long options of `maquette search`, platform.KEY (options of `maquette platform "
 	       "generate`), hardware changes (link.CLASS.bw, device.TYPE.flops, rank.N.clock, ...), plan = "
 	       "FILE (judge it, search nothing), scaling = strong|weak with efficiency = SHARE, sensitivity = "
-	       "STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b. Under "
+	       "STEP, breakeven.target = link.network.bw with breakeven.plan_a and .plan_b, job.NAME.devices = "
+	       "0-31 with job.NAME.model, .batch, .engine, .plan, .begin, ... (several jobs at once). Under "
 	       "mpirun or Slurm the ranks share the points through the output folder.",
 };
 
@@ -138,7 +139,7 @@ static enum mq_status write_file(const char *path, const char *text, struct mq_e
 	return MQ_OK;
 }
 
-enum { N_TABLES = 3 };
+enum { N_TABLES = 5 };
 struct table {
 	const char *name, *header;
 	char letter;            /* what its lines begin with in a point's file; '\0': the first line */
@@ -189,12 +190,31 @@ static enum mq_status assemble(struct whatif *w, struct mq_err *err)
 		{ "whatif.csv", mq_study_header(&w->study, &w->arena), '\0', true },
 		{ "sensitivity.csv", MQ_SENSITIVITY_HEADER, 'S', w->study.sensitivity > 0 },
 		{ "breakeven.csv", MQ_BREAKEVEN_HEADER, 'B', w->study.breakeven_target != NULL },
+		{ "jobs.csv", MQ_JOBS_HEADER, 'J', w->study.n_jobs > 0 },
+		{ "job_links.csv", MQ_JOB_LINKS_HEADER, 'L', w->study.n_jobs > 0 },
 	};
 
 	for (int i = 0; i < N_TABLES; i++)
 		if (table[i].asked)
 			MQ_TRY(assemble_table(w, &table[i], err));
 	return MQ_OK;
+}
+
+/* The job file beside the tables: `plot` reads it. */
+static enum mq_status keep_study(struct whatif *w, struct mq_err *err)
+{
+	char *text = NULL;
+	size_t room = 0;
+	FILE *f = fopen(w->o->study, "r");
+	ssize_t n = f ? getdelim(&text, &room, '\0', f) : -1;
+
+	if (f)
+		fclose(f);
+	enum mq_status status =
+		n < 0 ? mq_fail(err, MQ_EINPUT, "%s: cannot read the study again", w->o->study) :
+			write_file(mq_arena_printf(&w->arena, "%s/study.ini", w->o->dir), text, err);
+	free(text);
+	return status;
 }
 
 /* Answers in words: printed, and kept beside the tables. */
@@ -221,7 +241,8 @@ static enum mq_status report(struct whatif *w, struct mq_err *err)
 	struct mq_err why = MQ_ERR_INIT;
 	struct mq_point point;
 	struct mq_csv csv;
-	enum mq_status drawn = mq_study_figures(&w->study, w->o->dir, &why);
+	uint32_t n;
+	enum mq_status drawn = mq_study_figures(&w->study, w->o->dir, w->o->dir, &n, &why);
 
 	if (drawn == MQ_ENODEV)
 		fprintf(stderr, "no figures: %s\n", why.text);
@@ -229,8 +250,11 @@ static enum mq_status report(struct whatif *w, struct mq_err *err)
 		return mq_fail(err, drawn, "%s", why.text);
 	MQ_TRY(mq_csv_load(w->table, &w->arena, &csv, err));
 	uint32_t best = mq_study_fastest(&csv);
-	if (best == MQ_NONE)
-		return mq_study_report(&w->study, w->o->dir, NULL, NULL, err);
+	if (best == MQ_NONE) {
+		MQ_TRY(mq_study_report(&w->study, w->o->dir, NULL, NULL, err));
+		printf("%s/report.html\n", w->o->dir);
+		return MQ_OK;
+	}
 	MQ_TRY(mq_study_point(&w->study, best, w->platforms, &w->arena, &point, err));
 	MQ_TRY(mq_study_report(&w->study, w->o->dir, &point,
 			       mq_arena_printf(&w->arena, "%s.json", w->row_path[best]), err));
@@ -363,6 +387,7 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	if (w->o->worker)
 		return MQ_OK;
 	MQ_TRY(assemble(w, err));
+	MQ_TRY(keep_study(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);
 	MQ_TRY(answer(w, err));
 	return report(w, err);

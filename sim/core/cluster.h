@@ -92,6 +92,9 @@ struct mq_cluster {
 				  struct mq_err *err);
 	void *context;
 	struct mq_route_cache *cache; /* owned; made by mq_cluster_new */
+	/* A part of another cluster (mq_cluster_part); NULL = all of it. */
+	const struct mq_cluster *whole;
+	const uint32_t *rank;      /* [n_devices] ranks in `whole` */
 };
 
 /* An empty cluster with a route cache; the caller fills devices, links, counts and resolve. */
@@ -103,6 +106,19 @@ MQ_API enum mq_status mq_cluster_route(const struct mq_cluster *cluster, uint32_
 
 /* Full invariants: finite positive speeds and bandwidths, unique names, at least one device. */
 MQ_API enum mq_status mq_cluster_check(const struct mq_cluster *cluster,
+				       struct mq_err *err) MQ_MUST_CHECK;
+
+/* Some devices of a cluster as a cluster of their own: device i is rank[i] of the whole, machines are
+ * numbered anew, links and routes are those of the whole, which must outlive the part. Bind and change the
+ * whole before. MQ_EINPUT: a rank that is not there, or given twice, or none at all. */
+MQ_API enum mq_status mq_cluster_part(const struct mq_cluster *whole, const uint32_t *rank, uint32_t n,
+				      struct mq_arena *arena, struct mq_cluster **part,
+				      struct mq_err *err) MQ_MUST_CHECK;
+
+/* Ranks from text: "0-31", "0-3,8,10-12", in the order given. MQ_EINPUT: not such a list, a rank that the
+ * cluster lacks. */
+MQ_API enum mq_status mq_cluster_ranks(const struct mq_cluster *cluster, const char *text,
+				       struct mq_arena *arena, uint32_t **rank, uint32_t *n,
 				       struct mq_err *err) MQ_MUST_CHECK;
 
 /* Two devices are at equivalent places if swapping them changes no answer: same type, same node. */

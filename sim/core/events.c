@@ -265,6 +265,46 @@ static enum mq_status emit(struct builder *b)
 	return MQ_OK;
 }
 
+/* The round of every event; a group's barrier belongs to that of its tasks. */
+static uint32_t *rounds_of_events(const struct builder *b)
+{
+	uint32_t *round = mq_arena_array(b->arena, b->ev->n + b->ev->n_barriers, uint32_t);
+
+	for (uint32_t t = 0; t < b->s->n_tasks; t++)
+		round[b->ev->of[t]] = b->s->rounds->of[t];
+	for (uint32_t e = 0; e < b->n_edges; e++)
+		if (b->src[e] >= b->ev->n)
+			round[b->src[e]] = round[b->dst[e]];
+	return round;
+}
+
+/* One barrier per round that waits: after the last events of the round before, before the first of its
+ * own; what lies between needs no edge. */
+static void emit_rounds(struct builder *b)
+{
+	const struct mq_rounds *r = b->s->rounds;
+	uint32_t n = b->ev->n + b->ev->n_barriers, inside = b->n_edges;
+	uint32_t *round = rounds_of_events(b), *next = mq_arena_array(b->arena, r->n, uint32_t);
+	bool *is_first = mq_arena_array(b->arena, n, bool), *is_last = mq_arena_array(b->arena, n, bool);
+
+	memset(is_first, 1, n);
+	memset(is_last, 1, n);
+	memset(next, 0xff, r->n * sizeof(*next));
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->before[i] != MQ_NONE)
+			next[r->before[i]] = i;
+	for (uint32_t e = 0; e < inside; e++)
+		if (round[b->src[e]] == round[b->dst[e]])
+			is_last[b->src[e]] = is_first[b->dst[e]] = false;
+	for (uint32_t e = 0; e < n; e++) {
+		if (is_first[e] && r->before[round[e]] != MQ_NONE)
+			edge(b, n + round[e], e);
+		if (is_last[e] && next[round[e]] != MQ_NONE)
+			edge(b, e, n + next[round[e]]);
+	}
+	b->ev->n_barriers += r->n;
+}
+
 static void sort_edges(struct builder *b)
 {
 	struct mq_events *ev = b->ev;
@@ -293,16 +333,20 @@ enum mq_status mq_events_build(const struct mq_schedule *s, struct mq_arena *are
 	ev->next = mq_arena_array(arena, n, uint32_t);
 	ev->match = mq_arena_array(arena, n, uint32_t);
 	ev->call = mq_arena_array(arena, n, uint32_t);
-	ev->first = mq_arena_array(arena, 2 * (size_t)n, uint32_t); /* room for the barriers */
+	uint32_t n_rounds = s->rounds ? s->rounds->n : 0;
+	ev->first = mq_arena_array(arena, 2 * (size_t)n + n_rounds, uint32_t); /* with the barriers */
 	memset(ev->next, 0xff, (size_t)n * sizeof(*ev->next));
 	memset(ev->match, 0xff, (size_t)n * sizeof(*ev->match));
 	list_members(&b);
 	MQ_TRY(match_messages(&b));
 	MQ_TRY(match_calls(&b, ev->next));
 	number(&b);
-	b.src = mq_arena_array(arena, 2 * (size_t)n + s->n_deps, uint32_t);
-	b.dst = mq_arena_array(arena, 2 * (size_t)n + s->n_deps, uint32_t);
+	size_t most = (n_rounds ? 6 : 2) * (size_t)n + s->n_deps; /* edges */
+	b.src = mq_arena_array(arena, most, uint32_t);
+	b.dst = mq_arena_array(arena, most, uint32_t);
 	MQ_TRY(emit(&b));
+	if (s->rounds)
+		emit_rounds(&b);
 	for (uint32_t i = 0; i < ev->n_barriers; i++)
 		ev->first[ev->n++] = MQ_NONE;
 	sort_edges(&b);

@@ -92,6 +92,16 @@ struct mq_schedule {
 	 * communicators may have members that are not simulated (MQ_NONE in `rank`, see member). NULL in
 	 * every schedule that is saved or replayed. */
 	const struct mq_fold *fold;
+	/* Several steps, of one job or of several, one after another in one schedule; only inside simulating
+	 * executors, NULL in every schedule that is saved or replayed. */
+	const struct mq_rounds *rounds;
+};
+
+/* Tasks of a round start when all tasks of the round before it have ended, on every device. */
+struct mq_rounds {
+	uint32_t n;
+	const uint32_t *of;      /* [n_tasks] round of a task */
+	const uint32_t *before;  /* [n] the round that it waits for, MQ_NONE = none */
 };
 
 /* Structure of a folded schedule, see lower/fold.h. */

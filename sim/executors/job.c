@@ -16,12 +16,14 @@ void mq_job_init(struct mq_job *job)
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
-	char **argv = mq_arena_array(a, 15 + j->n_calib + j->n_change, char *);
+	char **argv = mq_arena_array(a, 16 + j->n_calib + j->n_change, char *);
 	int n = 0;
 
 	if (j->model)
 		argv[n++] = mq_arena_printf(a, "model=%s", j->model);
 	argv[n++] = mq_arena_printf(a, "platform=%s", j->platform);
+	if (j->devices)
+		argv[n++] = mq_arena_printf(a, "devices=%s", j->devices);
 	argv[n++] = mq_arena_printf(a, "seq=%u", j->seq);
 	argv[n++] = mq_arena_printf(a, "batch=%.17g", j->train.batch);
 	argv[n++] = mq_arena_printf(a, "dtype=%d", (int)j->train.dtype);
@@ -56,6 +58,8 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->model = text;
 	else if (IS("platform"))
 		j->platform = text;
+	else if (IS("devices"))
+		j->devices = text;
 	else if (IS("batch"))
 		good = mq_parse_f64(text, &j->train.batch);
 	else if (IS("timeout"))

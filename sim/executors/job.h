@@ -13,6 +13,7 @@ struct mq_job {
 	uint32_t seq;               /* 0 = the model's own */
 	struct mq_train train;
 	const char *platform;       /* path of the XML file */
+	const char *devices;        /* ranks to use (mq_cluster_ranks), NULL = all */
 	const char *const *calib;   /* [n_calib] files, or folders of files, each on top of those before */
 	uint32_t n_calib;
 	const char *const *change;  /* [n_change] what-if changes of the hardware (core/change.h) */

@@ -430,6 +430,9 @@ enum mq_status mq_platform_load(const char *path, struct mq_arena *arena,
 
 sg_host_t mq_platform_host(const struct mq_cluster *cluster, uint32_t rank)
 {
+	if (cluster->whole)
+		return mq_platform_host(cluster->whole, cluster->rank[rank]);
+
 	const struct platform *platform = cluster->context;
 
 	mq_assert(cluster->resolve == resolve && rank < cluster->n_devices);

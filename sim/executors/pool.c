@@ -505,11 +505,35 @@ static bool hear_out(struct mq_pool *p, const struct worker *w)
 	return true;
 }
 
+struct question {
+	enum mq_wire_kind kind;
+	const void *bytes;
+	size_t size;
+};
+
+/* One question to the first worker, which was revived before (that forgets messages), and its answer;
+ * *answer NULL: it died of it, *lost says how. Both live until forget_message; an error forgets them. */
+static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, struct mq_result *lost,
+				 struct mq_wire_head *head, void **answer, struct mq_err *err)
+{
+	struct worker *w = &p->worker[0];
+
+	if (!mq_wire_send(w->fd, q->kind, q->bytes, q->size) || !hear_out(p, w) ||
+	    !mq_wire_receive(w->fd, &p->scratch, head, answer)) {
+		*answer = NULL;
+		return bury(p, w, false, lost, err);
+	}
+	if (head->kind != MQ_WIRE_FAILED)
+		return MQ_OK;
+	enum mq_status status = told(*answer, head->size, err);
+	forget_message(p);
+	return status;
+}
+
 enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,
 			      struct mq_err *err)
 {
-	struct worker *w = &p->worker[0];
 	struct mq_wire_detail d = { .dir = "" };
 	struct mq_wire_head head;
 	size_t size;
@@ -518,22 +542,35 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 	MQ_TRY(copy_path(d.dir, outputs->dir, err));
 	MQ_TRY(copy_path(d.trace, outputs->trace, err));
 	MQ_TRY(copy_path(d.schedule, outputs->schedule, err));
-	MQ_TRY(revive(p, w, err));
+	MQ_TRY(revive(p, &p->worker[0], err));
 	const void *packed = mq_plan_pack(plan, &p->scratch, &size);
 	char *bytes = mq_arena_alloc(&p->scratch, sizeof(d) + size);
 	memcpy(bytes, &d, sizeof(d));
 	memcpy(bytes + sizeof(d), packed, size);
-	bool answered = mq_wire_send(w->fd, MQ_WIRE_DETAIL, bytes, sizeof(d) + size) &&
-			hear_out(p, w) && mq_wire_receive(w->fd, &p->scratch, &head, &answer);
-	if (!answered) {
-		MQ_TRY(bury(p, w, false, result, err));
-		return MQ_OK;
-	}
-	enum mq_status status = MQ_OK;
-	if (head.kind == MQ_WIRE_FAILED)
-		status = told(answer, head.size, err);
-	else
+	const struct question question = { MQ_WIRE_DETAIL, bytes, sizeof(d) + size };
+	MQ_TRY(ask_worker(p, &question, result, &head, &answer, err));
+	if (answer)
 		memcpy(result, answer, sizeof(*result));
+	forget_message(p);
+	return MQ_OK;
+}
+
+enum mq_status mq_pool_together(struct mq_pool *p, const struct mq_together_job *job, uint32_t n,
+				uint32_t steps, struct mq_arena *arena, struct mq_together *out,
+				struct mq_err *err)
+{
+	struct mq_wire_head head;
+	struct mq_result lost;
+	size_t size;
+	void *answer;
+
+	MQ_TRY(revive(p, &p->worker[0], err));
+	void *bytes = mq_together_pack_ask(job, n, steps, &p->scratch, &size);
+	const struct question question = { MQ_WIRE_TOGETHER, bytes, size };
+
+	MQ_TRY(ask_worker(p, &question, &lost, &head, &answer, err));
+	enum mq_status status = answer ? mq_together_unpack(answer, head.size, arena, out, err) :
+					 mq_fail(err, MQ_EINPUT, "jobs together: %s", lost.message);
 	forget_message(p);
 	return status;
 }

@@ -16,6 +16,7 @@
 #include "executors/executor.h"
 #include "executors/job.h"
 #include "executors/outputs.h"
+#include "executors/together.h"
 
 struct mq_pool;
 
@@ -23,7 +24,8 @@ struct mq_pool;
  * `job` is borrowed. Errors: what the server could not load, as one line. */
 enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena,
 			    struct mq_pool **pool, struct mq_err *err) MQ_MUST_CHECK;
-/* The platform; its routes are asked from the server. The caller binds its own calibration. */
+/* The platform, whole; its routes are asked from the server. The caller binds its own calibration,
+ * changes it as the job says, and takes the job's devices: workers did the same. */
 struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
 
 /* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is
@@ -34,6 +36,11 @@ enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *
 enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,
 			      struct mq_err *err) MQ_MUST_CHECK;
+/* Jobs at once on the pool's platform, whole, with the calibration and changes of the pool's own job.
+ * `out` lives in `arena`. MQ_EINPUT: see mq_together_run; also where the worker died (out of memory). */
+enum mq_status mq_pool_together(struct mq_pool *pool, const struct mq_together_job *job, uint32_t n,
+				uint32_t steps, struct mq_arena *arena, struct mq_together *out,
+				struct mq_err *err) MQ_MUST_CHECK;
 /* Ends all processes. NULL is fine. */
 void mq_pool_close(struct mq_pool *pool);
 

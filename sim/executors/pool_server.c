@@ -21,6 +21,7 @@
 #include "executors/platform.h"
 #include "executors/pool.h"
 #include "executors/pool_wire.h"
+#include "executors/together.h"
 
 enum { LARGE_TASKS = 1000000 };
 
@@ -31,7 +32,7 @@ struct server {
 	const void *dump;    /* the cluster for the main process, before changes */
 	size_t dump_size;
 	struct mq_judge judge;
-	struct mq_cluster *cluster;
+	struct mq_cluster *cluster; /* whole; judge.cluster may be a part */
 	uint32_t judged_tasks;   /* of the newest judgement */
 	pid_t *child;
 	uint32_t n_children, child_room;
@@ -91,6 +92,22 @@ static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 	return mq_wire_send(fd, MQ_WIRE_DETAIL, &out.result, sizeof(out.result));
 }
 
+static bool together(struct server *s, int fd, const void *bytes, size_t size)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_judge whole = s->judge;
+	size_t answer_size;
+	void *answer;
+
+	whole.cluster = s->cluster;
+	s->judged_tasks = LARGE_TASKS + 1; /* gives memory back */
+	if (mq_together_answer(&whole, bytes, size, &s->scratch, &answer, &answer_size, &err) != MQ_OK) {
+		send_error(fd, &err);
+		return true;
+	}
+	return mq_wire_send(fd, MQ_WIRE_TOGETHER, answer, answer_size);
+}
+
 static void work(struct server *s, int fd)
 {
 	struct mq_wire_head head;
@@ -104,6 +121,8 @@ static void work(struct server *s, int fd)
 	while (going && mq_wire_receive(fd, &s->scratch, &head, &bytes)) {
 		if (head.kind == MQ_WIRE_DETAIL) {
 			going = detail(s, fd, bytes, head.size);
+		} else if (head.kind == MQ_WIRE_TOGETHER) {
+			going = together(s, fd, bytes, head.size);
 		} else {
 			struct mq_judged out;
 			judge(s, bytes, head.size, &out);
@@ -226,9 +245,22 @@ static enum mq_status change(struct server *s, struct mq_calib *calib, struct mq
 	return MQ_OK;
 }
 
+/* The devices that the question is about. */
+static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster, struct mq_err *err)
+{
+	uint32_t *rank, n;
+
+	*cluster = s->cluster;
+	if (!s->job.devices)
+		return MQ_OK;
+	MQ_TRY(mq_cluster_ranks(s->cluster, s->job.devices, &s->arena, &rank, &n, err));
+	return mq_cluster_part(s->cluster, rank, n, &s->arena, cluster, err);
+}
+
 static enum mq_status load(struct server *s, int argc, char **argv, struct mq_err *err)
 {
 	struct mq_model *model = NULL;
+	struct mq_cluster *cluster;
 	struct mq_calib *calib;
 
 	MQ_TRY(mq_job_decode(argc, argv, &s->arena, &s->job, err));
@@ -244,7 +276,8 @@ static enum mq_status load(struct server *s, int argc, char **argv, struct mq_er
 	s->dump = mq_platform_dump(s->cluster, &s->arena, &s->dump_size);
 	if (s->job.model)
 		MQ_TRY(change(s, calib, err));
-	s->judge = (struct mq_judge){ .model = model, .cluster = s->cluster, .calib = calib,
+	MQ_TRY(take_devices(s, &cluster, err));
+	s->judge = (struct mq_judge){ .model = model, .cluster = cluster, .calib = calib,
 				      .train = &s->job.train, .execute = mq_execute_simgrid,
 				      .fold = s->job.fold, .interference = s->job.interference,
 				      .timeout_s = s->job.timeout_s };

@@ -103,6 +103,32 @@ static void test_points(void **state)
 	assert_true(again.hash != p[0].hash);
 }
 
+/* A job has the study's options but for its own; devices are no axis, models may be one. */
+static void test_jobs(void **state)
+{
+	struct mq_study s = load("model = gpt\nplatform = dgx1_v100\nbatch = 8\nlink.all.bw = 1, 2\n"
+				 "job.a.devices = 0-1,4; 2-3\njob.a.batch = 16\njob.b.devices = 5\n"
+				 "job.b.model = llama:layers=2,hidden=64\njob.b.begin = 0.5\njob.steps = 7\n");
+	struct mq_point p, again;
+	struct mq_err err;
+
+	assert_int_equal(s.n_jobs, 2);
+	assert_int_equal(s.job_steps, 7);
+	assert_int_equal(s.n_points, 4);
+	assert_int_equal(mq_study_point(&s, 2, dir, &arena, &p, &err), MQ_OK);
+	assert_string_equal(p.job[0].question.devices, "0-1,4");
+	assert_string_equal(p.job[0].question.change.item[0], "link.all.bw=2");
+	assert_string_equal(p.job[0].question.model, "gpt");
+	assert_true(p.job[0].question.train.batch == 16 && p.job[1].question.train.batch == 8);
+	assert_string_equal(p.job[1].question.model, "llama:layers=2,hidden=64");
+	assert_string_equal(p.job[1].question.devices, "5");
+	assert_true(p.job[0].start_s == 0 && p.job[1].start_s == 0.5);
+	assert_non_null(strstr(mq_study_header(&s, &arena), ",job.a.devices,verdict,jobs,worst_slowdown"));
+	s.job_steps++;
+	assert_int_equal(mq_study_point(&s, 2, dir, &arena, &again, &err), MQ_OK);
+	assert_true(again.hash != p.hash);
+}
+
 /* What a file holds counts, not only its name. */
 static void test_contents_count(void **state)
 {
@@ -151,10 +177,18 @@ static void test_refused(void **state)
 		{ "sensitivity = no\n", "between 0 and 1" },
 		{ "breakeven.target = link.nic.bw\nbreakeven.plan_a = x\n", "breakeven.plan_b" },
 		{ "breakeven.plan_a = x\nbreakeven.plan_b = y\n", "needs breakeven.target" },
+		{ "job.a.batch = 3\n", "job a has no devices" },
+		{ "job.a.colour = red\n", "no key of a job" },
+		{ "job.a = red\n", "no key of a job" },
+		{ "job.a.platform = x\n", "the same for all jobs" },
+		{ "job.steps = 0\n", "job.steps" },
+		{ "job.a.devices = 0\nscaling = strong\n", "asks about one job" },
 	};
 	static const struct { const char *text, *says; } bad_point[] = {
 		{ "model = gpt\ncolour = red\n", "colour" },
 		{ "model = gpt\nbatch = many\n", "batch" },
+		{ "model = gpt\njob.a.devices = 0\njob.a.batch = many\n", "job a" },
+		{ "model = gpt\njob.a.devices = 0\njob.a.begin = -1\n", "0 or more" },
 		{ "model = gpt\nplatform.gpu = A100-80GB\nplatform.colour = red\n", "colour" },
 		{ "model = gpt\nscaling = weak\nbatch = 8\n", "platform.nodes" },
 	};
@@ -244,7 +278,7 @@ int main(void)
 		cmocka_unit_test(test_axes),           cmocka_unit_test(test_range_rounding),
 		cmocka_unit_test(test_points),         cmocka_unit_test(test_contents_count),
 		cmocka_unit_test(test_weak),           cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_answers),        cmocka_unit_test(test_jobs),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

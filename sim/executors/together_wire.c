@@ -1,0 +1,193 @@
+/*
+ * together_wire.c - jobs on their way to a worker, lowered there, and the scores on their way back. Both
+ * sides are the same program on the same machine, so numbers travel as they are.
+ */
+#include "executors/job.h"
+#include "executors/together.h"
+#include "lower/lower.h"
+
+struct bytes {
+	struct mq_arena *arena;
+	char *at;
+	uint32_t n, room;
+};
+
+static void put(struct bytes *b, const void *from, size_t n)
+{
+	if (b->n + n > b->room)
+		b->at = mq_arena_grow(b->arena, b->at, 1, b->n, b->n + n, &b->room);
+	memcpy(b->at + b->n, from, n);
+	b->n += (uint32_t)n;
+}
+
+/* The next n bytes, aligned; NULL: there are fewer. */
+static void *take(struct bytes *b, size_t n)
+{
+	if (n > b->room - b->n)
+		return NULL;
+	void *copy = mq_arena_alloc(b->arena, n + 1);
+	memcpy(copy, b->at + b->n, n);
+	b->n += (uint32_t)n;
+	return copy;
+}
+
+struct ask_head {
+	uint32_t n_jobs, steps;
+};
+struct job_head {
+	double start_s;
+	uint32_t n_args, plan_size;
+};
+
+void *mq_together_pack_ask(const struct mq_together_job *job, uint32_t n, uint32_t steps,
+			   struct mq_arena *arena, size_t *size)
+{
+	struct bytes b = { .arena = arena };
+	const struct ask_head head = { n, steps };
+
+	put(&b, &head, sizeof(head));
+	for (uint32_t j = 0; j < n; j++) {
+		struct job_head one = { .start_s = job[j].start_s };
+		int n_args;
+		size_t plan_size;
+		char **arg = mq_job_encode(job[j].job, arena, &n_args);
+		const void *plan = mq_plan_pack(job[j].plan, arena, &plan_size);
+
+		one.n_args = (uint32_t)n_args;
+		one.plan_size = (uint32_t)plan_size;
+		put(&b, &one, sizeof(one));
+		for (int i = 0; i < n_args; i++) {
+			uint32_t length = (uint32_t)strlen(arg[i]);
+
+			put(&b, &length, sizeof(length));
+			put(&b, arg[i], length);
+		}
+		put(&b, plan, plan_size);
+	}
+	*size = b.n;
+	return b.at;
+}
+
+static enum mq_status cut_short(struct mq_err *err)
+{
+	return mq_fail(err, MQ_EBUG, "jobs together: a message cut short");
+}
+
+struct lowered_job {
+	struct mq_job job;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_plan plan;
+	double start_s;
+};
+
+static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, struct lowered_job *j,
+			       struct mq_err *err)
+{
+	const struct job_head *head = take(b, sizeof(*head));
+	char **arg = head ? mq_arena_array(b->arena, head->n_args + 1, char *) : NULL;
+	uint32_t *rank, n;
+
+	for (uint32_t i = 0; head && i < head->n_args; i++) {
+		const uint32_t *length = take(b, sizeof(*length));
+
+		arg[i] = length ? take(b, *length) : NULL;
+		if (!arg[i])
+			return cut_short(err);
+	}
+	const void *plan = head ? take(b, head->plan_size) : NULL;
+	if (!plan)
+		return cut_short(err);
+	j->start_s = head->start_s;
+	MQ_TRY(mq_job_decode((int)head->n_args, arg, b->arena, &j->job, err));
+	struct mq_model_request ask = { j->job.model, &j->job.train, j->job.seq };
+	MQ_TRY(mq_model_load(&ask, b->arena, &j->model, err));
+	MQ_TRY(mq_cluster_ranks(judge->cluster, j->job.devices, b->arena, &rank, &n, err));
+	MQ_TRY(mq_cluster_part(judge->cluster, rank, n, b->arena, &j->cluster, err));
+	return mq_plan_unpack(plan, head->plan_size, b->arena, &j->plan, err);
+}
+
+/* One step of a job in the ranks of the whole cluster; *score says where it has none. */
+static enum mq_status lower(const struct mq_judge *judge, const struct lowered_job *j,
+			    struct mq_arena *arena, struct mq_together_step *step,
+			    struct mq_together_score *score, struct mq_err *err)
+{
+	const struct mq_lower_request ask = { .model = j->model, .cluster = j->cluster,
+					      .calib = judge->calib, .train = &j->job.train,
+					      .plan = &j->plan };
+	struct mq_lowered low;
+
+	MQ_TRY(mq_lower(&ask, arena, &low, err));
+	score->verdict = low.verdict;
+	memcpy(score->message, low.message, sizeof(score->message));
+	if (low.verdict != MQ_VERDICT_OK)
+		return MQ_OK;
+	for (uint32_t d = 0; d < low.schedule->n_devices; d++)
+		low.schedule->device[d] = j->cluster->rank[low.schedule->device[d]];
+	*step = (struct mq_together_step){ low.schedule, j->start_s };
+	return MQ_OK;
+}
+
+struct answer_head {
+	uint32_t n_jobs, n_links;
+};
+
+static void *pack_answer(const struct mq_together *t, struct mq_arena *arena, size_t *size)
+{
+	struct bytes b = { .arena = arena };
+	const struct answer_head head = { t->n_jobs, t->n_links };
+
+	put(&b, &head, sizeof(head));
+	put(&b, t->job, t->n_jobs * sizeof(*t->job));
+	put(&b, t->link, t->n_links * sizeof(*t->link));
+	put(&b, t->link_B, (size_t)t->n_links * t->n_jobs * sizeof(*t->link_B));
+	*size = b.n;
+	return b.at;
+}
+
+enum mq_status mq_together_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
+				  struct mq_arena *arena, void **answer, size_t *size,
+				  struct mq_err *err)
+{
+	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)ask, .room = (uint32_t)ask_size };
+	const struct ask_head *head = take(&b, sizeof(*head));
+	struct mq_exec_request request = { .cluster = judge->cluster, .calib = judge->calib,
+					   .timeout_s = judge->timeout_s,
+					   .interference = judge->interference };
+	struct mq_together t;
+	bool all = true;
+
+	if (!head || !head->n_jobs)
+		return cut_short(err);
+	struct mq_together_score *score = mq_arena_array(arena, head->n_jobs, struct mq_together_score);
+	struct mq_together_step *step = mq_arena_array(arena, head->n_jobs, struct mq_together_step);
+	struct lowered_job *job = mq_arena_array(arena, head->n_jobs, struct lowered_job);
+	for (uint32_t j = 0; j < head->n_jobs; j++) {
+		MQ_TRY(take_job(&b, judge, &job[j], err));
+		MQ_TRY(lower(judge, &job[j], arena, &step[j], &score[j], err));
+		all = all && score[j].verdict == MQ_VERDICT_OK;
+	}
+	if (all)
+		MQ_TRY(mq_together_run(&request, judge->execute, step, head->n_jobs, head->steps, arena, &t,
+				       err));
+	else
+		t = (struct mq_together){ .n_jobs = head->n_jobs, .job = score };
+	*answer = pack_answer(&t, arena, size);
+	return MQ_OK;
+}
+
+enum mq_status mq_together_unpack(const void *answer, size_t size, struct mq_arena *arena,
+				  struct mq_together *out, struct mq_err *err)
+{
+	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)answer, .room = (uint32_t)size };
+	const struct answer_head *head = take(&b, sizeof(*head));
+
+	if (!head)
+		return cut_short(err);
+	out->n_jobs = head->n_jobs;
+	out->n_links = head->n_links;
+	out->job = take(&b, head->n_jobs * sizeof(*out->job));
+	out->link = take(&b, head->n_links * sizeof(*out->link));
+	out->link_B = take(&b, (size_t)head->n_links * head->n_jobs * sizeof(*out->link_B));
+	return out->job && out->link && out->link_B ? MQ_OK : cut_short(err);
+}
