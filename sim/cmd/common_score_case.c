@@ -110,6 +110,11 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	double vocab = r->vocab;
 
 	MQ_TRY(mq_known_model(t, r, &builder, &given, err));
+	if (!isnan(key_of(given, "image"))) { /* its size says all */
+		c->image = true;
+		c->spec = mq_arena_printf(arena, "%s:%s", builder, given);
+		return MQ_OK;
+	}
 	if (!isnan(vocab) && fmod(vocab, 10000) == 0 && !isnan(key_of(given, "vocab")))
 		vocab = NAN;
 	put(spec, sizeof(spec), "layers", layers_of(r));
@@ -173,6 +178,8 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 		bf16 &= device[i]->peak_flops[MQ_BF16] > 0;
 	}
 	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
+	if (c->image) /* as image networks are trained everywhere */
+		c->train.optimizer = MQ_OPTIMIZER_MOMENTUM;
 	MQ_TRY(dtype_of(c, bf16, err));
 	for (uint32_t i = 0; i < c->n_parts; i++) {
 		enum mq_dtype need = c->fp8 ? MQ_FP8 : c->train.dtype;
@@ -354,8 +361,8 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
 	c->n_devices = (uint32_t)run->gpus;
 	MQ_TRY(mq_case_machines(tables, c, arena, err));
 	MQ_TRY(mq_stack_find(tables, run, &c->stack, err));
-	MQ_TRY(training(c, calib, err));
 	MQ_TRY(model_spec(tables, c, arena, err));
+	MQ_TRY(training(c, calib, err));
 	MQ_TRY(plan(c, arena, err));
 	MQ_TRY(mq_case_place(tables, c, arena, err));
 	/* here, so that machines that do not go together refuse the row and not the table */

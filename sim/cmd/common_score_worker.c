@@ -45,7 +45,8 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		*d = shared->device[i];
 		if (d->kind == MQ_CPU)
 			continue;
-		d->elementwise_traffic = c->stack.traffic;
+		/* of an image network the graph has every kernel that runs */
+		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
 		d->host_launch_s *= c->stack.host;
 		d->attention_eff *= c->stack.attention;
 		d->reserve_B = c->stack.reserve_B;

@@ -69,6 +69,7 @@ struct mq_case {
 	struct mq_shape shape;
 	uint32_t zero_group, seq;
 	uint32_t n_devices;
+	bool image;                /* an image network: no layers, no sequence in the row */
 	bool fp8;                  /* GEMMs in fp8, the rest in 16 bit */
 	const char *platform;      /* a name for score.csv */
 };

@@ -65,6 +65,8 @@ struct mq_op {
 	double saved;         /* elements kept from forward for backward (16-bit unit: 1 = one element of
 				 the training dtype; masks of one byte count as 0.5) */
 	double saved_selective; /* part of `saved` that selective recompute frees (attention inner) */
+	double winograd;      /* CONV of 3x3, stride 1, one group: output pixels when rounded up to tiles
+				 of 4x4 / output pixels; 0 = Winograd's algorithm does not apply */
 	double halo;          /* elements a neighbour needs under a SPATIAL split, per cut */
 	double kernels;       /* kernels launched by the forward pass (eager count; for launch cost) */
 	bool causal;          /* ATTENTION: only the lower triangle is needed */
@@ -172,6 +174,7 @@ struct mq_kernel {
 	double m, n, k, count;
 	double flop, bytes;      /* of all `count` */
 	double launches;         /* kernels that the host launches for it (eager) */
+	double winograd;         /* MQ_KERNEL_CONV, see struct mq_op */
 	double time_s;           /* MQ_KERNEL_TIMED only */
 };
 

@@ -151,6 +151,7 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->flop = flop;
 	k->bytes = elems * w->size_B;
 	k->launches = w->op->kernels;
+	k->winograd = w->op->winograd;
 }
 
 static void gemm_kernels(struct work *w, bool backward)

@@ -45,11 +45,6 @@ static uint32_t socket_of(const struct mq_gen_group *g, uint32_t switch_)
 	return (uint32_t)((uint64_t)switch_ * g->sockets / g->switches);
 }
 
-static uint32_t nic_of(const struct mq_gen_group *g, uint32_t gpu)
-{
-	return (uint32_t)((uint64_t)gpu * g->nics / g->gpus);
-}
-
 /* Ports beyond one per GPU are bonded with it. */
 static double port_GBps(const struct mq_gen_group *g)
 {
@@ -61,6 +56,11 @@ static double port_GBps(const struct mq_gen_group *g)
 static uint32_t n_ports(const struct mq_gen_group *g)
 {
 	return g->nics < g->gpus ? g->nics : g->gpus;
+}
+
+static uint32_t nic_of(const struct mq_gen_group *g, uint32_t gpu)
+{
+	return (uint32_t)((uint64_t)gpu * n_ports(g) / g->gpus);
 }
 
 double mq_gen_node_GBps(const struct mq_gen_group *g)

@@ -24,6 +24,15 @@ static double halo(const struct mq_window *w)
 	return w->kh > w->stride ? ceil((w->kh - w->stride) / 2) * w->in.w * w->in.c : 0;
 }
 
+/* What 4x4 tiles of the output waste at its edges, see struct mq_op. */
+static double winograd(const struct mq_window *w)
+{
+	bool applies = w->kh == 3 && w->kw == 3 && w->stride == 1 && w->groups == 1;
+	double tiles = ceil(w->out.h / 4) * ceil(w->out.w / 4);
+
+	return applies ? 16 * tiles / (w->out.h * w->out.w) : 0;
+}
+
 void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
 {
 	double out = elems_of(&w->out);
@@ -39,6 +48,7 @@ void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
 	op->write = op->output = out;
 	op->moved_bwd = (w->input_grad ? 2 : 1) * (op->read + op->write);
 	op->halo = halo(w);
+	op->winograd = winograd(w);
 	op->kernels = 1;
 	allow(op, MQ_DIM_SPATIAL, w->out.h);
 	allow(op, MQ_DIM_OUT, w->groups > 1 ? w->groups : w->out.c);

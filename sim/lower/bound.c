@@ -1,8 +1,8 @@
 /*
  * bound.c - a step time that no plan of a model on a cluster can beat. See lower.h.
  *
- * Every FLOP of the model has to be done once, and no device does them faster than its peak; profiled ops
- * take at least their least measured time. Communication, launches and bubbles are left out, so that it
+ * Every FLOP of the model has to be done once (a quarter of them where Winograd's algorithm applies, see
+ * cost.c), and no device does them faster than its peak; profiled ops take at least their least measured time. Communication, launches and bubbles are left out, so that it
  * holds for any plan.
  */
 #include <math.h>
@@ -31,11 +31,28 @@ static double profiled_s(const struct mq_model *m, const struct mq_train *train)
 	return sum * train->batch;
 }
 
+/* FLOPs of one sample that cannot be avoided. */
+static double least_flop(const struct mq_model *m, const struct mq_train *train)
+{
+	double sum = 0;
+
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		const struct mq_op *o = &m->op[op];
+		double flop = o->phase == MQ_FORWARD ? o->flop : 0;
+
+		if (!train->infer)
+			flop += o->phase == MQ_FORWARD ? o->flop_bwd : o->flop;
+		if (train->dtype == MQ_FP32 && o->winograd > 0)
+			flop *= fmin(1, o->winograd / 4);
+		sum += flop;
+	}
+	return sum;
+}
+
 double mq_lower_bound(const struct mq_model *model, const struct mq_cluster *cluster,
 		      const struct mq_calib *calib, const struct mq_train *train)
 {
-	struct mq_model_totals totals = mq_model_totals(model);
-	double flop = totals.forward_flop + (train->infer ? 0 : totals.backward_flop), peak = 0;
+	double flop = least_flop(model, train), peak = 0;
 
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		if (cluster->device[d].calib != MQ_NONE)

@@ -117,6 +117,29 @@ static void test_kinds(void **state)
 	     2.0 * (8 * 2048 + 4096 * 2048 + 8 * 4096) / 1e12));
 }
 
+/* 3x3 convolution, 64 -> 64 channels at 8 x 8: a quarter of the products, 5.5 times the traffic. */
+static void test_winograd(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_FP32, .m = 64e3, .n = 64,
+			       .k = 64 * 9, .count = 1, .winograd = 1, .launches = 1 };
+	double flop = 2 * k.m * k.n * k.k;
+
+	k.bytes = 4 * (2 * 64e3 * 64 + 64 * 64 * 9);
+	d->conv_eff = .5;
+	double direct = flop / .5e12;
+	near(mq_cost_kernel(d, &k), flop / 4 / .5e12 + 5.5 * k.bytes / 1e12);
+	k.winograd = 1.5; /* tiles that hang over the edge */
+	near(mq_cost_kernel(d, &k), 1.5 * (flop / 4 / .5e12 + 5.5 * k.bytes / 1e12));
+	k.winograd = 4; /* nothing gained */
+	near(mq_cost_kernel(d, &k), direct);
+	k.winograd = 0; /* does not apply */
+	near(mq_cost_kernel(d, &k), direct);
+	k.winograd = 1;
+	k.dtype = MQ_TF32; /* tensor cores */
+	near(mq_cost_kernel(d, &k), direct);
+}
+
 static void test_host_bound(void **state)
 {
 	struct mq_device_calib *d = ideal();
@@ -149,6 +172,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_alignment, teardown),
 		cmocka_unit_test_teardown(test_kinds, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
+		cmocka_unit_test_teardown(test_winograd, teardown),
 	};
 
 	return cmocka_run_group_tests_name("cost", tests, NULL, NULL);

@@ -300,6 +300,11 @@ static void test_image_network_keeps(void **state)
 	assert_true(op_of(m, "stage1.block0.add")->saved == 0);
 	assert_true(op_of(m, "stage1.block0.relu")->saved == 256 * area);
 	assert_true(op_of(m, "stem.pool")->saved == 1.5 * 64 * area); /* and which element it was */
+	/* 3x3 with stride 1; 14 x 14 takes tiles of 4 x 4 as 16 x 16 */
+	assert_true(op_of(m, "stage1.block0.conv2")->winograd == 1);
+	assert_true(op_of(m, "stage3.block1.conv2")->winograd == 256 / 196.);
+	assert_true(op_of(m, "stage3.block0.conv2")->winograd == 0); /* stride 2 */
+	assert_true(op_of(m, "stage1.block0.conv1")->winograd == 0);
 	assert_true(op_of(m, "stem")->flop_bwd ==
 		    op_of(m, "stem")->flop); /* images need no gradient */
 }

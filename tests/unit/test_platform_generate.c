@@ -246,6 +246,13 @@ static bool mixed(const struct mq_cluster *c)
 		same(route(c, 0, 12)->bw_Bps, 1.25e9, "between");
 }
 
+static bool bonded(const struct mq_cluster *c)
+{
+	return c->n_devices == 4 && same(route(c, 0, 2)->bw_Bps, 25e9, "bonded port") &&
+		same(route(c, 1, 3)->bw_Bps, 25e9, "bonded port") &&
+		same(bisection(c), 50e9, "bisection");
+}
+
 static bool one_device(const struct mq_cluster *c)
 {
 	return c->n_devices == 1 && c->n_nodes == 1;
@@ -277,6 +284,9 @@ static void templates(void **state)
 	assert_int_equal(outcome("nodes=2,gpus=4,gpu=T4", shared_port), 0);
 	assert_int_equal(outcome("gpu=V100-16GB", cube_mesh), 0);
 	assert_int_equal(outcome("gpu=V100-16GB*2x4@1.25+T4*2x4,nics=1,fabric=ethernet", mixed), 0);
+	/* ports beyond one per GPU are bonded */
+	assert_int_equal(outcome("nodes=2,gpus=2,gpu=V100-32GB,intra=nvlink-mesh,nics=4,nic_GBps=12.5",
+				 bonded), 0);
 	assert_int_equal(outcome("gpus=1,gpu=T4", one_device), 0);
 	assert_int_equal(outcome("gpus=1,gpu=H100", one_device), 0);
 }

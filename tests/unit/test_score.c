@@ -140,6 +140,14 @@ static void test_case(void **state)
 	assert_int_equal(c.shape.sync, MQ_SYNC_ZERO1);
 	assert_int_equal(c.zero_group, 8);
 
+	struct mq_run image = gpt();
+	image.model = "PyTorch/Classification/ConvNets/resnet50v1.5";
+	image.layers = image.hidden = image.seq = NAN;
+	image.tp = image.pp = 1;
+	assert_int_equal(mq_case_build(&tables, calib, &image, &arena, &c, &err), MQ_OK);
+	assert_true(c.image && c.train.optimizer == MQ_OPTIMIZER_MOMENTUM);
+	assert_string_equal(c.spec, "resnet50:image=224");
+
 	r.precision = "MXFP8";
 	r.gpu = "H100";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
