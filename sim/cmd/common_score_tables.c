@@ -189,6 +189,8 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
+	MQ_TRY(mq_table_f64(csv, row, "loss_B", 12, &s->loss_B, err));
+	MQ_TRY(read_flag(csv, row, "grads_twice", &s->grads_twice, err));
 	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
 	s->reserve_B = reserve_GB * 1e9;
 	return MQ_OK;

@@ -49,6 +49,8 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
 		d->host_launch_s *= c->stack.host;
 		d->attention_eff *= c->stack.attention;
+		d->loss_B = c->stack.loss_B;
+		d->grads_twice = c->stack.grads_twice;
 		d->reserve_B = c->stack.reserve_B;
 		if (c->fp8) { /* products in fp8, attention and the rest in 16 bit */
 			double faster = d->peak_flops[MQ_FP8] / d->peak_flops[MQ_BF16];
@@ -86,10 +88,12 @@ static bool second_layer(const struct mq_model *model, uint32_t op)
 	return model->op[op].layer % 2 == 0;
 }
 
-/* "selective op", as torchtitan does it: attention and every second matrix product are kept. */
+/* "selective op", as torchtitan does it: attention and every second matrix product are kept. Of its seven
+ * products a layer (q, k, v, output, gate, up, down) q, k, v are one here, and gate and up: so that each
+ * of these is half kept, layers take turns in which half of their products they keep. */
 static bool cheap_op(const struct mq_model *model, uint32_t op)
 {
-	uint32_t products = 0;
+	uint32_t products = model->op[op].layer;
 
 	if (model->op[op].kind == MQ_OP_ATTENTION)
 		return false;

@@ -44,6 +44,8 @@ struct mq_stack {
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
 	double attention;          /* its fused attention / the device's attention_eff */
 	double host;               /* its host time per kernel / the device's host_launch_s */
+	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
+	bool grads_twice;          /* gradients are held in 16 and in 32 bits */
 	double reserve_B;          /* framework, libraries, workspaces */
 	enum mq_recompute recompute; /* where the row does not say */
 	bool selective_ops;        /* "selective" keeps attention and every second product */

@@ -58,6 +58,8 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(overlap_compute, "1", .3, 0, 1, "compute seconds lost per second of overlapped collective"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context, libraries and framework"),
+	DEV(loss_B, "B", 12, 0, 100, "per logit, worst moment of the cross-entropy (software stack)"),
+	DEV(grads_twice, "1", 0, 0, 1, "1 = gradients are held in 16 and in 32 bits (software stack)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
 	DEV(host_bw_Bps, "B/s", 25e9, 1e3, 1e15,
 	    "host memory bandwidth that an offloaded optimizer step gets per device"),
@@ -380,7 +382,8 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 		.compute_capability = 80, .gemm_eff = 1, .gemm_bw_share = 1, .gemm_misaligned = 1,
 		.bmm_misaligned = 1, .sustained = 1, .conv_eff = 1, .attention_eff = 1,
 		.attention_bwd = 1, .elementwise_bw_share = 1, .elementwise_traffic = 1,
-		.fragmentation = 1, .copy_bw_Bps = mem_bw_Bps, .host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
+		.loss_B = 12, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
+		.host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
 	};
 
 	for (int i = 0; i < MQ_N_DTYPES; i++)

@@ -197,6 +197,11 @@ MQ_API uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_trai
 MQ_API double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS]);
 /* Elements (see `saved`) one device keeps per micro-batch share; selective: without that part. */
 MQ_API double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, bool selective);
+/* The same in bytes. A loss keeps fp32 values, whatever the element type. */
+MQ_API double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
+			    const struct mq_train *train);
+/* Bytes of optimizer state per parameter: an fp32 master beside 16-bit parameters, and fp32 moments. */
+MQ_API double mq_train_state_B(const struct mq_train *train);
 
 /* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see sim/formats. Declared here because
  * every command needs it; defined in formats/formats.c. */

@@ -317,15 +317,16 @@ static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t
 	k->launches = 0;
 }
 
+static const double moments_of[MQ_N_OPTIMIZERS] = {
+	[MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_SGD] = 0, [MQ_OPTIMIZER_MOMENTUM] = 1
+};
+
 /* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
  * in. With 16-bit training the fp32 master and each fp32 moment are read and written (8 each) and
  * the 16-bit parameter is written; from fp32 on parameter and moments are read and written. */
 static double update_bytes(const struct mq_train *train)
 {
-	static const double moments[MQ_N_OPTIMIZERS] = {
-		[MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_SGD] = 0, [MQ_OPTIMIZER_MOMENTUM] = 1
-	};
-	double size = mq_dtype_size(train->dtype), n = moments[train->optimizer];
+	double size = mq_dtype_size(train->dtype), n = moments_of[train->optimizer];
 	double grad = mq_dtype_size(train->grad_dtype);
 
 	if (size < 4)
@@ -442,4 +443,19 @@ double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, b
 		if (d != MQ_DIM_BATCH && d != MQ_DIM_IN)
 			parts *= degree(share->split, d);
 	return saved * share->samples / parts;
+}
+
+double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
+		     const struct mq_train *train)
+{
+	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
+
+	return mq_op_saved_shard(op, share, selective) * size;
+}
+
+double mq_train_state_B(const struct mq_train *train)
+{
+	double master = mq_dtype_size(train->dtype) < 4 ? 4 : 0;
+
+	return master + 4 * moments_of[train->optimizer];
 }

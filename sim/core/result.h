@@ -8,8 +8,10 @@
 
 /* Peak memory of one device, by what it is for; bytes. */
 struct mq_memory {
-	double parameter_B, gradient_B, optimizer_B, activation_B, buffer_B, reserve_B;
-	double peak_B;           /* all of it, fragmentation included */
+	double parameter_B, gradient_B, optimizer_B, activation_B, buffer_B;
+	double fragmentation_B;  /* what the allocator loses, or keeps of an earlier phase */
+	double reserve_B;        /* context, libraries, communicators */
+	double peak_B;           /* the sum */
 };
 
 struct mq_result {

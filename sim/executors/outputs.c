@@ -53,6 +53,7 @@ static enum mq_status memory_rows(struct table *t)
 		mq_csv_put_f64(&t->w, m->optimizer_B);
 		mq_csv_put_f64(&t->w, m->activation_B);
 		mq_csv_put_f64(&t->w, m->buffer_B);
+		mq_csv_put_f64(&t->w, m->fragmentation_B);
 		mq_csv_put_f64(&t->w, m->reserve_B);
 		mq_csv_put_f64(&t->w, m->peak_B);
 		mq_csv_put_f64(&t->w, d->memory_B);
@@ -141,7 +142,7 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 				   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck", summary_rows));
 		MQ_TRY(write_table(&t, out->dir, "memory.csv",
 				   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
-				   "buffer_B,reserve_B,peak_B,limit_B", memory_rows));
+				   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B", memory_rows));
 	}
 	if (out->dir && ok) {
 		MQ_TRY(write_timeline(judged, out->dir, err));

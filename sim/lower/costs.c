@@ -38,15 +38,6 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->calib->device[d->calib], &work);
 }
 
-static double state_bytes(const struct mq_train *train)
-{
-	double master = mq_dtype_size(train->dtype) < 4 ? 4 : 0;
-
-	return master + (train->optimizer == MQ_OPTIMIZER_ADAM     ? 8 :
-			 train->optimizer == MQ_OPTIMIZER_MOMENTUM ? 4 :
-								     0);
-}
-
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
 		      enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
 		      double *activation_B)
@@ -60,7 +51,7 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 		share.split[i] = split[i];
 	double elems = mq_op_param_shard(o, share.split);
 	double weights = elems * size, grads = elems * mq_dtype_size(a->train->grad_dtype);
-	double state = elems * state_bytes(a->train);
+	double state = elems * mq_train_state_B(a->train);
 	if (sync >= MQ_SYNC_ZERO1)
 		state /= n;
 	if (sync >= MQ_SYNC_ZERO2)
@@ -68,7 +59,7 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 	if (sync == MQ_SYNC_ZERO3)
 		weights /= n;
 	*static_B = a->train->infer ? weights : weights + grads + state;
-	*activation_B = mq_op_saved_shard(o, &share, recompute == MQ_RECOMPUTE_SELECTIVE) * size;
+	*activation_B = mq_op_saved_B(o, &share, recompute == MQ_RECOMPUTE_SELECTIVE, a->train);
 	if (recompute == MQ_RECOMPUTE_FULL && o->layer != MQ_NONE) {
 		/* The layer's input alone is kept: counted with the ops that read it from outside. */
 		*activation_B = 0;

@@ -1,199 +1,107 @@
 /*
- * memory.c - what each device must hold at the worst moment of a step.
+ * memory.c - what each device must hold at the worst moment of a step, over its pipeline's schedule.
  *
- * Static: parameters, gradients, optimizer state (mixed precision Adam: fp32 master and two moments, so
- * 16 bytes per parameter with 16-bit gradients and 18 with fp32 ones; Rajbhandari et al. 2020), each over
- * the ZeRO shards that hold it. Dynamic: kept activations of the micro-batches in flight, walked through
- * the rank's own pipeline order, plus the working set of the layer that is being recomputed, the gathered
- * parameters of two layers under ZeRO-3, and receive buffers of the stage boundaries. The device's
- * calibration adds the reserve of context and libraries, and multiplies what is dynamic by its
- * fragmentation.
- *
- * Not modelled: temporary workspaces of single kernels; activations are freed per micro-batch, not per op.
+ * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and
+ * the fullest moment of the pass that runs (holding.c). A micro-batch's activations go with its backward,
+ * or with its weight gradients where these are a pass of their own. Beside them lie two receive buffers
+ * for the largest tensor from another stage, and two gradient buckets where gradients are reduced in
+ * buckets: one fills while the other is reduced. The device's calibration adds the reserve of context,
+ * libraries and communicators, and says by what part dynamic memory is stretched by fragmentation.
  */
 #include <math.h>
 #include <stdio.h>
 
-#include "lower/program.h"
+#include "lower/holding.h"
 
-/* What one position of a stage holds; activations per micro-batch. */
-struct holding {
-	double parameter_B, gradient_B, optimizer_B;
-	double activation_B;     /* kept from forward to backward, one micro-batch */
-	double working_B;        /* largest layer's recomputation, or gathered parameters */
-	double boundary_B;       /* largest tensor received */
-};
-
-static double state_bytes(const struct mq_train *train)
+static void fuller(struct mq_moment *most, double activation_B, const struct mq_moment *pass)
 {
-	static const double moments[MQ_N_OPTIMIZERS] = { [MQ_OPTIMIZER_ADAM] = 2,
-							 [MQ_OPTIMIZER_SGD] = 0,
-							 [MQ_OPTIMIZER_MOMENTUM] = 1 };
-	double master = mq_dtype_size(train->dtype) < 4 ? 4 : 0;
+	double now = activation_B + pass->activation_B;
 
-	return master + 4 * moments[train->optimizer];
-}
-
-static void add_parameters(const struct mq_low *low, uint32_t op, const double split[MQ_N_DIMS],
-			   struct holding *h, double *gathered)
-{
-	const struct mq_config *c = mq_low_config(low, op);
-	const struct mq_op *o = &low->model->op[op];
-	uint32_t tied = o->tied;
-	double elems = mq_op_param_shard(o, split), shard = mq_shard_of(low, op);
-
-	/* A stage that uses another stage's parameters holds a copy of its own. */
-	if (tied != MQ_NONE && low->stage_of[tied] != low->stage_of[op])
-		elems += mq_op_param_shard(&low->model->op[tied], split);
-	double bytes = elems * mq_dtype_size(low->train->dtype);
-	h->parameter_B += c->sync == MQ_SYNC_ZERO3 ? bytes / shard : bytes;
-	if (low->train->infer)
-		return;
-	if (c->sync == MQ_SYNC_ZERO3)
-		*gathered += bytes;
-	double grads = elems * mq_dtype_size(low->train->grad_dtype);
-	bool sharded = c->sync == MQ_SYNC_ZERO2 || c->sync == MQ_SYNC_ZERO3;
-	h->gradient_B += sharded ? grads / shard : grads;
-	if (!low->plan->offload_optimizer)
-		h->optimizer_B += elems * state_bytes(low->train) / shard;
-}
-
-/* Activations that an op keeps; `again` is what recomputation holds for the moment. */
-static double kept(const struct mq_low *low, uint32_t op, const struct mq_share *share, double *again)
-{
-	const struct mq_op *o = &low->model->op[op];
-	double size = mq_dtype_size(low->train->dtype);
-	double all = mq_op_saved_shard(o, share, false) * size;
-	uint8_t recompute = mq_low_config(low, op)->recompute;
-
-	if (low->train->infer)
-		return 0;
-	if (recompute == MQ_RECOMPUTE_FULL && o->layer != MQ_NONE) {
-		*again += all;
-		return 0;
-	}
-	if (recompute == MQ_RECOMPUTE_SELECTIVE) {
-		double rest = mq_op_saved_shard(o, share, true) * size;
-
-		*again += all - rest;
-		return rest;
-	}
-	return all;
-}
-
-/* The tensors that enter a layer are what full recomputation keeps of it. */
-static double layer_input(const struct mq_low *low, uint32_t op, const struct mq_share *share)
-{
-	const struct mq_model *m = low->model;
-	double elems = 0;
-
-	if (mq_low_config(low, op)->recompute != MQ_RECOMPUTE_FULL || m->op[op].layer == MQ_NONE ||
-	    low->train->infer)
-		return 0;
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
-
-		if (m->op[e->src].layer != m->op[op].layer && m->op[e->src].kind != MQ_OP_INPUT)
-			elems = fmax(elems, e->elems);
-	}
-	return elems * share->samples / fmax(1, share->split[MQ_DIM_SEQ]) *
-	       mq_dtype_size(low->train->dtype);
-}
-
-static double received(const struct mq_low *low, uint32_t op, const struct mq_share *share)
-{
-	const struct mq_model *m = low->model;
-	double most = 0;
-
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		const struct mq_edge *e = &m->edge[m->in_edge[i]];
-
-		if (low->stage_of[e->src] != low->stage_of[op])
-			most = fmax(most, e->elems * share->samples *
-						  mq_dtype_size(low->train->dtype));
-	}
-	return most;
-}
-
-static struct holding hold(const struct mq_low *low, uint32_t stage, uint32_t rank)
-{
-	struct holding h = { 0 };
-	double again = 0, gathered = 0, entry = 0;
-	uint32_t unit = MQ_NONE;
-
-	for (uint32_t i = low->stage_first[stage]; i < low->stage_first[stage + 1]; i++) {
-		uint32_t op = low->stage_op[i], p = 0;
-		const struct mq_config *c = mq_low_config(low, op);
-		struct mq_share share = { 0 };
-
-		while (p < c->n_devices && c->device[p] != rank)
-			p++;
-		if (p == c->n_devices)
-			continue;
-		if (low->unit_of[op] != unit) {
-			h.activation_B += entry;
-			unit = low->unit_of[op];
-			again = gathered = entry = 0;
-		}
-		share.samples = mq_low_samples(low, c, p);
-		for (int d = 0; d < MQ_N_DIMS; d++)
-			share.split[d] = c->split[d];
-		add_parameters(low, op, share.split, &h, &gathered);
-		if (low->model->profile.memory_B) /* measured models: all that the op holds */
-			h.parameter_B += low->model->profile.memory_B[op];
-		h.activation_B += kept(low, op, &share, &again);
-		entry = fmax(entry, layer_input(low, op, &share));
-		h.working_B = fmax(h.working_B, again + 2 * gathered);
-		h.boundary_B = fmax(h.boundary_B, received(low, op, &share));
-	}
-	h.activation_B += entry;
-	return h;
+	if (now + pass->buffer_B > most->activation_B + most->buffer_B)
+		*most = (struct mq_moment){ now, pass->buffer_B };
 }
 
 /* Walks the order of the device's pipeline rank; several chunks add up. */
-static double peak_activations(struct mq_low *low, uint32_t rank, const struct holding *h)
+static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_holding *h)
 {
 	char message[256];
 	uint32_t n, release = low->plan->pipeline == MQ_PIPE_ZB_H1 ? MQ_PASS_W : MQ_PASS_B;
-	double now = 0, peak = 0;
+	double now = 0;
+	struct mq_moment peak = { 0 };
 	struct mq_slot *slot = mq_pipeline_order(low->plan, low->n_ranks, rank, low->train->infer,
 						 &low->scratch, &n, message);
 
 	for (uint32_t i = 0; slot && i < n; i++) {
-		if (slot[i].pass == MQ_PASS_F)
-			now += h[slot[i].chunk].activation_B;
-		peak = fmax(peak, now);
+		const struct mq_holding *c = &h[slot[i].chunk];
+
+		if (slot[i].pass == MQ_PASS_F) {
+			fuller(&peak, now, &c->forward);
+			now += c->kept_B;
+		} else if (slot[i].pass == MQ_PASS_B) {
+			fuller(&peak, now - c->kept_B, &c->backward);
+		}
 		if (slot[i].pass == release)
-			now -= h[slot[i].chunk].activation_B;
+			now -= c->kept_B;
 	}
 	return peak;
+}
+
+/* All but activations and buffers; *step_B: what the optimizer step adds. */
+static struct mq_memory static_memory(const struct mq_holding *h, uint32_t chunks, double *step_B)
+{
+	struct mq_memory m = { 0 };
+
+	for (uint32_t k = 0; k < chunks; k++) {
+		m.parameter_B += h[k].parameter_B;
+		m.gradient_B += h[k].gradient_B;
+		m.optimizer_B += h[k].optimizer_B;
+		*step_B += h[k].step_B;
+	}
+	return m;
+}
+
+/* Activations and buffers of the passes, or the optimizer step after them: what needs more counts. The
+ * allocator keeps the blocks of the other as long as there is room, and gives them back before it fails;
+ * what fragmentation takes it cannot give back. */
+static void add_dynamic(struct mq_memory *m, double step_B, double fragmentation, double limit_B)
+{
+	double passes = m->activation_B + m->buffer_B, cached = fmin(passes, step_B);
+
+	if (step_B > passes) {
+		m->activation_B = m->buffer_B = 0;
+		m->optimizer_B += step_B;
+	}
+	m->fragmentation_B = (fragmentation - 1) * fmax(passes, step_B);
+	m->peak_B = m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B +
+		    m->buffer_B + m->fragmentation_B + m->reserve_B;
+	if (limit_B > 0)
+		cached = fmin(cached, fmax(limit_B - m->peak_B, 0));
+	m->fragmentation_B += cached;
+	m->peak_B += cached;
 }
 
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
 	uint32_t chunks = low->n_stages / low->n_ranks;
-	struct holding *h = mq_arena_array(&low->scratch, chunks, struct holding);
-	struct mq_memory m = { 0 };
-	double working = 0, boundary = 0;
+	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
+	const struct mq_device *d = &low->rq->cluster->device[device];
+	double boundary = 0, reduced = 0, root = 0, step = 0, fragmentation = 1;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = hold(low, k * low->n_ranks + rank, device);
-		m.parameter_B += h[k].parameter_B;
-		m.gradient_B += h[k].gradient_B;
-		m.optimizer_B += h[k].optimizer_B;
-		working = fmax(working, h[k].working_B);
+		h[k] = mq_hold(low, k * low->n_ranks + rank, device);
 		boundary = fmax(boundary, h[k].boundary_B);
+		reduced += h[k].reduced_B;
+		root += h[k].root_B;
 	}
-	m.activation_B = peak_activations(low, rank, h) + working;
-	m.buffer_B = 2 * boundary;
-	uint32_t calib = low->rq->cluster->device[device].calib;
-	double fragmentation = 1;
-	if (calib != MQ_NONE) {
-		m.reserve_B = low->rq->calib->device[calib].reserve_B;
-		fragmentation = low->rq->calib->device[calib].fragmentation;
+	struct mq_memory m = static_memory(h, chunks, &step);
+	const struct mq_moment peak = fullest(low, rank, h);
+	m.activation_B = peak.activation_B;
+	m.buffer_B = peak.buffer_B + root + 2 * boundary + 2 * fmin(low->plan->bucket_B, reduced);
+	if (d->calib != MQ_NONE) {
+		m.reserve_B = low->rq->calib->device[d->calib].reserve_B;
+		fragmentation = low->rq->calib->device[d->calib].fragmentation;
 	}
-	m.peak_B = m.parameter_B + m.gradient_B + m.optimizer_B + m.reserve_B +
-		   fragmentation * (m.activation_B + m.buffer_B);
+	add_dynamic(&m, step, fragmentation, d->memory_B);
 	return m;
 }
 
@@ -201,6 +109,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 static bool uniform(const struct mq_low *low, uint32_t rank)
 {
 	uint32_t devset = MQ_NONE, type = MQ_NONE;
+	double limit_B = 0;
 
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
@@ -213,11 +122,13 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 		if (devset == MQ_NONE) {
 			devset = low->devset_of[low->plan->config_of[op]];
 			for (uint32_t d = 0; d < c->n_devices; d++) {
-				uint32_t calib = low->rq->cluster->device[c->device[d]].calib;
+				const struct mq_device *dev =
+					&low->rq->cluster->device[c->device[d]];
 
-				if (d && calib != type)
+				if (d && (dev->calib != type || dev->memory_B != limit_B))
 					return false;
-				type = calib;
+				type = dev->calib;
+				limit_B = dev->memory_B;
 			}
 		}
 		if (low->devset_of[low->plan->config_of[op]] != devset)
@@ -233,7 +144,8 @@ static void largest(const struct mq_memory *m, const char **name, double *bytes)
 		double bytes;
 	} parts[] = { { "parameters", m->parameter_B },   { "gradients", m->gradient_B },
 		      { "optimizer state", m->optimizer_B }, { "activations", m->activation_B },
-		      { "buffers", m->buffer_B },         { "reserve", m->reserve_B } };
+		      { "buffers", m->buffer_B },         { "fragmentation", m->fragmentation_B },
+		      { "reserve", m->reserve_B } };
 
 	*bytes = -1;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
@@ -266,10 +178,13 @@ static void judge(struct mq_low *low)
 	double bytes;
 	largest(m, &name, &bytes);
 	out->verdict = MQ_VERDICT_OOM;
+	bool small = m->peak_B < 1e9; /* toy devices of tests and tutorials */
+	double unit_B = small ? 1e6 : 1e9;
+	const char *unit = small ? "MB" : "GB";
 	snprintf(out->message, sizeof(out->message),
-		 "device %u (%s) needs %.2f GB of its %.2f GB; largest: %s %.2f GB",
-		 out->device[out->worst], d->name, m->peak_B / 1e9, d->memory_B / 1e9, name,
-		 bytes / 1e9);
+		 "device %u (%s) needs %.2f %s of its %.2f %s; largest: %s %.2f %s",
+		 out->device[out->worst], d->name, m->peak_B / unit_B, unit, d->memory_B / unit_B,
+		 unit, name, bytes / unit_B, unit);
 }
 
 enum mq_status mq_low_memory(struct mq_low *low)

@@ -1,0 +1,332 @@
+/*
+ * holding.c - see holding.h.
+ *
+ * Parameters, gradients, optimizer state: mixed precision Adam holds an fp32 master and two moments, so 16
+ * bytes a parameter with 16-bit gradients and 18 with fp32 ones (Rajbhandari et al. 2020), each over the
+ * ZeRO shards that hold it. Software that has gradients in both precisions (`grads_twice`) copies 16-bit
+ * gradients to fp32 for the step, 4 bytes a parameter sharded as the optimizer (so Megatron-LM's table of
+ * its distributed optimizer: 20 bytes, or 4 + 16/d), and keeps 16-bit ones beside accumulated fp32 ones,
+ * 2 bytes more (DeepSpeed's bf16 optimizer).
+ *
+ * Activations are walked unit by unit (a unit is a layer, or what stands before or behind the layers):
+ *   forward   what the units up to here keep, and input and output of the op that runs;
+ *   backward  what the units up to here still keep, what this one computes again, and the gradients of
+ *             output and input of the op that runs. A weight gradient is formed apart before it is added
+ *             to what earlier micro-batches left.
+ * The output of a stage stays until its backward, as PyTorch's engines need it.
+ * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
+ * Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
+ * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
+ * and the exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
+ *
+ * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit
+ * lie whole twice, as computed and as sent. What stands outside the layers is gathered once and stays, as
+ * FSDP does with its root.
+ *
+ * Not modelled: workspaces of single kernels, fp32 temporaries inside norms.
+ */
+#include "lower/holding.h"
+
+#include <math.h>
+
+enum { FP32_B = 4, HALF_B = 2 };
+
+/* One unit of a stage on one device. */
+struct unit {
+	double kept_B;           /* from forward to backward */
+	double entry_B;          /* largest tensor that enters, where recomputation starts from it */
+	double again_B;          /* recomputed in backward */
+	double forward_B, backward_B; /* beyond what is kept, while the fullest op runs */
+	double gradient_B;       /* weight gradient of one op, formed before it is added */
+	double loss_B;           /* beside all that the unit keeps, forward and backward */
+	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */
+	bool root;               /* outside the layers */
+};
+
+/* An op on the device in question. */
+struct here {
+	const struct mq_low *low;
+	const struct mq_op *op;
+	const struct mq_config *config;
+	const struct mq_device_calib *calib; /* NULL = the device has none */
+	struct mq_share share;
+	uint32_t id;
+};
+
+static bool infers(const struct here *at)
+{
+	return at->low->train->infer;
+}
+
+static void add_parameters(const struct here *at, struct mq_holding *h, struct unit *u)
+{
+	const struct mq_low *low = at->low;
+	const struct mq_train *train = low->train;
+	uint32_t tied = at->op->tied;
+	double elems = mq_op_param_shard(at->op, at->share.split), shard = mq_shard_of(low, at->id);
+	bool zero3 = at->config->sync == MQ_SYNC_ZERO3;
+
+	/* A stage that uses another stage's parameters holds a copy of its own. */
+	if (tied != MQ_NONE && low->stage_of[tied] != low->stage_of[at->id])
+		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
+	double bytes = elems * mq_dtype_size(train->dtype);
+	double grads = elems * mq_dtype_size(train->grad_dtype);
+	h->parameter_B += zero3 ? bytes / shard : bytes;
+	u->gathered_B += zero3 ? bytes : 0;
+	if (train->infer)
+		return;
+	h->gradient_B += zero3 || at->config->sync == MQ_SYNC_ZERO2 ? grads / shard : grads;
+	u->sent_B += zero3 ? bytes + grads : 0;
+	if (!zero3 && mq_mesh_group_size(at->config, mq_grad_mask) > 1)
+		h->reduced_B += grads;
+	if (!zero3 && low->plan->micro_batches > 1)
+		u->gradient_B = fmax(u->gradient_B, bytes);
+	if (!low->plan->offload_optimizer)
+		h->optimizer_B += elems * mq_train_state_B(train) / shard;
+}
+
+static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
+{
+	uint32_t calib = low->rq->cluster->device[device].calib;
+
+	return calib == MQ_NONE ? NULL : &low->rq->calib->device[calib];
+}
+
+/* Gradients in both precisions, where the software has them so. */
+static void add_second_gradients(const struct here *at, struct mq_holding *h)
+{
+	const struct mq_low *low = at->low;
+	double elems = mq_op_param_shard(at->op, at->share.split);
+
+	if (infers(at) || !at->calib || mq_dtype_size(low->train->dtype) >= FP32_B)
+		return;
+	elems *= at->calib->grads_twice;
+	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
+		h->gradient_B += elems * HALF_B;
+	else if (!low->plan->offload_optimizer)
+		h->step_B += elems * FP32_B / mq_shard_of(low, at->id);
+}
+
+static bool recomputed(const struct mq_low *low, uint32_t op)
+{
+	return mq_low_config(low, op)->recompute == MQ_RECOMPUTE_FULL &&
+	       low->model->op[op].layer != MQ_NONE;
+}
+
+/* What an op keeps where others around it are computed again: its output, from which these start, unless
+ * that is among what it keeps anyway. */
+static double restart_elems(const struct here *at)
+{
+	const struct mq_model *m = at->low->model;
+
+	if (recomputed(at->low, at->id) || at->op->layer == MQ_NONE || at->op->saved >= at->op->output)
+		return 0;
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
+		if (m->op[m->edge[i].dst].layer == at->op->layer && recomputed(at->low, m->edge[i].dst))
+			return at->op->output;
+	return 0;
+}
+
+/* Elements of one sample that are divided as the op's output is, as bytes of this device. */
+static double spread_B(const struct here *at, double elems)
+{
+	struct mq_op own = { .saved = elems };
+
+	return mq_op_saved_shard(&own, &at->share, false) * mq_dtype_size(at->low->train->dtype);
+}
+
+/* The tensors an op reads. Column-parallel products read the whole width, row-parallel ones a part. */
+static double input_B(const struct here *at)
+{
+	const struct mq_model *m = at->low->model;
+	struct mq_share share = at->share;
+	struct mq_op own = { 0 };
+
+	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+
+		own.saved += m->op[e->src].kind == MQ_OP_INPUT ? 0 : e->elems;
+	}
+	if (at->op->kind == MQ_OP_GEMM || at->op->kind == MQ_OP_CONV)
+		share.split[MQ_DIM_OUT] = share.split[MQ_DIM_HEAD] = 1;
+	return mq_op_saved_shard(&own, &share, false) / fmax(1, share.split[MQ_DIM_IN]) *
+	       mq_dtype_size(at->low->train->dtype);
+}
+
+/* Bytes that an op keeps. A loss that works in place keeps no more than it ever holds. */
+static double kept_B(const struct here *at, bool selective)
+{
+	double kept = mq_op_saved_B(at->op, &at->share, selective, at->low->train);
+	struct mq_op logits = { .saved = at->op->read };
+
+	if (at->op->kind != MQ_OP_LOSS || !at->calib)
+		return kept;
+	return fmin(kept, mq_op_saved_shard(&logits, &at->share, false) * at->calib->loss_B);
+}
+
+/* Kept activations, and what recomputation holds for the moment. */
+static void add_kept(const struct here *at, struct unit *u)
+{
+	double all = kept_B(at, false);
+
+	if (infers(at))
+		return;
+	if (recomputed(at->low, at->id)) {
+		u->again_B += all;
+	} else if (at->config->recompute == MQ_RECOMPUTE_SELECTIVE) {
+		double rest = kept_B(at, true);
+
+		u->again_B += all - rest;
+		u->kept_B += rest;
+	} else {
+		u->kept_B += all;
+	}
+	u->kept_B += spread_B(at, restart_elems(at));
+}
+
+/* Tensors that come from other layers are what recomputation starts from. */
+static void add_entry(const struct here *at, struct unit *u)
+{
+	const struct mq_model *m = at->low->model;
+
+	if (infers(at) || !recomputed(at->low, at->id))
+		return;
+	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+
+		if (m->op[e->src].layer != at->op->layer && m->op[e->src].kind != MQ_OP_INPUT)
+			u->entry_B = fmax(u->entry_B,
+					  e->elems * at->share.samples /
+						  fmax(1, at->share.split[MQ_DIM_SEQ]) *
+						  mq_dtype_size(at->low->train->dtype));
+	}
+}
+
+static void add_loss(const struct here *at, struct unit *u)
+{
+	struct mq_op logits = { .saved = at->op->read };
+	double n = mq_op_saved_shard(&logits, &at->share, false);
+
+	u->loss_B = (at->calib ? n * at->calib->loss_B : 0) - kept_B(at, false);
+	u->loss_B = fmax(u->loss_B, 0);
+}
+
+/* What lies there only while the op runs. */
+static void add_passing(const struct here *at, struct unit *u)
+{
+	const struct mq_op *op = at->op;
+	double scores = op->kind == MQ_OP_ATTENTION && !op->fused ? op->m * op->n * op->count : 0;
+
+	if (op->kind == MQ_OP_PROFILED || op->kind == MQ_OP_INPUT || at->low->model->profile.memory_B)
+		return;
+	if (op->kind == MQ_OP_LOSS) {
+		add_loss(at, u);
+		return;
+	}
+	double tensors = spread_B(at, op->output) + input_B(at);
+	u->forward_B = fmax(u->forward_B, tensors + spread_B(at, scores));
+	u->backward_B = fmax(u->backward_B, tensors + spread_B(at, 2 * scores));
+}
+
+/* What crosses the borders of the stage. */
+static void add_borders(const struct here *at, struct mq_holding *h, struct unit *u)
+{
+	const struct mq_model *m = at->low->model;
+	const uint32_t *stage = at->low->stage_of;
+	double size = at->share.samples * mq_dtype_size(at->low->train->dtype), sent = 0;
+
+	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+
+		if (stage[e->src] != stage[at->id])
+			h->boundary_B = fmax(h->boundary_B, e->elems * size);
+	}
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
+		if (stage[m->edge[i].dst] != stage[at->id])
+			sent = fmax(sent, m->edge[i].elems);
+	if (sent > 0 && !infers(at))
+		u->kept_B += spread_B(at, sent);
+}
+
+static void fuller(struct mq_moment *most, double activation_B, double buffer_B)
+{
+	if (activation_B + buffer_B > most->activation_B + most->buffer_B)
+		*most = (struct mq_moment){ activation_B, buffer_B };
+}
+
+/* The fullest moments of both passes over the units. */
+static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, struct mq_holding *h)
+{
+	/* Where weight gradients are a pass of their own, activations stay for it. */
+	bool apart = low->plan->pipeline == MQ_PIPE_ZB_H1;
+	double before = 0, all = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		all += u[i].kept_B;
+	for (uint32_t i = 0; i < n; i++) {
+		double next = i + 1 < n && !u[i + 1].root ? u[i + 1].gathered_B : 0;
+		double last = i > 0 && !u[i - 1].root ? u[i - 1].gathered_B : 0;
+		double own = u[i].root ? 0 : u[i].gathered_B, after = before + u[i].kept_B;
+
+		h->root_B += u[i].root ? u[i].gathered_B : 0;
+		fuller(&h->forward, fmax(before + u[i].forward_B, after + u[i].loss_B),
+		       own + next);
+		if (!low->train->infer)
+			fuller(&h->backward,
+			       (apart ? all : after) + u[i].again_B +
+				       fmax(u[i].backward_B, u[i].loss_B),
+			       own + last + u[i].gradient_B + u[i].sent_B);
+		before = after;
+	}
+	h->kept_B = all;
+}
+
+static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct here *at)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	uint32_t p = 0;
+
+	while (p < c->n_devices && c->device[p] != device)
+		p++;
+	if (p == c->n_devices)
+		return false;
+	*at = (struct here){ .low = low, .op = &low->model->op[op], .config = c,
+			     .calib = calib_of(low, device), .id = op };
+	at->share.samples = mq_low_samples(low, c, p);
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		at->share.split[d] = c->split[d];
+	return true;
+}
+
+struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
+{
+	uint32_t first = low->stage_first[stage], end = low->stage_first[stage + 1], n = 0;
+	struct unit *unit = mq_arena_array(&low->scratch, (size_t)(end - first) + 1, struct unit);
+	struct mq_holding h = { 0 };
+	uint32_t last = MQ_NONE;
+
+	for (uint32_t i = first; i < end; i++) {
+		uint32_t op = low->stage_op[i];
+		struct here at;
+
+		if (!find(low, op, device, &at))
+			continue;
+		if (low->unit_of[op] != last) {
+			last = low->unit_of[op];
+			unit[n++].root = at.op->layer == MQ_NONE;
+		}
+		struct unit *u = &unit[n - 1];
+		add_parameters(&at, &h, u);
+		add_second_gradients(&at, &h);
+		if (low->model->profile.memory_B) /* measured models: all that the op holds */
+			h.parameter_B += low->model->profile.memory_B[op];
+		add_kept(&at, u);
+		add_entry(&at, u);
+		add_passing(&at, u);
+		add_borders(&at, &h, u);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		unit[i].kept_B += unit[i].entry_B;
+	walk(low, unit, n, &h);
+	return h;
+}

@@ -1,0 +1,339 @@
+/* test_memory.c - peak memory of a small GPT, by hand, for each schedule, sharding and recompute. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lower/lower.h"
+
+#define assert_bytes(a, b)                                                                     \
+	do {                                                                                   \
+		double a_ = (a), b_ = (b);                                                     \
+		if (!(fabs(a_ - b_) <= 1e-9 * fabs(b_)))                                       \
+			fail_msg("%s is %.12g B, not %.12g B", #a, a_, b_);                    \
+	} while (0)
+
+enum { LAYERS = 4, HIDDEN = 64, HEADS = 4, SEQ = 32, VOCAB = 256 };
+
+/* Element counts of one sample. One layer keeps 34 s h + 4 a s bytes (Korthikanti et al. 2022, with flash
+ * attention's fp32 row sums); the dropout mask behind the positions s h. */
+static const double SH = SEQ * HIDDEN, SV = SEQ * VOCAB, ROWS = 4.0 * HEADS * SEQ;
+static const double LAYER = 34.0 * SEQ * HIDDEN + 4.0 * HEADS * SEQ;
+static const double LAYER_PARAM = 12.0 * HIDDEN * HIDDEN + 13.0 * HIDDEN;
+static const double ENDS_PARAM = VOCAB * HIDDEN + SEQ * HIDDEN + 2.0 * HIDDEN;
+/* Input and output gradient of the activation between the two products of the MLP: the fullest op. */
+static const double PASSING = 16.0 * SEQ * HIDDEN;
+/* Its larger product's weights and bias, 16-bit. */
+static const double WEIGHT_GRADIENT = 2.0 * (4 * HIDDEN * HIDDEN + 4 * HIDDEN);
+
+struct world {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_train train;
+	struct mq_plan plan;
+	struct mq_lowered low;
+	struct mq_err err;
+};
+
+static void make_model(struct world *w, const char *more)
+{
+	struct mq_model_request rq = { .train = &w->train };
+
+	rq.spec = mq_arena_printf(&w->arena, "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=256%s", more);
+	if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+}
+
+static int make_world(void **state)
+{
+	static struct world w;
+
+	w = (struct world){ .train = { .batch = 8, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 } };
+	w.cluster = mq_cluster_flat(&w.arena, 4, "ideal", 1e12, 1e12, 1e9, 1e-6);
+	w.calib = mq_calib_new(&w.arena);
+	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
+	if (mq_calib_bind(w.calib, w.cluster, &w.err) != MQ_OK)
+		return -1;
+	make_model(&w, "");
+	*state = &w;
+	return 0;
+}
+
+static int free_world(void **state)
+{
+	struct world *w = *state;
+
+	mq_arena_fini(&w->arena);
+	return 0;
+}
+
+static void lower_plan(struct world *w)
+{
+	struct mq_lower_request rq = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
+				       .train = &w->train, .plan = &w->plan, .memory_only = true };
+
+	if (mq_lower(&rq, &w->arena, &w->low, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+}
+
+/* 1F1B unless the shape is of another schedule. */
+static void lower_shape(struct world *w, const struct mq_shape *asked)
+{
+	struct mq_shape shape = *asked;
+
+	if (shape.pipeline == MQ_PIPE_GPIPE && shape.pp < 2)
+		shape.pipeline = MQ_PIPE_1F1B;
+	if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+	lower_plan(w);
+	assert_int_equal(w->low.verdict, MQ_VERDICT_OK);
+}
+
+static double sum(const struct mq_memory *m)
+{
+	return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B +
+	       m->fragmentation_B + m->reserve_B;
+}
+
+/* All that is kept, at the moment of the loss: 4 bytes a logit stay from forward, 8 come backward; the
+ * gradient of the final norm is formed apart. */
+static void one_device_peaks_at_the_loss(void **state)
+{
+	struct world *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
+
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	const struct mq_memory *m = w->low.memory;
+	assert_bytes(m->activation_B, LAYERS * LAYER + SH + 4 * SH + 12 * SV);
+	assert_bytes(m->buffer_B, 2 * 2 * HIDDEN);
+	assert_bytes(m->parameter_B, 2 * params);
+	assert_bytes(m->gradient_B, 2 * params);
+	assert_bytes(m->optimizer_B, 12 * params);
+	assert_bytes(m->peak_B, sum(m));
+}
+
+/* One layer a stage. Rank 0 keeps its layer, the mask behind the positions and its output, for as many
+ * micro-batches as the schedule has in flight; the last one its layer, final norm and loss. */
+static void in_flight(struct world *w, enum mq_pipeline pipeline, double first, double last)
+{
+	lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8,
+					   .pipeline = (uint8_t)pipeline });
+	const struct mq_memory *m = w->low.memory;
+	assert_bytes(m[0].activation_B, first * (LAYER + 3 * SH) + PASSING);
+	assert_bytes(m[0].buffer_B, WEIGHT_GRADIENT);
+	assert_bytes(m[3].activation_B, last * (LAYER + 4 * SH + 4 * SV) + 8 * SV);
+	/* The gradient of the tied embedding's copy, and two receive buffers. */
+	assert_bytes(m[3].buffer_B, 2 * VOCAB * HIDDEN + 2 * 2 * SH);
+	for (int i = 0; i < 4; i++)
+		assert_bytes(m[i].peak_B, sum(&m[i]));
+}
+
+static void schedules_keep_their_micro_batches(void **state)
+{
+	in_flight(*state, MQ_PIPE_GPIPE, 8, 8);
+	in_flight(*state, MQ_PIPE_1F1B, 4, 1);
+	in_flight(*state, MQ_PIPE_ZB_H1, 4, 4);
+}
+
+/* Two ranks of two chunks, four micro-batches. Rank 0 runs F0 F0 F1 F1, then F0 before the first B1: at
+ * the fullest, four micro-batches of its first chunk and one of its second. */
+static void interleaved_warms_up_longer(void **state)
+{
+	struct world *w = *state;
+
+	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
+					   .pipeline = MQ_PIPE_INTERLEAVED });
+	double first = LAYER + 3 * SH, second = LAYER + 2 * SH; /* two samples each */
+	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * first + second + PASSING));
+}
+
+/* Full recomputation keeps each layer's input, 2 s h; its last backward holds the layer again. */
+static void recompute_keeps_layer_inputs(void **state)
+{
+	struct world *w = *state;
+
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_FULL });
+	assert_bytes(w->low.memory[0].activation_B, SH + LAYERS * 2 * SH + LAYER + PASSING);
+}
+
+/* Stored scores: 5 a s s bytes a layer, which selective recomputation frees until a layer's backward. */
+static void selective_frees_scores(void **state)
+{
+	struct world *w = *state;
+	double scores = (double)HEADS * SEQ * SEQ, kept = 34 * SH;
+
+	make_model(w, ",fused_attention=false");
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	assert_bytes(w->low.memory[0].activation_B, LAYERS * (kept + 5 * scores) + 5 * SH + 12 * SV);
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8,
+					   .recompute = MQ_RECOMPUTE_SELECTIVE });
+	/* At the last layer: its scores again, and two gradients of them with those of Q, K, V and O. */
+	double passing = fmax(2 * 2 * scores + 8 * SH, PASSING);
+	assert_bytes(w->low.memory[0].activation_B,
+		     fmax(LAYERS * kept + SH + 5 * scores + passing,
+			  LAYERS * kept + 5 * SH + 12 * SV));
+	make_model(w, "");
+}
+
+/* ZeRO shards optimizer, gradients, parameters in this order. ZeRO-3 holds what is outside the layers
+ * gathered, and at the last layer's backward two layers' parameters and that layer's gradients twice. */
+static void zero_shards(void **state)
+{
+	struct world *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
+
+	for (int sync = MQ_SYNC_ZERO1; sync <= MQ_SYNC_ZERO3; sync++) {
+		lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2,
+						   .sync = (uint8_t)sync });
+		const struct mq_memory *m = w->low.memory;
+		assert_bytes(m->optimizer_B, 12 * params / 4);
+		assert_bytes(m->gradient_B, 2 * params / (sync == MQ_SYNC_ZERO1 ? 1 : 4));
+		assert_bytes(m->parameter_B, 2 * params / (sync == MQ_SYNC_ZERO3 ? 4 : 1));
+		assert_bytes(m->peak_B, sum(m));
+	}
+	assert_bytes(w->low.memory[0].activation_B, LAYERS * LAYER + SH + PASSING);
+	assert_bytes(w->low.memory[0].buffer_B, 2 * ENDS_PARAM + 8 * LAYER_PARAM);
+}
+
+/* Tensor parallelism of 2: s h (10 + 24/t) and the statistics a layer, Q, K, V's and the MLP's halves. */
+static void tensor_parallel_divides(void **state)
+{
+	struct world *w = *state;
+
+	lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 8, .vocab_parallel = true });
+	assert_bytes(w->low.memory[0].activation_B,
+		     LAYERS * (SH * (10 + 12) + ROWS / 2) + SH + 4 * SH + 12 * SV / 2);
+}
+
+static void fp32_gradients_and_offload(void **state)
+{
+	struct world *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
+
+	w->train.grad_dtype = MQ_FP32;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	const struct mq_memory *m = w->low.memory;
+	assert_bytes(m->parameter_B + m->gradient_B + m->optimizer_B, 18 * params);
+	w->plan.offload_optimizer = true;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].optimizer_B, 0);
+	assert_bytes(w->low.memory[0].gradient_B, 4 * params);
+	w->train.grad_dtype = MQ_FP16;
+}
+
+/* Software with gradients in both precisions: 16-bit ones are copied for the step, when activations are
+ * gone; the allocator keeps their blocks while there is room, and no longer. */
+static void step_takes_the_place_of_activations(void **state)
+{
+	struct world *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
+	double passes = LAYERS * LAYER + 5 * SH + 12 * SV + 4 * HIDDEN;
+
+	w->calib->device[0].grads_twice = 1;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	const struct mq_memory *m = w->low.memory;
+	assert_true(4 * params > passes);
+	assert_bytes(m->optimizer_B, 16 * params);
+	assert_true(m->activation_B == 0 && m->buffer_B == 0);
+	assert_bytes(m->peak_B, 20 * params + passes);
+	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
+		w->cluster->device[d].memory_B = 20 * params + passes / 2;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	assert_bytes(w->low.memory[0].peak_B, 20 * params + passes / 2);
+	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
+		w->cluster->device[d].memory_B = 20 * params - 1;
+	lower_plan(w);
+	assert_int_equal(w->low.verdict, MQ_VERDICT_OOM);
+	w->train.grad_dtype = MQ_FP32; /* accumulated beside 16-bit ones: 2 + 4 + 2 + 12 */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].gradient_B, 6 * params);
+	assert_bytes(w->low.memory[0].optimizer_B, 12 * params);
+	w->train.grad_dtype = MQ_FP16;
+	w->calib->device[0].grads_twice = 0;
+	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
+		w->cluster->device[d].memory_B = 1e12;
+}
+
+/* A loss that works in place holds 2 bytes a logit; fragmentation stretches what is dynamic. */
+static void software_has_its_share(void **state)
+{
+	struct world *w = *state;
+	struct mq_device_calib *d = &w->calib->device[0];
+
+	d->loss_B = 2;
+	d->reserve_B = 1e6;
+	d->fragmentation = 1.25;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	const struct mq_memory *m = w->low.memory;
+	/* The loss is no longer the fullest: the last layer's backward is, without final norm and loss. */
+	assert_bytes(m->activation_B, LAYERS * LAYER + SH + PASSING);
+	assert_bytes(m->buffer_B, WEIGHT_GRADIENT);
+	assert_bytes(m->fragmentation_B, (m->activation_B + m->buffer_B) / 4);
+	assert_bytes(m->reserve_B, 1e6);
+	assert_bytes(m->peak_B, sum(m));
+	d->loss_B = 12;
+	d->reserve_B = 0;
+	d->fragmentation = 1;
+}
+
+static void inference_holds_parameters_and_one_op(void **state)
+{
+	struct world *w = *state;
+
+	w->train.infer = true;
+	make_model(w, "");
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	const struct mq_memory *m = w->low.memory;
+	assert_bytes(m->parameter_B, 2 * (LAYERS * LAYER_PARAM + ENDS_PARAM));
+	assert_true(m->gradient_B == 0 && m->optimizer_B == 0);
+	/* 4 h in, 4 h out of the activation, 16 bit */
+	assert_bytes(m->activation_B, PASSING);
+	w->train.infer = false;
+	make_model(w, "");
+}
+
+static void message_names_what_lacks(void **state)
+{
+	struct world *w = *state;
+
+	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
+		w->cluster->device[d].memory_B = 3e6;
+	struct mq_shape shape = { .micro_batches = 8, .pipeline = MQ_PIPE_1F1B };
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan,
+					    &w->err), MQ_OK);
+	lower_plan(w);
+	assert_int_equal(w->low.verdict, MQ_VERDICT_OOM);
+	char want[256];
+	const struct mq_memory *m = w->low.memory;
+	snprintf(want, sizeof(want), "device 0 (%s) needs %.2f MB of its 3.00 MB; largest: optimizer "
+		 "state %.2f MB", w->cluster->device[0].name, m->peak_B / 1e6, m->optimizer_B / 1e6);
+	assert_string_equal(w->low.message, want);
+	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
+		w->cluster->device[d].memory_B = 1e12;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_device_peaks_at_the_loss),
+		cmocka_unit_test(schedules_keep_their_micro_batches),
+		cmocka_unit_test(interleaved_warms_up_longer),
+		cmocka_unit_test(recompute_keeps_layer_inputs),
+		cmocka_unit_test(selective_frees_scores),
+		cmocka_unit_test(zero_shards),
+		cmocka_unit_test(tensor_parallel_divides),
+		cmocka_unit_test(fp32_gradients_and_offload),
+		cmocka_unit_test(step_takes_the_place_of_activations),
+		cmocka_unit_test(software_has_its_share),
+		cmocka_unit_test(inference_holds_parameters_and_one_op),
+		cmocka_unit_test(message_names_what_lacks),
+	};
+
+	return cmocka_run_group_tests(tests, make_world, free_world);
+}
