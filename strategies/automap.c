@@ -193,10 +193,18 @@ static void add_divisors(struct choice *c, uint32_t of, uint32_t most)
 			c->value[c->n++] = d;
 }
 
+/* The first devices, as many as --max allows. */
+static uint32_t device_count(const struct mq_problem *p)
+{
+	uint32_t n = p->cluster->n_devices, most = p->limits->max_devices;
+
+	return most && most < n ? most : n;
+}
+
 static enum mq_status list_choices(struct automap *s, const struct mq_problem *p, struct mq_err *err)
 {
 	const struct mq_model *m = p->model;
-	uint32_t devices = p->cluster->n_devices, boundaries;
+	uint32_t devices = device_count(p), boundaries;
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
 	if (s->n_groups + boundaries + 4 > MAX_CHOICES)
@@ -238,8 +246,8 @@ static uint32_t largest_degree(const struct mq_problem *p)
 {
 	uint32_t split[MQ_N_DIMS];
 
-	for (uint32_t t = p->cluster->n_devices; t > 1; t--) {
-		bool all = p->cluster->n_devices % t == 0;
+	for (uint32_t t = device_count(p); t > 1; t--) {
+		bool all = device_count(p) % t == 0;
 
 		for (uint32_t op = 0; all && op < p->model->n_ops; op++)
 			all = mq_tensor_split(p->model, op, t, false, true, split);
@@ -253,9 +261,9 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 {
 	struct automap *s = state;
 
-	if (s->mode == PP && (p->model->n_layers < s->stages || p->cluster->n_devices % s->stages))
+	if (s->mode == PP && (p->model->n_layers < s->stages || device_count(p) % s->stages))
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (%u) and must "
-			       "divide the %u devices", s->stages, p->model->n_layers, p->cluster->n_devices);
+			       "divide the %u devices", s->stages, p->model->n_layers, device_count(p));
 	find_groups(s, p);
 	s->whole = largest_degree(p);
 	MQ_TRY(list_choices(s, p, err));
@@ -340,7 +348,7 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 				const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
 				struct mq_err *err)
 {
-	uint32_t per = p->cluster->n_devices / d->stages, *layers = mq_arena_array(arena, d->stages, uint32_t);
+	uint32_t per = device_count(p) / d->stages, *layers = mq_arena_array(arena, d->stages, uint32_t);
 	struct mq_shape shape = { .dp = per / d->tensor,
 				  .tp = d->tensor,
 				  .pp = d->stages,

@@ -62,6 +62,7 @@ MQ_ENGINE(data_parallel) = {
 	.state_size = sizeof(struct data_parallel),
 	.batch = 16,
 	.heuristic = true,
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP,
 	.start = start,
 	.propose = propose,
 };

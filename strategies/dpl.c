@@ -43,6 +43,7 @@ MQ_ENGINE(dpl) = {
         .opts = opts,
         .state_size = sizeof(struct mq_place_engine),
         .heuristic = true,
+        .lacks = MQ_LACKS_SPLITS,
         .proves = true,
         .start = start,
         .propose = propose,

@@ -97,20 +97,15 @@ static void occupy(struct lanes *l, struct mq_arena *arena, uint32_t device, dou
 	}
 }
 
-static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
-                              struct mq_plan *plan, struct mq_err *err)
+/* Places every task; MQ_ENOPLAN where the devices have no room left for one. */
+static enum mq_status place(const struct mq_tasks *t, struct mq_arena *arena,
+                            struct mq_schedule_state *now, struct mq_err *err)
 {
-	struct heft *s = state;
-	const struct mq_tasks *t = &s->tasks;
-	struct mq_schedule_state now;
 	struct lanes lanes = {mq_arena_array(arena, t->n_devices, uint32_t),
 	                      mq_arena_array(arena, t->n_devices, uint32_t),
 	                      mq_arena_array(arena, t->n_devices, struct slot *)};
 
-	if (s->done)
-		return MQ_DONE;
-	s->done = true;
-	mq_schedule_begin(t, arena, &now);
+	mq_schedule_begin(t, arena, now);
 	struct ranked *list = rank_tasks(t, arena);
 
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -120,9 +115,9 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		for (uint32_t d = 0; d < t->n_devices; d++) {
 			double length = t->time[(size_t)v * t->n_devices + d];
 
-			if (!isfinite(length) || now.used[d] + t->memory[v] > t->limit[d])
+			if (!isfinite(length) || now->used[d] + t->memory[v] > t->limit[d])
 				continue;
-			double from = earliest(&lanes, d, mq_schedule_ready(t, &now, v, d, false),
+			double from = earliest(&lanes, d, mq_schedule_ready(t, now, v, d, false),
 			                       length);
 
 			if (from + length < least)
@@ -134,15 +129,42 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 			               "device: %u groups are placed",
 			               v, t->n, t->memory[v], i);
 		occupy(&lanes, arena, best, begin, least);
-		now.device_of[v] = best;
-		now.finish[v] = least;
-		now.used[best] += t->memory[v];
-		now.makespan = fmax(now.makespan, least);
+		now->device_of[v] = best;
+		now->finish[v] = least;
+		now->used[best] += t->memory[v];
+		now->makespan = fmax(now->makespan, least);
 	}
-	placements_plan(&t->space, now.device_of, problem, arena, plan);
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+                              struct mq_plan *plan, struct mq_err *err)
+{
+	struct heft *s = state;
+	struct mq_schedule_state now;
+	enum mq_status status;
+
+	if (s->done)
+		return MQ_DONE;
+	s->done = true;
+	do
+		status = place(&s->tasks, arena, &now, err);
+	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &s->tasks));
+	MQ_TRY(status);
+	placements_plan(&s->tasks.space, now.device_of, problem, arena, plan);
 	plan->engine_objective = now.makespan;
 	plan->engine_unit = "s";
 	return MQ_OK;
+}
+
+/* What the simulator finds too large is tried again in smaller micro-batches. */
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct heft *s = state;
+
+	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &s->tasks))
+		s->done = false;
 }
 
 MQ_ENGINE(heft) = {
@@ -151,6 +173,8 @@ MQ_ENGINE(heft) = {
         .paper = "Topcuoglu, Hariri, Wu, IEEE TPDS 2002",
         .state_size = sizeof(struct heft),
         .heuristic = true,
+        .lacks = MQ_LACKS_ALL,
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

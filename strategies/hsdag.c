@@ -477,6 +477,7 @@ MQ_ENGINE(hsdag) = {
 	.state_size = sizeof(struct hsdag),
 	.batch = 4,
 	.heuristic = true,
+	.lacks = MQ_LACKS_ALL,
 	.start = start,
 	.propose = propose,
 	.observe = observe,

@@ -53,6 +53,7 @@ MQ_ENGINE(ideal_dp) = {
         .opts = opts,
         .state_size = sizeof(struct mq_place_engine),
         .heuristic = true, /* optimal in its own objective, among contiguous pipelines */
+        .lacks = MQ_LACKS_SPLITS,
         .proves = true,
         .start = start,
         .propose = propose,

@@ -9,7 +9,9 @@
  * programs of more than `columns` columns are refused.
  *
  * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that
- * repeat. Not modelled: replicated stages, tensor splits, fill and drain of the pipeline.
+ * repeat. Without an option micro-batches are the fewest with which the linearised pipeline fits;
+ * where the simulator finds it too large all the same, more of them are tried. Not modelled:
+ * replicated stages, tensor splits, fill and drain of the pipeline.
  */
 #include <math.h>
 
@@ -26,6 +28,7 @@ struct ip_engine {
 	double seconds, gap;
 	bool done;
 	struct mq_place_again again;
+	uint32_t next; /* micro-batches to try first */
 };
 
 static const struct mq_opt opts[] = {
@@ -33,7 +36,8 @@ static const struct mq_opt opts[] = {
         MQ_U32(struct ip_engine, pieces, 1, 1, 16, "latency: sets per accelerator"),
         MQ_F64(struct ip_engine, seconds, 60, 0.1, 1e6, "time limit of the program cbc, s"),
         MQ_F64(struct ip_engine, gap, 0, 0, 1, "stop when this close to the bound (relative)"),
-        MQ_U32(struct ip_engine, micro_batches, 1, 1, 1e6, "micro-batches per step"),
+        MQ_U32(struct ip_engine, micro_batches, 0, 0, 1e6,
+               "micro-batches per step; 0 = as few as fit"),
         MQ_U32(struct ip_engine, columns, 100000, 1, 1e9, "refuse larger programs (unit x device)"),
         MQ_END};
 
@@ -70,6 +74,24 @@ static enum mq_status refuse_large(const struct ip_engine *s, const struct mq_pl
 	return MQ_OK;
 }
 
+/* As many devices as stages are allowed: one each. */
+static void keep_stages(const struct mq_problem *problem, struct mq_place *place,
+                        struct mq_arena *arena)
+{
+	const struct mq_limits *l = problem->limits;
+	uint32_t left = l->fix_pp ? l->fix_pp : l->max_pp;
+	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
+
+	if (!left)
+		return;
+	memcpy(type, place->type, place->n_types * sizeof(*type));
+	place->type = type;
+	for (uint32_t t = 0; t < place->n_types; t++) {
+		type[t].count = type[t].count < left ? type[t].count : left;
+		left -= type[t].count;
+	}
+}
+
 static bool tick(void *context, double done, const char *what)
 {
 	const struct mq_problem *const *problem = context;
@@ -91,18 +113,48 @@ static void report(const struct mq_problem *problem, const char *what,
 		       fmax(0, r->bound), 100 * fmin(1, gap));
 }
 
+/* The problem at the fewest micro-batches with which the linearised pipeline fits; at the most where
+ * none does, for the sets of the integer program need not be contiguous. */
+static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *problem,
+                                 struct mq_arena *arena, struct mq_place_model *model,
+                                 struct mq_ideal_result *line, struct mq_err *err)
+{
+	struct mq_ideal_options o = {
+	        .linearize = true, .keep_idle = true, .use_all = problem->limits->fix_pp > 0};
+	bool own = problem->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
+	uint32_t m = s->micro_batches ? s->micro_batches : s->next ? s->next : 1;
+
+	if (own && !s->micro_batches) /* one sample each */
+		m = (uint32_t)fmax(1, fmin(floor(problem->train->batch), 1e6));
+	for (;;) {
+		uint32_t n = problem->cluster->n_devices;
+		uint32_t flight = problem->train->infer ? 1 : m < n ? m : n;
+		bool more = !fixed && 2.0 * m <= problem->train->batch &&
+		            fmod(problem->train->batch, 2.0 * m) == 0;
+
+		MQ_TRY(mq_place_from_problem(problem, m, fixed ? 1 : flight, arena, model, err));
+		keep_stages(problem, &model->place, arena);
+		MQ_TRY(refuse_large(s, &model->place, err));
+		MQ_TRY(mq_ideal_solve(&model->place, &o, arena, line, err));
+		s->next = more ? 2 * m : 0;
+		if (isfinite(line->placement.max_load) || !more)
+			return MQ_OK;
+		m *= 2;
+	}
+}
+
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
 	struct ip_engine *s = state;
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 	struct mq_place_model model;
-	struct mq_ideal_options line = {.linearize = true, .keep_idle = true};
 	struct mq_ideal_result start_from;
 	struct mq_place_ip_result r;
 	struct mq_place_ip_options o = {
 	        .objective = latency ? MQ_PLACE_LATENCY : MQ_PLACE_MAX_LOAD,
 	        .contiguous = s->contiguous,
+	        .use_all = problem->limits->fix_pp > 0,
 	        .pieces = s->pieces,
 	        .gap = s->gap,
 	        .seconds = fmin(s->seconds, problem->seconds),
@@ -115,9 +167,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	if (s->done)
 		return MQ_DONE;
 	s->done = true;
-	MQ_TRY(mq_place_from_problem(problem, s->micro_batches, 1, arena, &model, err));
-	MQ_TRY(refuse_large(s, &model.place, err));
-	MQ_TRY(mq_ideal_solve(&model.place, &line, arena, &start_from, err));
+	MQ_TRY(start_line(s, problem, arena, &model, &start_from, err));
 	if (isfinite(start_from.placement.max_load))
 		o.start = &start_from.placement;
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
@@ -146,6 +196,8 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	struct ip_engine *s = state;
 
 	mq_place_again_note(&s->again, problem, plan, result);
+	if (result->verdict == MQ_VERDICT_OOM && s->next)
+		s->done = false;
 }
 
 MQ_ENGINE(ip) = {
@@ -155,6 +207,7 @@ MQ_ENGINE(ip) = {
         .opts = opts,
         .state_size = sizeof(struct ip_engine),
         .heuristic = true, /* optimal in its own objective */
+        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_DP,
         .proves = true,
         .start = start,
         .propose = propose,

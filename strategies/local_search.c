@@ -3,8 +3,9 @@
  * group until no move gains (a baseline of Tarnawski et al., NeurIPS 2020; ten starts there).
  *
  * Objective: load of the most loaded device, sets contiguous or not (lib/place.h). Each proposal is
- * one start; the seed decides them. Memory is respected. O(groups x devices x signals of a group) a
- * move.
+ * one start; the seed decides them. Memory is respected: where no start fits, or the simulator finds
+ * every plan too large, the starts are made again with twice as many micro-batches. O(groups x devices x
+ * signals of a group) a move.
  */
 #include <math.h>
 
@@ -14,7 +15,7 @@
 #include "lib/plans.h"
 
 struct local_search {
-	uint32_t starts, round, refused;
+	uint32_t starts, round, refused, too_large, micro_batches;
 	double best;
 };
 
@@ -26,7 +27,24 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct local_search *s = state;
 
 	s->best = INFINITY;
+	s->micro_batches = 1;
+	if (problem->model->devices.time_unit_s > 0) /* one sample each */
+		s->micro_batches = (uint32_t)fmax(1, fmin(floor(problem->train->batch), 1e6));
 	return MQ_OK;
+}
+
+/* Twice as many micro-batches and all starts again; false: there are no more, or none would help. */
+static bool start_again(struct local_search *s, const struct mq_problem *problem)
+{
+	double m = 2.0 * s->micro_batches;
+
+	if (s->round < s->starts || s->refused + s->too_large < s->starts ||
+	    problem->model->devices.time_unit_s > 0 || m > problem->train->batch ||
+	    fmod(problem->train->batch, m) != 0)
+		return false;
+	s->micro_batches = (uint32_t)m;
+	s->round = s->refused = s->too_large = 0;
+	return true;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
@@ -37,20 +55,22 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	struct mq_local_result r;
 	enum mq_status status = MQ_DONE;
 
-	MQ_TRY(mq_place_from_problem(problem, 1, 1, arena, &model, err));
-	while (s->round < s->starts && status != MQ_OK) {
-		s->round++;
-		status = mq_local_search(&model.place, problem->rng, arena, &r, err);
-		if (status != MQ_OK && status != MQ_ENOPLAN)
-			return status;
-		s->refused += status == MQ_ENOPLAN;
-	}
+	do {
+		MQ_TRY(mq_place_from_problem(problem, s->micro_batches, 1, arena, &model, err));
+		while (s->round < s->starts && status != MQ_OK) {
+			s->round++;
+			status = mq_local_search(&model.place, problem->rng, arena, &r, err);
+			if (status != MQ_OK && status != MQ_ENOPLAN)
+				return status;
+			s->refused += status == MQ_ENOPLAN;
+		}
+	} while (status != MQ_OK && start_again(s, problem));
 	if (status != MQ_OK)
 		return s->refused == s->starts
 		               ? mq_fail(err, MQ_ENOPLAN,
-		                         "engine 'local-search': none of %u random starts "
-		                         "fits the memory",
-		                         s->starts)
+		                         "engine 'local-search' places whole ops: none of %u "
+		                         "random starts with %u micro-batches fits the memory",
+		                         s->starts, s->micro_batches)
 		               : MQ_DONE;
 	mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.placement.max_load;
@@ -60,6 +80,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	return MQ_OK;
 }
 
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct local_search *s = state;
+
+	s->too_large += result->verdict == MQ_VERDICT_OOM;
+}
+
 MQ_ENGINE(local_search) = {
         MQ_ENGINE_HEAD("local-search"),
         .summary = "best single move of an op group until none gains, from random starts",
@@ -67,6 +95,8 @@ MQ_ENGINE(local_search) = {
         .opts = opts,
         .state_size = sizeof(struct local_search),
         .heuristic = true,
+        .lacks = MQ_LACKS_ALL,
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

@@ -110,15 +110,29 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 {
 	struct m_sct *s = state;
 	struct mq_schedule_state schedule;
+	enum mq_status status;
 	uint32_t *favourite = mq_arena_array(arena, s->tasks.n, uint32_t);
 
 	if (s->done)
 		return MQ_DONE;
 	s->done = true;
 	MQ_TRY(favourites(s, problem, arena, favourite, err));
-	MQ_TRY(mq_baechi_etf(&s->tasks, favourite, arena, &schedule, err));
+	do
+		status = mq_baechi_etf(&s->tasks, favourite, arena, &schedule, err);
+	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &s->tasks));
+	MQ_TRY(status);
 	mq_baechi_plan(&s->tasks, &schedule, problem, arena, plan);
 	return MQ_OK;
+}
+
+/* What the simulator finds too large is tried again in smaller micro-batches. */
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct m_sct *s = state;
+
+	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &s->tasks))
+		s->done = false;
 }
 
 MQ_ENGINE(m_sct) = {
@@ -128,6 +142,8 @@ MQ_ENGINE(m_sct) = {
         .opts = opts,
         .state_size = sizeof(struct m_sct),
         .heuristic = true,
+        .lacks = MQ_LACKS_ALL,
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

@@ -24,13 +24,27 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 {
 	struct m_topo *s = state;
 	struct mq_schedule_state schedule;
+	enum mq_status status;
 
 	if (s->done)
 		return MQ_DONE;
 	s->done = true;
-	MQ_TRY(mq_baechi_topo(&s->tasks, arena, &schedule, err));
+	do
+		status = mq_baechi_topo(&s->tasks, arena, &schedule, err);
+	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &s->tasks));
+	MQ_TRY(status);
 	mq_baechi_plan(&s->tasks, &schedule, problem, arena, plan);
 	return MQ_OK;
+}
+
+/* What the simulator finds too large is tried again in smaller micro-batches. */
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct m_topo *s = state;
+
+	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &s->tasks))
+		s->done = false;
 }
 
 MQ_ENGINE(m_topo) = {
@@ -39,6 +53,8 @@ MQ_ENGINE(m_topo) = {
         .paper = "Jeon et al., Baechi, SoCC 2020",
         .state_size = sizeof(struct m_topo),
         .heuristic = true,
+        .lacks = MQ_LACKS_ALL,
         .start = start,
         .propose = propose,
+        .observe = observe,
 };

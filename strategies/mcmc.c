@@ -55,6 +55,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 			               "engine 'mcmc': no device of '%s' can run '%s'",
 			               problem->cluster->name, problem->model->name);
 	}
+	if (!problem->start)
+		MQ_TRY(mq_limits_refuse(problem->limits, "mcmc",
+		                        s->place ? MQ_LACKS_ALL : MQ_LACKS_PP | MQ_LACKS_VIRTUAL, err));
 	if (s->micro_batches > problem->train->batch)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'mcmc': %u micro-batches of a batch of %g: use at "
@@ -77,9 +80,17 @@ static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct 
 		placements_plan(&s->placements, choice, problem, arena, plan);
 	} else {
 		double samples = problem->train->batch / s->micro_batches;
-		uint32_t degree = mq_data_parallel_degree(problem, &s->devices);
+		uint32_t tp = problem->limits->fix_tp ? problem->limits->fix_tp : 1;
+		struct mq_devices few = {s->devices.n / tp, s->devices.rank};
+		uint32_t degree = mq_data_parallel_degree(problem, &few);
+		struct mq_shape shape = {.tp = tp, .micro_batches = s->micro_batches};
+		struct mq_err why = MQ_ERR_INIT;
 
-		degree = degree > samples ? (uint32_t)samples : degree;
+		shape.dp = degree = degree > samples ? (uint32_t)samples : degree;
+		shape.device = s->devices.rank;
+		if (tp > 1 && mq_plan_from_shape(&shape, problem->model, problem->cluster, arena,
+		                                 plan, &why) == MQ_OK)
+			return;
 		mq_plan_data_parallel(problem, &s->devices, degree, arena, plan);
 		plan->micro_batches = s->micro_batches;
 	}
@@ -173,10 +184,15 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 	uint32_t stage = plan->config[plan->config_of[op]].stage, split[MQ_N_DIMS], parts;
 	double samples = problem->train->batch / plan->micro_batches;
 	bool twins = mq_rng_unit(problem->rng) < s->propagate;
+	uint32_t tries = 0;
 
-	do
+	do /* an op for which the limits leave nothing stays as it is */
 		parts = random_parts(problem, s->devices.n);
-	while (!random_split(problem, &model->op[op], parts, samples, split));
+	while (tries++ < 1000 &&
+	       (!random_split(problem, &model->op[op], parts, samples, split) ||
+	        !mq_split_allowed(problem->limits, &model->op[op], samples, split)));
+	if (tries > 1000)
+		return;
 	/* The split's own devices, or all with the rest as replicas. */
 	bool all = mq_rng_below(problem->rng, 2);
 	uint32_t n = all ? s->devices.n : parts;

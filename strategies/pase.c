@@ -204,6 +204,7 @@ MQ_ENGINE(pase) = {
         .opts = opts,
         .state_size = sizeof(struct pase),
         .heuristic = true, /* optimal in its own objective */
+        .lacks = MQ_LACKS_PP | MQ_LACKS_VIRTUAL,
         .proves = true,
         .start = start,
         .propose = propose,

@@ -165,10 +165,15 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
                                  struct mq_pipedream *p, struct mq_err *err)
 {
 	const uint32_t *rank = s->devices.rank;
-	bool two = s->n_machines > 1 && s->per_machine > 1 && !s->flat, fine = true;
+	struct mq_stage_limits l = mq_stage_limits(problem->limits, s->devices.n);
+	bool kept = l.dp || l.most_dp || l.width; /* replicas are limited on one level */
+	bool two = s->n_machines > 1 && s->per_machine > 1 && !s->flat && !kept, fine = true;
 
 	p->n_levels = two ? 2 : 1;
-	p->level[0] = (struct mq_pipedream_level){two ? s->per_machine : s->devices.n, 1e9};
+	p->only = l.dp ? l.dp : l.width;
+	p->most = l.most_dp;
+	p->level[0] = (struct mq_pipedream_level){
+	        two ? s->per_machine : l.dp ? l.devices / l.dp * l.dp : l.devices, 1e9};
 	p->level[1] = (struct mq_pipedream_level){s->n_machines, 1e9};
 	if (two)
 		fine = measure_bandwidth(problem, rank[0], rank[1], &p->level[0].bandwidth) &&
@@ -283,7 +288,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		for (uint32_t i = 0; i < r.n_stages; i++)
 			if (r.stage[i].inner * r.stage[i].outer > most)
 				most = r.stage[i].inner * r.stage[i].outer;
-		if (most > samples) /* a replica without a sample */
+		if (most > samples || isinf(r.time)) /* a replica without a sample; none allowed */
 			continue;
 		make_plan(s, problem, &p, &r, arena, plan);
 		plan->micro_batches = micro_batches;
@@ -301,6 +306,7 @@ MQ_ENGINE(pipedream) = {
         .opts = opts,
         .state_size = sizeof(struct pipedream),
         .heuristic = true, /* optimal in its own objective */
+        .lacks = MQ_LACKS_SPLITS,
         .start = start,
         .propose = propose,
         .solve = solve,

@@ -174,6 +174,11 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 			               problem->cluster->name);
 		s->bytes_per_s = 1e8 / fmax(1e-12, much_s - none_s);
 	}
+	if (problem->limits->fix_tp > s->per_machine)
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'piper': --fix tp=%u, but tensor groups stay inside a machine "
+		               "of %u devices",
+		               problem->limits->fix_tp, s->per_machine);
 	for (double u = 1; u <= batch && s->n_rounds < 24; u *= 2)
 		if (fmod(batch, u) == 0)
 			s->size[s->n_rounds++] = (uint32_t)u;
@@ -213,7 +218,8 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 	p->edge = mq_arena_array(arena, p->n_edges, struct mq_piper_edge);
 	p->degree = mq_arena_array(arena, 32, uint32_t);
 	for (uint32_t t = 1; t <= most && t <= s->per_machine; t *= 2)
-		p->degree[p->n_degrees++] = t;
+		if (mq_degree_allowed(problem->limits->fix_tp, problem->limits->max_tp, t))
+			p->degree[p->n_degrees++] = t;
 	for (uint32_t e = 0; e < p->n_edges; e++)
 		p->edge[e] = (struct mq_piper_edge){s->blocks.edge[e].src, s->blocks.edge[e].dst,
 		                                    s->blocks.edge[e].elems * samples * width};
@@ -283,7 +289,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	while (s->round < s->n_rounds) {
 		double samples = s->size[s->round++];
-		struct mq_piper p = {.devices = s->use.n,
+		struct mq_stage_limits limits = mq_stage_limits(problem->limits, s->use.n);
+		struct mq_piper p = {.devices = limits.devices,
+		                     .only_d = limits.dp,
+		                     .most_d = limits.most_dp,
+		                     .width = limits.width,
 		                     .memory = s->memory_B,
 		                     .bandwidth = s->bytes_per_s,
 		                     .micro_batches =
@@ -312,6 +322,7 @@ MQ_ENGINE(piper) = {
         .opts = opts,
         .state_size = sizeof(struct piper),
         .heuristic = true,
+        .lacks = MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL,
         .start = start,
         .propose = propose,
         .solve = solve,

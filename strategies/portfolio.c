@@ -82,7 +82,8 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 	c->problem.rng = &c->rng;
 	c->best_s = INFINITY;
 	mq_opt_defaults(c->engine->opts, c->state);
-	if (c->engine->start && c->engine->start(c->state, &c->problem, &why) != MQ_OK) {
+	if (mq_limits_refuse(problem->limits, name, c->engine->lacks, &why) != MQ_OK ||
+	    c->engine->start(c->state, &c->problem, &why) != MQ_OK) {
 		mq_say(problem, "portfolio: without %s: %s", name, why.text);
 		return MQ_OK;
 	}

@@ -191,6 +191,7 @@ MQ_ENGINE(sfb) = {
         .opts = opts,
         .state_size = sizeof(struct sfb),
         .heuristic = true,
+        .lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP,
         .start = start,
         .propose = propose,
         .solve = solve,

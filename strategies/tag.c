@@ -455,6 +455,7 @@ MQ_ENGINE(tag) = {
 	.state_size = sizeof(struct tag),
 	.batch = BATCH,
 	.heuristic = true,
+	.lacks = MQ_LACKS_SPLITS | MQ_LACKS_PP,
 	.start = start,
 	.propose = propose,
 	.observe = observe,

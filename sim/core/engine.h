@@ -32,6 +32,18 @@ struct mq_limits {
 	int fix_pipeline, fix_recompute, fix_sync; /* enum values, -1 = free */
 };
 
+/* What no plan of an engine has: a constraint that asks for it is refused before the engine starts. */
+enum {
+	MQ_LACKS_DP = 1 << 0,      /* data parallelism */
+	MQ_LACKS_TP = 1 << 1,      /* tensor parallelism */
+	MQ_LACKS_PP = 1 << 2,      /* pipeline stages */
+	MQ_LACKS_CP = 1 << 3,
+	MQ_LACKS_EP = 1 << 4,
+	MQ_LACKS_VIRTUAL = 1 << 5, /* several stages per device */
+	MQ_LACKS_SPLITS = MQ_LACKS_TP | MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL,
+	MQ_LACKS_ALL = MQ_LACKS_DP | MQ_LACKS_PP | MQ_LACKS_SPLITS /* placements of whole ops */
+};
+
 /* Questions an engine may ask about costs; filled by lower/ (or by `solve` from tables). All times in
  * seconds, all without contention. Functions return false where the answer does not exist. */
 struct mq_costs {
@@ -97,6 +109,7 @@ struct mq_engine {
 	size_t state_size;
 	uint32_t batch;              /* proposals before observing; 0 counts as 1 */
 	bool heuristic;              /* does not promise the optimum on tiny cases */
+	uint32_t lacks;              /* MQ_LACKS_...: what its plans never have */
 	bool proves;                 /* shows lower bounds where problem->bound asks for them */
 	/* Optional: refuse (MQ_EINPUT, MQ_ENODEV) what it cannot do, allocate from problem->arena. */
 	enum mq_status (*start)(void *state, const struct mq_problem *problem, struct mq_err *err);
@@ -114,6 +127,11 @@ struct mq_engine {
 				struct mq_err *err);
 	bool (*accepts)(const char *path);
 };
+
+/* MQ_EINPUT where --fix asks for a degree that the engine's plans never have: for engines that hold only
+ * some of their answers so, or that run others. The core calls it with `lacks`. */
+MQ_API enum mq_status mq_limits_refuse(const struct mq_limits *limits, const char *engine,
+				       uint32_t lacks, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Symbol law: strategies/my_engine.c exports mq_engine_my_engine, named "my-engine". */
 #define MQ_ENGINE(id) MQ_API const struct mq_engine mq_engine_##id

@@ -228,6 +228,7 @@ static void collect(struct loop *loop, struct player *p)
 			stop_player(p, status == MQ_DONE ? NULL : &err);
 			return;
 		}
+		mq_limits_apply(loop->search->limits, plan, loop->search->train);
 		struct entry e = { .player = p,
 				   .candidate = { .engine = p->spec->label, .index = p->index++,
 						  .hash = mq_plan_hash(plan), .plan = plan } };
@@ -397,7 +398,9 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	mq_opt_defaults(engine->opts, p->state);
 	MQ_TRY(mq_opt_parse(engine->opts, p->state, what, p->spec->options, loop->arena, err));
 	enter(p);
-	enum mq_status status = engine->start(p->state, &p->problem, err);
+	enum mq_status status = mq_limits_refuse(s->limits, engine->name, engine->lacks, err);
+	if (status == MQ_OK)
+		status = engine->start(p->state, &p->problem, err);
 	leave(p);
 	if (status == MQ_OK) {
 		p->started = true;

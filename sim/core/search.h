@@ -112,6 +112,11 @@ MQ_API enum mq_status mq_search_run(const struct mq_search *search, struct mq_ar
 MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan *plan,
 			   const struct mq_train *train, char *message, size_t size);
 
+/* Writes what the user fixed into what does not change the shape of a plan: schedule, recompute, sync, and
+ * micro-batches where mbs is fixed. So an engine need not know them. */
+MQ_API void mq_limits_apply(const struct mq_limits *limits, struct mq_plan *plan,
+			    const struct mq_train *train);
+
 /* Text of the objectives that a run can be ranked by: NULL-terminated. */
 MQ_API extern const char *const mq_objectives[];
 

@@ -1,5 +1,5 @@
 /*
- * search_limits.c - does a plan keep --fix and --max; cost queries that count their screens.
+ * search_limits.c - --fix and --max: does a plan keep them; cost queries that count their screens.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,21 +32,70 @@ static bool enum_differs(int wanted, int found, const char *name, char *message,
 	return true;
 }
 
+/* Degrees of a plan of any shape: over its stages, the least and the most. */
+struct spread {
+	uint32_t least_dp, most_dp, least_tp, most_tp, pp, cp, ep;
+};
+
+static struct spread spread_of(const struct mq_plan *plan)
+{
+	struct mq_degrees d = mq_plan_degrees(plan);
+	struct spread s = { d.dp, d.dp, d.tp, d.tp, d.pp, d.cp, d.ep };
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t stages = 0;
+
+	if (d.dp)
+		return s;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (plan->config[i].stage + 1 > stages)
+			stages = plan->config[i].stage + 1;
+	s = (struct spread){ UINT32_MAX, 0, UINT32_MAX, 0, stages / plan->virtual, 1, 1 };
+	uint32_t *dp = mq_arena_array(&scratch, stages, uint32_t);
+	uint32_t *tp = mq_arena_array(&scratch, stages, uint32_t);
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+		uint32_t batch = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_EXPERT];
+		uint32_t tensor = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
+
+		dp[c->stage] = batch > dp[c->stage] ? batch : dp[c->stage];
+		tp[c->stage] = tensor > tp[c->stage] ? tensor : tp[c->stage];
+		s.ep = c->split[MQ_DIM_EXPERT] > s.ep ? c->split[MQ_DIM_EXPERT] : s.ep;
+	}
+	for (uint32_t i = 0; i < stages; i++) {
+		s.least_dp = dp[i] < s.least_dp ? dp[i] : s.least_dp;
+		s.most_dp = dp[i] > s.most_dp ? dp[i] : s.most_dp;
+		s.least_tp = tp[i] < s.least_tp ? tp[i] : s.least_tp;
+		s.most_tp = tp[i] > s.most_tp ? tp[i] : s.most_tp;
+	}
+	mq_arena_fini(&scratch);
+	return s;
+}
+
+static bool degrees_hold(const struct mq_limits *l, const struct mq_plan *plan,
+			 const struct spread *d, char *message, size_t size)
+{
+	uint32_t n_devices = mq_plan_degrees(plan).n_devices;
+
+	return !(differs(l->fix_dp, d->least_dp, "dp", message, size) ||
+		 differs(l->fix_dp, d->most_dp, "dp", message, size) ||
+		 differs(l->fix_tp, d->least_tp, "tp", message, size) ||
+		 differs(l->fix_tp, d->most_tp, "tp", message, size) ||
+		 differs(l->fix_pp, d->pp, "pp", message, size) ||
+		 differs(l->fix_cp, d->cp, "cp", message, size) ||
+		 differs(l->fix_ep, d->ep, "ep", message, size) ||
+		 differs(l->fix_virtual, plan->virtual, "virtual", message, size) ||
+		 exceeds(l->max_dp, d->most_dp, "dp", message, size) ||
+		 exceeds(l->max_tp, d->most_tp, "tp", message, size) ||
+		 exceeds(l->max_pp, d->pp, "pp", message, size) ||
+		 exceeds(l->max_devices, n_devices, "devices", message, size));
+}
+
 bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan,
 		    const struct mq_train *train, char *message, size_t size)
 {
-	struct mq_degrees d = mq_plan_degrees(plan);
+	struct spread d = spread_of(plan);
 
-	if (differs(l->fix_dp, d.dp, "dp", message, size) ||
-	    differs(l->fix_tp, d.tp, "tp", message, size) ||
-	    differs(l->fix_pp, d.pp, "pp", message, size) ||
-	    differs(l->fix_cp, d.cp, "cp", message, size) ||
-	    differs(l->fix_ep, d.ep, "ep", message, size) ||
-	    differs(l->fix_virtual, plan->virtual, "virtual", message, size) ||
-	    exceeds(l->max_dp, d.dp, "dp", message, size) ||
-	    exceeds(l->max_tp, d.tp, "tp", message, size) ||
-	    exceeds(l->max_pp, d.pp, "pp", message, size) ||
-	    exceeds(l->max_devices, d.n_devices, "devices", message, size) ||
+	if (!degrees_hold(l, plan, &d, message, size) ||
 	    enum_differs(l->fix_pipeline, plan->pipeline, "schedule", message, size))
 		return false;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
@@ -55,15 +104,60 @@ bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan,
 		    enum_differs(l->fix_sync, plan->config[i].sync, "sync", message, size))
 			return false;
 	if (l->fix_mbs) {
-		double mbs = train->batch / plan->micro_batches / (d.dp ? d.dp : 1);
+		double most = train->batch / plan->micro_batches / d.least_dp;
+		double least = train->batch / plan->micro_batches / d.most_dp;
 
-		if (fabs(mbs - l->fix_mbs) > 1e-9) {
+		if (fabs(most - l->fix_mbs) > 1e-9 || fabs(least - l->fix_mbs) > 1e-9) {
 			snprintf(message, size, "has %g samples per micro-batch, --fix mbs asks for %u",
-				 mbs, l->fix_mbs);
+				 fabs(most - l->fix_mbs) > 1e-9 ? most : least, l->fix_mbs);
 			return false;
 		}
 	}
 	return true;
+}
+
+void mq_limits_apply(const struct mq_limits *l, struct mq_plan *plan, const struct mq_train *train)
+{
+	bool several = l->fix_pipeline == MQ_PIPE_INTERLEAVED || plan->virtual == 1;
+
+	if (l->fix_pipeline >= 0 && several)
+		plan->pipeline = (uint8_t)l->fix_pipeline;
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		if (l->fix_recompute >= 0)
+			plan->config[i].recompute = (uint8_t)l->fix_recompute;
+		if (l->fix_sync >= 0)
+			plan->config[i].sync = (uint8_t)l->fix_sync;
+	}
+	if (!l->fix_mbs)
+		return;
+	struct spread d = spread_of(plan);
+	double m = train->batch / l->fix_mbs / d.most_dp;
+	if (d.least_dp == d.most_dp && m >= 1 && m == floor(m) && m <= UINT32_MAX)
+		plan->micro_batches = (uint32_t)m;
+}
+
+enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, uint32_t lacks,
+				struct mq_err *err)
+{
+	const struct {
+		uint32_t flag, fixed;
+		const char *key, *what;
+	} rows[] = {
+		{ MQ_LACKS_DP, l->fix_dp, "dp", "data parallelism" },
+		{ MQ_LACKS_TP, l->fix_tp, "tp", "tensor parallelism" },
+		{ MQ_LACKS_PP, l->fix_pp, "pp", "pipeline stages" },
+		{ MQ_LACKS_CP, l->fix_cp, "cp", "context parallelism" },
+		{ MQ_LACKS_EP, l->fix_ep, "ep", "expert parallelism" },
+		{ MQ_LACKS_VIRTUAL, l->fix_virtual, "virtual", "several stages per device" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (lacks & rows[i].flag && rows[i].fixed > 1)
+			return mq_fail(err, MQ_EINPUT,
+				       "engine '%s' has no %s in its plans: --fix %s=%u leaves none; relax "
+				       "it or take another engine",
+				       engine, rows[i].what, rows[i].key, rows[i].fixed);
+	return MQ_OK;
 }
 
 /* ---- counting --------------------------------------------------------------------------------- */
@@ -114,10 +208,16 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct mq_counted_costs *counted = context;
 	const struct mq_search *s = counted->search;
 
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_plan fixed;
+
 	counted->screens++;
-	if (s->screen)
-		return s->screen(s->screen_context, plan, result);
-	return s->costs->screen(s->costs->context, plan, result);
+	mq_plan_copy(&fixed, plan, &scratch); /* what will be judged */
+	mq_limits_apply(s->limits, &fixed, s->train);
+	bool known = s->screen ? s->screen(s->screen_context, &fixed, result) :
+				 s->costs->screen(s->costs->context, &fixed, result);
+	mq_arena_fini(&scratch);
+	return known;
 }
 
 void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *search)

@@ -208,7 +208,8 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 	compute(low, op, v, waits, n_waits);
 	reduce_loss(low, op);
 	for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
-		if (v->again ? low->transfer[t].inside :
+		if (v->again ? low->transfer[t].inside &&
+				       low->transfer[t].from_stage == low->transfer[t].to_stage :
 			       low->transfer[t].channel == v->phase)
 			mq_transfer_emit(low, t);
 }

@@ -336,10 +336,11 @@ static uint32_t pass_now(const struct mq_low *low)
 	return pass == MQ_PASS_B_LAST ? MQ_PASS_B : pass;
 }
 
+/* What recomputation moves in the backward pass is received there too. */
 static bool same_template(const struct mq_low *low, const struct mq_transfer *t)
 {
 	return (uint32_t)(low->t - low->pass) / MQ_N_PASSES == t->to_stage &&
-	       pass_now(low) == t->pass;
+	       (pass_now(low) == t->pass || !low->explicit_backward);
 }
 
 /* A message from position p of the producers to position q of the consumers. */

@@ -15,7 +15,8 @@ struct run {
 	const struct mq_units *u;
 	struct mq_arena *arena;
 	struct mq_ideals ideals;
-	uint32_t n_types, n_states, max_replicas;
+	uint32_t n_types, n_states, max_replicas, least_replicas;
+	bool use_all;
 	uint32_t *stride; /* [n_types] of the states */
 	double *dp;       /* [n_ideals * n_states] */
 	double bound;     /* sets above it are of no use */
@@ -151,7 +152,7 @@ static bool visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 
 		most = most < r->max_replicas ? most : r->max_replicas;
 		/* Every number of replicas up to 16, then doubled. */
-		for (uint32_t n = 1; n <= most; n = n < 16 ? n + 1 : 2 * n) {
+		for (uint32_t n = r->least_replicas; n <= most; n = n < 16 ? n + 1 : 2 * n) {
 			double load = load_of(r, depth, t, n);
 
 			if (load > r->bound)
@@ -221,14 +222,14 @@ static bool fill(struct run *r, const struct mq_ideal_options *o)
 		double *dp = r->dp + (size_t)id * r->n_states;
 
 		for (uint32_t s = 0; s < r->n_states; s++)
-			dp[s] = id == 0 ? 0 : INFINITY;
+			dp[s] = id == 0 && (!s || !r->use_all) ? 0 : INFINITY;
 		if (id == 0)
 			continue;
 		if (id % 64 == 0 && o->tick &&
 		    !o->tick(o->tick_context, (double)id / r->ideals.n, "ideals"))
 			return false;
 		descend(r, id);
-		for (uint32_t t = 0; t < r->n_types; t++) { /* a device may stay unused */
+		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) { /* one may stay unused */
 			uint32_t wide = r->stride[t] * (r->place->type[t].count + 1);
 
 			for (uint32_t s = 0; s < r->n_states; s++)
@@ -280,7 +281,7 @@ static void backtrack(struct run *r, struct mq_placement *out)
 	while (top) {
 		const double *dp = r->dp + (size_t)top * r->n_states;
 
-		for (uint32_t t = 0; t < r->n_types; t++) /* spare what is not needed */
+		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) /* spare what is idle */
 			while (s / r->stride[t] % (r->place->type[t].count + 1) &&
 			       dp[s - r->stride[t]] == dp[s])
 				s -= r->stride[t];
@@ -361,7 +362,9 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 	                .u = &units,
 	                .arena = arena,
 	                .n_types = place->n_types,
-	                .max_replicas = o->max_replicas ? o->max_replicas : 1};
+	                .max_replicas = o->max_replicas ? o->max_replicas : 1,
+	                .least_replicas = 1,
+	                .use_all = o->use_all};
 	struct run line;
 
 	uint32_t most = 1;
@@ -370,6 +373,8 @@ enum mq_status mq_ideal_solve(const struct mq_place *place, const struct mq_idea
 	for (uint32_t t = 0; t < place->n_types; t++)
 		most = place->type[t].count > most ? place->type[t].count : most;
 	r.max_replicas = r.max_replicas < most ? r.max_replicas : most;
+	if (o->only_replicas)
+		r.least_replicas = r.max_replicas = o->only_replicas;
 	MQ_TRY(mq_units_make(place, o->keep_idle ? MQ_UNITS_CYCLES : MQ_UNITS_IDLE, arena, &units,
 	                     err));
 	result->n_units = units.n;

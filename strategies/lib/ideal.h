@@ -24,8 +24,10 @@
 struct mq_ideal_options {
 	bool linearize;        /* DPL: only the prefixes of one topological order, a heuristic */
 	bool keep_idle;        /* do not merge idle units into their neighbour */
+	bool use_all;          /* every device has a set: --fix pp */
 	uint32_t max_ideals;   /* 0 = 60,000 */
 	uint32_t max_replicas; /* of one set; 0 = 1 */
+	uint32_t only_replicas; /* every set has just so many; 0 = any up to the most */
 	/* Polled now and then; false = stop with what is known. May be NULL. */
 	bool (*tick)(void *context, double done, const char *what);
 	void *tick_context;

@@ -36,6 +36,8 @@ static bool may_split(const struct mq_op *op, int dim, uint32_t parts, double sa
 static void enumerate(struct builder *b, const struct mq_op *op, int dim, uint32_t left,
                       uint32_t split[MQ_N_DIMS])
 {
+	if (dim == MQ_N_DIMS && !mq_split_allowed(b->problem->limits, op, b->out->samples, split))
+		return;
 	if (dim == MQ_N_DIMS) {
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			MQ_PUSH(b->arena, b->now.list, b->now.n, b->now.room, split[d]);
@@ -181,6 +183,11 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 		b->now = (struct splits){0};
 		enumerate(b, &m->op[v], 0, out->devices.n, split);
 		b->n_choices[v] = b->now.n / MQ_N_DIMS;
+		if (!b->n_choices[v])
+			return mq_fail(err, MQ_EINPUT,
+			               "engine 'pase': no split of op '%s' over %u devices keeps --fix "
+			               "and --max",
+			               m->op[v].name, out->devices.n);
 		out->split[v] = b->now.list;
 		out->memory[v] = mq_arena_array(b->arena, b->n_choices[v], double);
 		out->cost[v] = mq_arena_array(b->arena, b->n_choices[v], double);

@@ -61,6 +61,9 @@ static void sum_ideals(struct run *r)
 static double stage_time(const struct run *r, const struct mq_pipedream_level *level,
                          uint32_t inner, uint32_t k, uint32_t j, uint32_t m)
 {
+	if (level == r->p->level &&
+	    ((r->p->only && m != r->p->only) || (r->p->most && m > r->p->most)))
+		return INFINITY;
 	double weights = r->parameters[j] - r->parameters[k];
 	double sync = 4.0 * (m - 1.0) * weights / (level->bandwidth * m) / inner;
 

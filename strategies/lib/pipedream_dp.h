@@ -48,6 +48,7 @@ struct mq_pipedream {
 	const uint32_t *src, *dst; /* [n_edges] */
 	uint32_t n_levels;         /* 1 or 2; innermost first */
 	struct mq_pipedream_level level[MQ_PIPEDREAM_MAX_LEVELS];
+	uint32_t only, most; /* replicas of a stage on the innermost level; 0 = free */
 	bool transfers;      /* count 2 a / (B r) */
 	uint32_t max_ideals; /* 0 = 3,000 */
 };

@@ -281,6 +281,12 @@ static bool each_below(struct run *r, uint32_t id,
 	return found;
 }
 
+static bool allowed(const struct mq_piper *p, uint32_t d, uint32_t t)
+{
+	return (!p->only_d || d == p->only_d) && (!p->most_d || d <= p->most_d) &&
+	       (!p->width || d * t == p->width);
+}
+
 static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 {
 	double *pairs = context;
@@ -291,7 +297,7 @@ static bool relax_pair(struct run *r, uint32_t id, uint32_t sub, void *context)
 		if (!load_items(r, t))
 			continue;
 		for (uint32_t d = 1; d * r->p->degree[t] <= r->p->devices && d <= r->bound; d++) {
-			if (r->p->micro_batches % d)
+			if (r->p->micro_batches % d || !allowed(r->p, d, r->p->degree[t]))
 				continue;
 			price_stage(r, t, d);
 			if (isfinite(r->time_of_y[1]))
@@ -320,7 +326,7 @@ static bool explain(struct run *r, uint32_t id, uint32_t sub, void *context)
 		if (!load_items(r, t))
 			continue;
 		for (uint32_t d = 1; d * r->p->degree[t] <= trace->k && d <= trace->s; d++) {
-			if (r->p->micro_batches % d)
+			if (r->p->micro_batches % d || !allowed(r->p, d, r->p->degree[t]))
 				continue;
 			price_items(r, t, d);
 			double time = choose(r, ceil_div(trace->s, d));

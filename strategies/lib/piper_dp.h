@@ -54,6 +54,7 @@ struct mq_piper {
 	uint32_t devices; /* K */
 	double memory, bandwidth;
 	uint32_t micro_batches;                                     /* N */
+	uint32_t only_d, most_d, width; /* of a stage: data-parallel degree, devices; 0 = free */
 	uint32_t max_ideals;                                        /* 0 = 40,000 */
 	bool (*tick)(void *context, double done, const char *what); /* may be NULL */
 	void *tick_context;

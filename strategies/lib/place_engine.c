@@ -107,6 +107,35 @@ static uint32_t most_in_flight(const struct mq_problem *problem, uint32_t micro_
 	return micro_batches < devices.n ? micro_batches : devices.n;
 }
 
+/* --fix and --max of dp and pp: replicas per stage, and devices as many as the stages then need, of the
+ * first types. False: a replica would have no sample. */
+static bool keep_limits(const struct mq_problem *problem, struct mq_place *place,
+                        struct mq_ideal_options *o, double samples, struct mq_arena *arena)
+{
+	struct mq_place_type *type = mq_arena_array(arena, place->n_types, struct mq_place_type);
+	uint32_t n = 0, left;
+
+	memcpy(type, place->type, place->n_types * sizeof(*type));
+	place->type = type;
+
+	for (uint32_t t = 0; t < place->n_types; t++)
+		n += place->type[t].count;
+	struct mq_stage_limits l = mq_stage_limits(problem->limits, n);
+
+	if (l.most_dp)
+		o->max_replicas = l.most_dp < o->max_replicas ? l.most_dp : o->max_replicas;
+	o->only_replicas = l.dp ? l.dp : l.width > 1 && o->max_replicas > 1 ? l.width : 0;
+	left = l.width && o->max_replicas == 1 ? n / l.width : l.devices;
+	if (l.dp && problem->limits->fix_pp)
+		left = l.dp * problem->limits->fix_pp;
+	o->use_all = problem->limits->fix_pp > 0;
+	for (uint32_t t = 0; t < place->n_types; t++) {
+		type[t].count = type[t].count < left ? type[t].count : left;
+		left -= type[t].count;
+	}
+	return o->only_replicas <= fmax(1, samples) && mq_degree_allowed(0, l.most_dp, o->only_replicas);
+}
+
 enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize,
                                        const struct mq_problem *problem, struct mq_arena *arena,
                                        struct mq_plan *plan, struct mq_err *err)
@@ -133,6 +162,8 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 
 		o.max_replicas = e->replicas ? e->replicas : own_devices(problem) ? 1 : UINT32_MAX;
 		o.max_replicas = (uint32_t)fmin(o.max_replicas, fmax(1, samples));
+		if (!keep_limits(problem, &model.place, &o, samples, arena))
+			continue;
 		MQ_TRY(mq_ideal_solve(&model.place, &o, arena, &r, err));
 		if (isinf(r.placement.max_load))
 			continue;

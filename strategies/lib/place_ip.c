@@ -78,6 +78,11 @@ static void add_assignment(struct ip *ip)
 		                        ? mq_mip_row(&ip->mip, 'L', p->type[s->type].memory)
 		                        : MQ_NONE;
 	}
+	uint32_t *some = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
+	bool all = ip->o->use_all && ip->o->pieces <= 1;
+
+	for (uint32_t i = 0; i < ip->n_slots && all; i++)
+		some[i] = mq_mip_row(&ip->mip, 'G', 1);
 	for (uint32_t v = 0; v < ip->u.n; v++) {
 		uint32_t once = mq_mip_row(&ip->mip, 'E', 1);
 
@@ -90,6 +95,8 @@ static void add_assignment(struct ip *ip)
 
 			ip->x[(size_t)v * ip->n_slots + i] = x;
 			mq_mip_add(&ip->mip, once, x, 1);
+			if (all)
+				mq_mip_add(&ip->mip, some[i], x, 1);
 			if (ip->memory[i] != MQ_NONE)
 				mq_mip_add(&ip->mip, ip->memory[i], x, ip->u.size[v]);
 		}

@@ -25,6 +25,7 @@ enum mq_place_objective { MQ_PLACE_MAX_LOAD, MQ_PLACE_LATENCY };
 struct mq_place_ip_options {
 	enum mq_place_objective objective;
 	bool contiguous;                  /* max-load only; latency always is, per piece */
+	bool use_all;                     /* every device has a set: --fix pp */
 	uint32_t pieces;                  /* latency: sets per accelerator; 0 = 1 */
 	double seconds, gap;              /* see mip.h */
 	const struct mq_placement *start; /* a placement to begin with, or NULL */

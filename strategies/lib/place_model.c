@@ -312,5 +312,8 @@ void mq_place_plan_free(const struct mq_place_model *m, const struct mq_placemen
 			device_of[placement->stage[s].node[i]] =
 			        m->rank[placement->stage[s].type][placement->stage[s].device];
 	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	plan->micro_batches = m->micro_batches;
+	if (m->own_units) /* samples one after another: devices work on different ones */
+		plan->pipeline = MQ_PIPE_GPIPE;
 	plan->engine_unit = m->unit;
 }

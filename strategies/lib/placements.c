@@ -54,7 +54,9 @@ void placements_init(struct placements *space, const struct mq_problem *problem)
 	const struct mq_cluster *c = problem->cluster;
 	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 
-	*space = (struct placements){ 0 };
+	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
+
+	*space = (struct placements){ .micro_batches = 1 };
 	group_ops(space, problem->model, problem->arena);
 	space->device = mq_arena_array(problem->arena, c->n_devices, uint32_t);
 	for (uint32_t d = 0; d < c->n_devices; d++) {
@@ -63,7 +65,7 @@ void placements_init(struct placements *space, const struct mq_problem *problem)
 		for (uint32_t op = 0; op < problem->model->n_ops && !any; op++)
 			any = isfinite(problem->costs->op_time(problem->costs->context, op,
 							       problem->model->op[op].phase, d, whole, 1));
-		if (any)
+		if (any && (!limit || space->n_devices < limit))
 			space->device[space->n_devices++] = d;
 	}
 }
@@ -77,6 +79,7 @@ void placements_plan(const struct placements *space, const uint32_t *choice,
 	for (uint32_t op = 0; op < m->n_ops; op++)
 		device_of[op] = space->device[choice[space->group_of[op]]];
 	mq_plan_from_placement(device_of, m, arena, plan);
+	plan->micro_batches = space->micro_batches;
 }
 
 bool placements_natural(const struct mq_problem *problem)

@@ -12,7 +12,8 @@ struct placements {
 	uint32_t n_groups;
 	uint32_t *group_of;  /* [n_ops], groups numbered in order of first op */
 	uint32_t n_devices;
-	uint32_t *device;    /* [n_devices] ranks that some op can run on */
+	uint32_t *device;    /* [n_devices] ranks that some op can run on, at most --max devices */
+	uint32_t micro_batches; /* of its plans; 1 unless changed */
 };
 
 void placements_init(struct placements *space, const struct mq_problem *problem);

@@ -33,6 +33,51 @@ uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct 
 	return n < 1 ? 1 : (uint32_t)n;
 }
 
+struct mq_stage_limits mq_stage_limits(const struct mq_limits *l, uint32_t n)
+{
+	struct mq_stage_limits out = {.devices = n};
+	uint32_t stages;
+
+	if (!l)
+		return out;
+	out = (struct mq_stage_limits){l->fix_dp, l->max_dp, l->fix_tp, l->max_tp, 0, n};
+	stages = l->fix_pp ? l->fix_pp : l->max_pp < n ? l->max_pp : 0;
+	if (stages && n >= stages) {
+		out.width = n / stages;
+		if (l->fix_dp && l->fix_dp <= out.width)
+			out.width = out.width / l->fix_dp * l->fix_dp;
+		out.devices = out.width * stages;
+	}
+	return out;
+}
+
+/* Can the op be split into `parts` along the dimensions in `mask`? By its largest extent. */
+static bool can_split(const struct mq_op *op, uint32_t mask, uint32_t parts, double samples)
+{
+	double most = 1;
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		if (op->splits & mask & 1u << d)
+			most = fmax(most, d == MQ_DIM_BATCH ? samples : op->extent[d]);
+	return most >= parts;
+}
+
+bool mq_split_allowed(const struct mq_limits *l, const struct mq_op *op, double samples,
+                      const uint32_t split[MQ_N_DIMS])
+{
+	const uint32_t tensor = 1u << MQ_DIM_HEAD | 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN;
+	uint32_t dp = split[MQ_DIM_BATCH] * split[MQ_DIM_EXPERT];
+	uint32_t tp = split[MQ_DIM_HEAD] * split[MQ_DIM_OUT] * split[MQ_DIM_IN];
+
+	if (!l)
+		return true;
+	if ((l->max_dp && dp > l->max_dp) || (l->max_tp && tp > l->max_tp))
+		return false;
+	if (l->fix_dp && dp != (can_split(op, 1u << MQ_DIM_BATCH, l->fix_dp, samples) ? l->fix_dp : 1))
+		return false;
+	return !l->fix_tp || tp == (can_split(op, tensor, l->fix_tp, samples) ? l->fix_tp : 1);
+}
+
 static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool split,
                            struct mq_arena *arena, struct mq_plan *plan)
 {

@@ -15,6 +15,22 @@ struct mq_devices {
 };
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena);
 
+/* What --fix and --max leave to engines that cut a pipeline into stages: a stage has exactly `dp`
+ * replicas, or at most `most_dp`; a tensor degree `tp`, or at most `most_tp`; 0 = free. Where the number
+ * of stages is fixed or bounded, every stage has exactly `width` devices, and `devices` are used of n. */
+struct mq_stage_limits {
+	uint32_t dp, most_dp, tp, most_tp, width, devices;
+};
+struct mq_stage_limits mq_stage_limits(const struct mq_limits *limits, uint32_t n_devices);
+static inline bool mq_degree_allowed(uint32_t fix, uint32_t most, uint32_t value)
+{
+	return (!fix || value == fix) && (!most || value <= most);
+}
+/* Does a split keep the limits on dp (batch and expert) and tp (head, output, input features)? The fixed
+ * degrees are asked of ops that can have them, 1 of the others. */
+bool mq_split_allowed(const struct mq_limits *limits, const struct mq_op *op, double samples,
+                      const uint32_t split[MQ_N_DIMS]);
+
 /* Data parallelism over the first n of `devices`: ops that cannot split the batch run whole on
  * every one. */
 void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,

@@ -114,6 +114,18 @@ static void measure_layers(struct shape_space *space, uint32_t device)
 	}
 }
 
+/* As many devices as fixed degrees ask for: no other set may have a shape with them. */
+static void add_fixed_set(struct shape_space *space, const struct ranked *r, uint32_t n)
+{
+	const struct mq_limits *l = space->problem->limits;
+	uint64_t wanted = l->fix_dp ? l->fix_dp : l->max_dp;
+
+	wanted *= (uint64_t)(l->fix_tp ? l->fix_tp : 1) * (l->fix_pp ? l->fix_pp : 1) *
+		  (l->fix_cp ? l->fix_cp : 1);
+	if (wanted && wanted <= n)
+		add_set(space, r, (uint32_t)wanted);
+}
+
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem,
 			   struct mq_err *err)
 {
@@ -139,6 +151,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		node++;
 	add_set(space, r, node);
 	add_set(space, r, 1);
+	add_fixed_set(space, r, n);
 	measure_layers(space, r[0].rank);
 	return MQ_OK;
 }
@@ -169,7 +182,7 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 	return allowed(l->fix_dp, l->max_dp, p->dp) && allowed(l->fix_tp, l->max_tp, p->tp) &&
 	       allowed(l->fix_pp, l->max_pp, p->pp) && allowed(l->fix_cp, 0, p->cp) &&
 	       allowed(l->fix_ep, 0, p->ep) && allowed(l->fix_virtual, 0, p->virtual) &&
-	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline) &&
+	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline || p->pp == 1) &&
 	       (l->fix_recompute < 0 || l->fix_recompute == p->recompute) &&
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
 }

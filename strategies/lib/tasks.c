@@ -14,33 +14,54 @@ static bool trains(const struct mq_problem *problem)
 	return !problem->train->infer;
 }
 
+static double samples_of(const struct mq_problem *problem, const struct mq_tasks *t)
+{
+	return problem->train->batch / t->space.micro_batches;
+}
+
 static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, bool both)
 {
 	const struct mq_costs *costs = problem->costs;
+	double samples = samples_of(problem, t), times = t->space.micro_batches;
 
+	memset(t->time, 0, (size_t)t->n * t->n_devices * sizeof(*t->time));
 	for (uint32_t op = 0; op < problem->model->n_ops; op++) {
 		uint32_t task = t->space.group_of[op];
-		double held, saved;
 
 		for (uint32_t d = 0; d < t->n_devices; d++) {
 			double *time = &t->time[(size_t)task * t->n_devices + d];
 
-			*time += costs->op_time(costs->context, op, problem->model->op[op].phase,
-			                        t->space.device[d], whole, problem->train->batch);
+			*time += times * costs->op_time(costs->context, op,
+			                                problem->model->op[op].phase,
+			                                t->space.device[d], whole, samples);
 			if (both)
-				*time += costs->op_time(costs->context, op, MQ_BACKWARD,
-				                        t->space.device[d], whole,
-				                        problem->train->batch);
+				*time += times * costs->op_time(costs->context, op, MQ_BACKWARD,
+				                                t->space.device[d], whole, samples);
 		}
-		if (problem->model->profile.memory_B &&
-		    !isnan(problem->model->profile.memory_B[op])) {
-			t->memory[task] += problem->model->profile.memory_B[op];
-			continue;
-		}
-		costs->op_memory(costs->context, op, whole, problem->train->batch,
-		                 MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &held, &saved);
-		t->memory[task] += held + saved;
 	}
+}
+
+static void fill_memory(const struct mq_problem *problem, struct mq_tasks *t)
+{
+	const struct mq_costs *costs = problem->costs;
+
+	memset(t->memory, 0, t->n * sizeof(*t->memory));
+	for (uint32_t op = 0; op < problem->model->n_ops; op++) {
+		double held, saved, known = problem->model->profile.memory_B
+		                                    ? problem->model->profile.memory_B[op]
+		                                    : (double)NAN;
+
+		if (isnan(known)) {
+			costs->op_memory(costs->context, op, whole, samples_of(problem, t),
+			                 MQ_SYNC_ALLREDUCE, 1, MQ_RECOMPUTE_NONE, &held, &saved);
+			known = held + saved;
+		}
+		t->memory[t->space.group_of[op]] += known;
+	}
+}
+
+static void fill_limits(const struct mq_problem *problem, struct mq_tasks *t)
+{
 	for (uint32_t d = 0; d < t->n_devices; d++) {
 		const struct mq_device *device = &problem->cluster->device[t->space.device[d]];
 
@@ -51,6 +72,73 @@ static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, boo
 			        (t->limit[d] - problem->calib->device[device->calib].reserve_B) /
 			        fmax(1, problem->calib->device[device->calib].fragmentation);
 	}
+}
+
+/* Twice as many micro-batches, and again until they divide the batch. */
+static bool more_micro_batches(const struct mq_problem *problem, struct mq_tasks *t)
+{
+	for (double m = 2.0 * t->space.micro_batches; m <= problem->train->batch && m <= 1e6; m *= 2)
+		if (fmod(problem->train->batch, m) == 0) {
+			t->space.micro_batches = (uint32_t)m;
+			return true;
+		}
+	return false;
+}
+
+/* The fewest micro-batches with which all tasks fit, were the devices one, with a tenth to spare, and
+ * the largest fits one device. */
+static enum mq_status fit_memory(const struct mq_problem *problem, const char *engine,
+                                 struct mq_tasks *t, struct mq_err *err)
+{
+	double room = 0, largest_room = 0;
+
+	fill_limits(problem, t);
+	for (uint32_t d = 0; d < t->n_devices; d++) {
+		room += t->limit[d];
+		largest_room = fmax(largest_room, t->limit[d]);
+	}
+	for (;;) {
+		double need = 0, largest = 0;
+
+		fill_memory(problem, t);
+		for (uint32_t v = 0; v < t->n; v++) {
+			need += t->memory[v];
+			largest = fmax(largest, t->memory[v]);
+		}
+		if (need <= 0.9 * room && largest <= largest_room)
+			return MQ_OK;
+		if (more_micro_batches(problem, t))
+			continue;
+		if (need <= room && largest <= largest_room)
+			return MQ_OK;
+		return mq_fail(err, MQ_EINPUT,
+		               "engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB "
+		               "(largest group %.4g GB), %u devices of '%s' have %.4g GB (largest %.4g "
+		               "GB); take an engine that splits states, such as hybrid",
+		               engine, t->space.micro_batches, problem->model->name, need / 1e9,
+		               largest / 1e9, t->n_devices, problem->cluster->name, room / 1e9,
+		               largest_room / 1e9);
+	}
+}
+
+bool mq_tasks_finer(const struct mq_problem *problem, struct mq_tasks *t)
+{
+	uint32_t before = t->space.micro_batches;
+	double was = 0, now = 0;
+
+	for (uint32_t v = 0; v < t->n; v++)
+		was += t->memory[v];
+	if (!more_micro_batches(problem, t))
+		return false;
+	fill_memory(problem, t);
+	for (uint32_t v = 0; v < t->n; v++)
+		now += t->memory[v];
+	if (now >= was) {
+		t->space.micro_batches = before;
+		return false;
+	}
+	fill_times(problem, t, trains(problem));
+	return true;
 }
 
 static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
@@ -150,9 +238,6 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	if (!t->n_devices)
 		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'",
 		               engine, problem->cluster->name, problem->model->name);
-	if (problem->limits && problem->limits->max_devices &&
-	    problem->limits->max_devices < t->n_devices)
-		t->n_devices = t->space.n_devices = problem->limits->max_devices;
 	if (t->n_devices > 256)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine '%s' places single ops on at most 256 devices, '%s' "
@@ -165,6 +250,7 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	t->order = mq_arena_array(arena, t->n, uint32_t);
 	t->latency = mq_arena_array(arena, (size_t)t->n_devices * t->n_devices, double);
 	t->slope = mq_arena_array(arena, (size_t)t->n_devices * t->n_devices, double);
+	MQ_TRY(fit_memory(problem, engine, t, err));
 	fill_times(problem, t, both);
 	fill_edges(problem, t, both);
 	make_csr(arena, t, false, &t->in_first, &t->in);

@@ -326,6 +326,93 @@ static void it_proves_what_it_says(const char *name)
 		fail_msg("%s %s, and shows %u bounds", name, proves ? "proves" : "does not prove", shown);
 }
 
+/* ---- --fix and --max ---------------------------------------------------------------------------- */
+
+struct limit_case {
+	const char *text;
+	struct mq_limits limits;
+	uint32_t lacks; /* engines that lack this must refuse */
+};
+
+#define FREE .fix_pipeline = -1, .fix_recompute = -1, .fix_sync = -1
+static const struct limit_case limit_case[] = {
+	{ "max devices=2", { FREE, .max_devices = 2 }, 0 },
+	{ "max dp=2", { FREE, .max_dp = 2 }, 0 },
+	{ "max tp=1", { FREE, .max_tp = 1 }, 0 },
+	{ "max pp=1", { FREE, .max_pp = 1 }, 0 },
+	{ "fix dp=2", { FREE, .fix_dp = 2 }, MQ_LACKS_DP },
+	{ "fix tp=2", { FREE, .fix_tp = 2 }, MQ_LACKS_TP },
+	{ "fix pp=2", { FREE, .fix_pp = 2 }, MQ_LACKS_PP },
+	{ "fix mbs=2", { FREE, .fix_mbs = 2 }, 0 },
+	{ "fix schedule=gpipe",
+	  { .fix_recompute = -1, .fix_sync = -1, .fix_pipeline = MQ_PIPE_GPIPE }, 0 },
+	{ "fix recompute=full",
+	  { .fix_pipeline = -1, .fix_sync = -1, .fix_recompute = MQ_RECOMPUTE_FULL }, 0 },
+	{ "fix sync=zero1", { .fix_pipeline = -1, .fix_recompute = -1, .fix_sync = MQ_SYNC_ZERO1 },
+	  0 },
+};
+
+/* Does a plan keep the limits? Worked out from its configs alone, stage by stage. */
+static bool keeps(const struct mq_limits *l, const struct mq_plan *plan, double batch)
+{
+	uint32_t dp[16] = { 0 }, tp[16] = { 0 }, stages = 0, devices = 0;
+	bool used[64] = { false };
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+		uint32_t d = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_EXPERT];
+		uint32_t t = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
+
+		assert_true(c->stage < 16);
+		dp[c->stage] = d > dp[c->stage] ? d : dp[c->stage];
+		tp[c->stage] = t > tp[c->stage] ? t : tp[c->stage];
+		stages = c->stage + 1 > stages ? c->stage + 1 : stages;
+		for (uint32_t i = 0; i < c->n_devices; i++) {
+			devices += !used[c->device[i]];
+			used[c->device[i]] = true;
+		}
+		if ((l->fix_recompute >= 0 && c->recompute != l->fix_recompute) ||
+		    (l->fix_sync >= 0 && c->sync != l->fix_sync))
+			return false;
+	}
+	for (uint32_t s = 0; s < stages; s++)
+		if ((l->fix_dp && dp[s] != l->fix_dp) || (l->max_dp && dp[s] > l->max_dp) ||
+		    (l->fix_tp && tp[s] != l->fix_tp) || (l->max_tp && tp[s] > l->max_tp) ||
+		    (l->fix_mbs && batch / plan->micro_batches / dp[s] != l->fix_mbs))
+			return false;
+	return (!l->fix_pp || stages / plan->virtual == l->fix_pp) &&
+	       (!l->max_pp || stages / plan->virtual <= l->max_pp) &&
+	       (!l->max_devices || devices <= l->max_devices) &&
+	       (l->fix_pipeline < 0 || plan->pipeline == l->fix_pipeline);
+}
+
+/* An engine obeys each constraint, or refuses it in words; no plan that breaks one is among its best. */
+static void it_keeps_limits(const char *name)
+{
+	for (size_t i = 0; i < sizeof(limit_case) / sizeof(*limit_case); i++) {
+		const struct limit_case *c = &limit_case[i];
+		struct question q = { .arena = MQ_ARENA_INIT };
+		struct mq_search_outcome out;
+		struct mq_err why = MQ_ERR_INIT;
+		const struct mq_engine *e;
+
+		assert_int_equal(mq_engine_open(engines_dir(), name, &q.arena, &e, &why), MQ_OK);
+		ask_transformer(&q, 4, 16);
+		q.limits = c->limits;
+		if (!play(&q, name, "", 8, &out, &why)) {
+			if (!c->lacks || !strstr(why.text, "leaves none"))
+				fail_msg("%s refuses --%s: %s", name, c->text, why.text);
+		} else if (!out.n_best && !(c->lacks && !strcmp(name, "tag"))) {
+			/* tag takes whole groups of equal devices: here all four or none */
+			fail_msg("%s finds no plan with --%s", name, c->text);
+		}
+		for (uint32_t k = 0; !why.text[0] && k < out.n_best; k++)
+			if (!keeps(&c->limits, out.best[k].plan, q.train.batch))
+				fail_msg("%s: a plan breaks --%s", name, c->text);
+		mq_arena_fini(&q.arena);
+	}
+}
+
 /* ---- over all engines --------------------------------------------------------------------------- */
 
 static void conforms(void **state)
@@ -338,6 +425,7 @@ static void conforms(void **state)
 	it_repeats_and_keeps_its_budget(name, true);
 	it_finds_the_optimum(name);
 	it_proves_what_it_says(name);
+	it_keeps_limits(name);
 }
 
 /* `exhaustive` with room for all 32 placements finds what the brute force finds. */

@@ -288,10 +288,15 @@ static void placement_crosses_devices(void **state)
 		device[op] = op % 3;
 	mq_plan_from_placement(device, w->model, &w->arena, &w->plan);
 	w->plan.micro_batches = 2;
-	struct mq_schedule *s = lower_plan(w);
-	assert_non_null(s);
-	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
-	assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks, count(s, MQ_TASK_RECV, -1, -1).tasks);
+	for (int recompute = MQ_RECOMPUTE_NONE; recompute < MQ_N_RECOMPUTES; recompute++) {
+		for (uint32_t c = 0; c < w->plan.n_configs; c++)
+			w->plan.config[c].recompute = (uint8_t)recompute;
+		struct mq_schedule *s = lower_plan(w);
+		assert_non_null(s);
+		assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks,
+				 count(s, MQ_TASK_RECV, -1, -1).tasks);
+	}
 }
 
 /* A seed-driven walk over shapes: whatever is accepted is free of deadlock and does all the work. */
