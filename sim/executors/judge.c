@@ -85,7 +85,8 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out,
 	struct mq_breakdown b = mq_timeline_account(out->lowered.schedule, &out->timeline, arena,
 						    &out->exposed_s);
 
-	r->step_time_s = out->timeline.step_time_s;
+	/* What follows from the step time follows from what is written of it. */
+	r->step_time_s = mq_round9(out->timeline.step_time_s);
 	r->samples_per_s = r->step_time_s > 0 ? j->train->batch / r->step_time_s : (double)NAN;
 	r->mfu = peak > 0 && r->step_time_s > 0
 			 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;

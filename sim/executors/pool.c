@@ -441,17 +441,62 @@ static bool busy(const struct mq_pool *p)
 	return false;
 }
 
+/* Plans in the order in which they are handed out. */
+struct batch {
+	const struct mq_plan *const *plan;
+	uint32_t *order, next, n;
+};
+
+/* About how many tasks will be simulated: each op once per micro-batch, and on every device where uneven
+ * shares keep ranks from being folded. */
+static double weight_of(const struct mq_plan *plan)
+{
+	double tasks = 0;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+		tasks += c->share ? c->n_devices : 1;
+	}
+	return tasks * plan->micro_batches;
+}
+
+struct weighed {
+	double weight;
+	uint32_t plan;
+};
+
+static int heavier_first(const void *a, const void *b)
+{
+	const struct weighed *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight > y->weight ? -1 : 1;
+	return x->plan < y->plan ? -1 : x->plan > y->plan;
+}
+
+/* The longest first, so that the workers end together (Graham 1969). */
+static void put_in_order(struct batch *b, struct mq_arena *scratch)
+{
+	struct weighed *w = mq_arena_array(scratch, b->n, struct weighed);
+
+	b->order = mq_arena_array(scratch, b->n, uint32_t);
+	for (uint32_t i = 0; i < b->n; i++)
+		w[i] = (struct weighed){ weight_of(b->plan[i]), i };
+	qsort(w, b->n, sizeof(*w), heavier_first);
+	for (uint32_t i = 0; i < b->n; i++)
+		b->order[i] = w[i].plan;
+}
+
 /* Next plan of the batch: one that a dead worker left first. MQ_NONE = none. */
-static uint32_t next_plan(struct mq_pool *p, uint32_t *next, uint32_t n)
+static uint32_t next_plan(struct mq_pool *p, struct batch *b)
 {
 	if (p->n_orphans)
 		return p->orphan[--p->n_orphans];
-	return *next < n ? (*next)++ : MQ_NONE;
+	return b->next < b->n ? b->order[b->next++] : MQ_NONE;
 }
 
 /* Gives idle workers a plan, then quick ones a second; which worker gets which changes no result. */
-static enum mq_status feed(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t *next,
-			   uint32_t n, struct mq_err *err)
+static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *err)
 {
 	for (int second = 0; second < 2; second++)
 		for (uint32_t i = 0; i < p->n_workers; i++) {
@@ -459,9 +504,9 @@ static enum mq_status feed(struct mq_pool *p, const struct mq_plan *const *plan,
 			bool room = second ? w->plan != MQ_NONE && w->queued == MQ_NONE &&
 						     p->mean_s > 0 && p->mean_s < quick_s
 					   : w->plan == MQ_NONE;
-			uint32_t index = room ? next_plan(p, next, n) : MQ_NONE;
+			uint32_t index = room ? next_plan(p, b) : MQ_NONE;
 			if (index != MQ_NONE)
-				MQ_TRY(hand_out(p, w, index, plan[index], err));
+				MQ_TRY(hand_out(p, w, index, b->plan[index], err));
 		}
 	return MQ_OK;
 }
@@ -469,15 +514,20 @@ static enum mq_status feed(struct mq_pool *p, const struct mq_plan *const *plan,
 enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err)
 {
-	uint32_t next = 0;
+	struct batch b = { .plan = plan, .n = n };
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	enum mq_status status = MQ_OK;
 
 	if (!n)
 		return MQ_OK;
+	put_in_order(&b, &scratch);
 	do {
-		MQ_TRY(feed(p, plan, &next, n, err));
-		MQ_TRY(wait_some(p, result, err));
-	} while (next < n || p->n_orphans || busy(p));
-	return MQ_OK;
+		status = feed(p, &b, err);
+		if (status == MQ_OK)
+			status = wait_some(p, result, err);
+	} while (status == MQ_OK && (b.next < n || p->n_orphans || busy(p)));
+	mq_arena_fini(&scratch);
+	return status;
 }
 
 static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *err)

@@ -264,6 +264,7 @@ static void simulate(struct sim *sim, enum mq_verdict *verdict)
 	double timeout_s = sim->request->timeout_s;
 
 	sim->t0_s = simgrid_get_clock();
+	sim->now_s = 0;
 	mq_sim_drain(sim);
 	start_actors(sim);
 	if (sim->n_alive) {

@@ -30,11 +30,6 @@ struct mq_folded_flows {
 	double at_s;            /* until when left_B is known */
 };
 
-static double now_s(const struct sim *sim)
-{
-	return simgrid_get_clock() - sim->t0_s;
-}
-
 static enum mq_status add_meetings(struct sim *sim, struct mq_folded_flows *f, struct mq_err *err)
 {
 	const struct mq_sharing *sharing = &sim->sharing;
@@ -80,16 +75,17 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 static void advance(struct sim *sim)
 {
 	struct mq_folded_flows *f = sim->folded;
-	double step_s = now_s(sim) - f->at_s;
+	double step_s = sim->now_s - f->at_s;
 
 	for (uint32_t r = 0; r < f->n_running && step_s > 0; r++)
 		f->left_B[f->running[r]] -= f->q.net.rate_Bps[f->running[r]] * step_s;
-	f->at_s = now_s(sim);
+	f->at_s = sim->now_s;
 }
 
-/* Some began or ended: new rates, and a word to every lane whose end has moved. */
-static void set_rates(struct sim *sim)
+/* Some of a lane's began or ended: new rates, and a word to every other lane whose end has moved. */
+static void set_rates(const struct lane *by)
 {
+	struct sim *sim = by->sim;
 	struct mq_folded_flows *f = sim->folded;
 	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
 	double *before = mq_arena_array(sim->arena, f->n_running, double);
@@ -99,7 +95,8 @@ static void set_rates(struct sim *sim)
 	mq_fluid_rates(&f->q.net, f->running, f->n_running);
 	for (uint32_t r = 0; r < f->n_running; r++) {
 		struct lane *lane = f->lane[f->running[r]];
-		if (f->q.net.rate_Bps[f->running[r]] == before[r] || !lane->running || lane->signalled)
+		if (f->q.net.rate_Bps[f->running[r]] == before[r] || lane == by || !lane->running ||
+		    lane->signalled)
 			continue;
 		lane->signalled = true;
 		sg_sem_release(lane->changed);
@@ -122,7 +119,7 @@ static void begin(struct lane *lane, uint32_t slot, double slowness)
 		f->runs[i] = true;
 		f->running[f->n_running++] = i;
 	}
-	set_rates(sim);
+	set_rates(lane);
 }
 
 /* Takes away the flows of a lane that have ended by now; `least_s`: what was left of the first to end. */
@@ -139,7 +136,7 @@ static bool end_flows(struct lane *lane, uint32_t slot, double least_s)
 
 		if (own && left_s <= least_s + RESOLUTION_S) {
 			f->runs[i] = false;
-			f->done_s[i] = now_s(sim);
+			f->done_s[i] = sim->now_s;
 			continue;
 		}
 		f->running[n++] = i;
@@ -164,7 +161,7 @@ void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness)
 	struct sim *sim = lane->sim;
 	struct mq_folded_flows *f = sim->folded;
 	uint32_t slot = f->slot_of[meeting], last = slot + f->copies[meeting] - 1;
-	double start_s = now_s(sim), least_s;
+	double start_s = sim->now_s, least_s;
 
 	while (f->busy[slot] && slot < last)
 		slot++;
@@ -178,15 +175,16 @@ void mq_sim_folded_run(struct lane *lane, uint32_t meeting, double slowness)
 	begin(lane, slot, slowness);
 	while (least_s = next_end(f, slot), isfinite(least_s)) {
 		bool over = least_s <= RESOLUTION_S;
+		double end_s = sim->now_s + least_s;
 
 		if (!over)
 			over = sg_sem_acquire_timeout(lane->changed, least_s);
-		else
-			least_s = 0;
+		if (over)
+			mq_sim_reached(sim, end_s);
 		lane->signalled = lane->signalled && over;
 		advance(sim);
 		if (over && end_flows(lane, slot, next_end(f, slot)))
-			set_rates(sim);
+			set_rates(lane);
 	}
 	lane->running = false;
 	f->busy[slot] = false;

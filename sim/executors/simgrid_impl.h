@@ -63,6 +63,8 @@ struct sim {
 	struct mq_sharing sharing;
 	struct mq_walk walk;
 	double t0_s;            /* the simulator's clock when this schedule started */
+	double now_s;           /* since then: what was waited for, not what the clock made of it. The
+				   clock only grows from schedule to schedule, and with it its rounding */
 
 	uint32_t n_lanes, lane_room, n_items;
 	struct lane **lane;
@@ -82,6 +84,13 @@ struct sim {
 	sg_sem_t done;
 	struct mq_folded_flows *folded; /* flows of a folded schedule, NULL where none are simulated */
 };
+
+/* An actor woke at a time that it had chosen. */
+static inline void mq_sim_reached(struct sim *sim, double time_s)
+{
+	if (sim->now_s < time_s)
+		sim->now_s = time_s;
+}
 
 /* Finish all events of fixed length that can be, and wake who leads the others. */
 void mq_sim_drain(struct sim *sim);

@@ -22,15 +22,11 @@
 
 enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of its speed */
 
-static double now_s(const struct sim *sim)
+static void sleep_until(struct sim *sim, double time_s)
 {
-	return simgrid_get_clock() - sim->t0_s;
-}
-
-static void sleep_until(const struct sim *sim, double time_s)
-{
-	if (time_s - now_s(sim) > RESOLUTION_S)
+	if (time_s - sim->now_s > RESOLUTION_S)
 		sg_actor_sleep_until(sim->t0_s + time_s);
+	mq_sim_reached(sim, time_s);
 }
 
 static void wait_for(struct lane *lane, const bool *flag, uint32_t event)
@@ -100,7 +96,7 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, bool comp
 	while (left_s > 0) {
 		double speed = compute ? compute_speed(&sim->device[lane->device])
 				       : comm_speed(sim, event);
-		double since_s = simgrid_get_clock();
+		double since_s = sim->now_s;
 		bool over = false;
 
 		if (speed > 0)
@@ -108,7 +104,9 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, bool comp
 		else
 			sg_sem_acquire(lane->changed);
 		lane->signalled = lane->signalled && over;
-		left_s = over ? 0 : left_s - (simgrid_get_clock() - since_s) * speed;
+		if (over)
+			mq_sim_reached(sim, since_s + left_s / speed);
+		left_s = over ? 0 : left_s - (sim->now_s - since_s) * speed;
 		if (left_s < 1e-12 * work_s || left_s < RESOLUTION_S)
 			left_s = 0; /* what rounding has left */
 	}
@@ -151,7 +149,7 @@ static void compute_changes(struct lane *lane, bool computes)
 
 static void finish(struct sim *sim, uint32_t event)
 {
-	mq_walk_finish(&sim->walk, event, now_s(sim));
+	mq_walk_finish(&sim->walk, event, sim->now_s);
 	mq_sim_drain(sim);
 }
 
@@ -275,6 +273,7 @@ static void run_flows(struct lane *lane, const struct item *item)
 			      rate_of(sim, m, flow, sim->slowness[e]));
 	}
 	receive(lane, m, r->in + r->in_first[p], n_in, lane_at);
+	mq_sim_reached(sim, simgrid_get_clock() - sim->t0_s); /* flows end when the clock says so */
 	if (n_in && !(sim->flows_left[e] -= n_in)) {
 		if (sim->sharing.slowed[e])
 			comm_changes(sim->lane[sim->leader[e]], e, false);
