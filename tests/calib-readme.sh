@@ -20,10 +20,11 @@ How the fitted values came about:
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../stacks.csv`: memory traffic, attention kernel, host cost): per training software, in the same joint fits.
-- **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B` and `grads_twice` follow from what the software holds
-  (sim/lower/holding.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB` (context, libraries,
-  communicators, flat buffers) is 5 for pipelines under DeepSpeed, from the BLOOM and Sailor tables; elsewhere assumed. Measured peaks are nvidia-smi's
-  (BLOOM, Sailor: with context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).
+- **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice` and `flat_M` follow from what the software
+  holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
+  (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
+  from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with
+  context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them).
 

@@ -159,10 +159,26 @@ static enum mq_status read_name(const struct mq_csv *csv, uint32_t row, const ch
 #define READ_NAME(csv, row, name, name_of, n, index, err) \
 	read_name(csv, row, name, (const char *(*)(int))(name_of), n, index, err)
 
+static enum mq_status read_memory(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
+				  struct mq_err *err)
+{
+	double reserve_GB, comm_GB, flat_M;
+
+	MQ_TRY(mq_table_f64(csv, row, "loss_B", 12, &s->loss_B, err));
+	MQ_TRY(read_flag(csv, row, "grads_twice", &s->grads_twice, err));
+	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
+	s->reserve_B = reserve_GB * 1e9;
+	MQ_TRY(mq_table_f64(csv, row, "comm_GB", 0, &comm_GB, err));
+	s->comm_B = comm_GB * 1e9;
+	MQ_TRY(mq_table_f64(csv, row, "flat_M", 0, &flat_M, err));
+	s->flat_elems = flat_M * 1e6;
+	return MQ_OK;
+}
+
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
-	double reserve_GB, bucket_MB;
+	double bucket_MB;
 	int index;
 
 	*s = (struct mq_stack){ .name = mq_table_text(csv, row, "stack") };
@@ -189,11 +205,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
-	MQ_TRY(mq_table_f64(csv, row, "loss_B", 12, &s->loss_B, err));
-	MQ_TRY(read_flag(csv, row, "grads_twice", &s->grads_twice, err));
-	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
-	s->reserve_B = reserve_GB * 1e9;
-	return MQ_OK;
+	return read_memory(csv, row, s, err);
 }
 
 enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_run *run,

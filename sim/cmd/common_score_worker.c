@@ -31,9 +31,28 @@ struct worker {
 	struct mq_err *err;
 };
 
+static bool has_nvlink(const struct mq_cluster *cluster)
+{
+	for (uint32_t i = 0; i < cluster->n_links; i++)
+		if (cluster->link[i].class == MQ_LINK_NVLINK ||
+		    cluster->link[i].class == MQ_LINK_NVSWITCH)
+			return true;
+	return false;
+}
+
+/* What the software holds beside the model's own. Communicators over NVLink have tens of channels with
+ * buffers for each neighbour, over PCIe a few. */
+static void put_memory(struct mq_device_calib *d, const struct mq_stack *stack, bool nvlink)
+{
+	d->loss_B = stack->loss_B;
+	d->grads_twice = stack->grads_twice;
+	d->flat_elems = stack->flat_elems;
+	d->reserve_B = stack->reserve_B + (nvlink ? stack->comm_B : 0);
+}
+
 /* The calibration as this software uses the hardware. */
 static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq_case *c,
-				  struct mq_arena *arena)
+				  const struct mq_cluster *cluster, struct mq_arena *arena)
 {
 	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
 
@@ -49,9 +68,7 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
 		d->host_launch_s *= c->stack.host;
 		d->attention_eff *= c->stack.attention;
-		d->loss_B = c->stack.loss_B;
-		d->grads_twice = c->stack.grads_twice;
-		d->reserve_B = c->stack.reserve_B;
+		put_memory(d, &c->stack, has_nvlink(cluster));
 		if (c->fp8) { /* products in fp8, attention and the rest in 16 bit */
 			double faster = d->peak_flops[MQ_FP8] / d->peak_flops[MQ_BF16];
 
@@ -144,7 +161,7 @@ enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster
 			     struct mq_result *result, struct mq_err *err)
 {
 	const struct mq_model_request request = { c->spec, &c->train, c->seq };
-	struct mq_calib *calib = calib_for(shared, c, arena);
+	struct mq_calib *calib = calib_for(shared, c, cluster, arena);
 	struct mq_model *model;
 	struct mq_plan plan;
 	struct mq_judge judge = { .cluster = cluster, .calib = calib, .train = &c->train,

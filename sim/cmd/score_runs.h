@@ -45,8 +45,10 @@ struct mq_stack {
 	double attention;          /* its fused attention / the device's attention_eff */
 	double host;               /* its host time per kernel / the device's host_launch_s */
 	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
+	double flat_elems;         /* gradients reduced through one flat copy */
 	bool grads_twice;          /* gradients are held in 16 and in 32 bits */
-	double reserve_B;          /* framework, libraries, workspaces */
+	double reserve_B;          /* context, framework, libraries, workspaces */
+	double comm_B;             /* buffers of its communicators where NVLink joins GPUs */
 	enum mq_recompute recompute; /* where the row does not say */
 	bool selective_ops;        /* "selective" keeps attention and every second product */
 };

@@ -59,6 +59,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context, libraries and framework"),
 	DEV(loss_B, "B", 12, 0, 100, "per logit, worst moment of the cross-entropy (software stack)"),
+	DEV(flat_elems, "1", 0, 0, 1e12, "gradients reduced through one flat copy (software stack)"),
 	DEV(grads_twice, "1", 0, 0, 1, "1 = gradients are held in 16 and in 32 bits (software stack)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
 	DEV(host_bw_Bps, "B/s", 25e9, 1e3, 1e15,

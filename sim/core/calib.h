@@ -42,6 +42,7 @@ struct mq_device_calib {
 	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
 	double reserve_B;            /* context, libraries, framework */
 	double loss_B;               /* per logit, at the worst moment: belongs to the software stack */
+	double flat_elems;           /* gradients reduced through one flat copy (software stack); 0 = none */
 	double grads_twice;          /* 1 = gradients in 16 and 32 bits: belongs to the software stack */
 	double fragmentation;        /* factor >= 1 on dynamic memory */
 	double copy_bw_Bps;          /* pinned host <-> device, one direction */

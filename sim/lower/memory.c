@@ -4,9 +4,10 @@
  * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and
  * the fullest moment of the pass that runs (holding.c). A micro-batch's activations go with its backward,
  * or with its weight gradients where these are a pass of their own. Beside them lie two receive buffers
- * for the largest tensor from another stage, and two gradient buckets where gradients are reduced in
- * buckets: one fills while the other is reduced. The device's calibration adds the reserve of context,
- * libraries and communicators, and says by what part dynamic memory is stretched by fragmentation.
+ * for the largest tensor from another stage, and what gradients are reduced in: two buckets, of which one
+ * fills while the other is reduced, or a flat copy of as many as the software takes at once (DeepSpeed:
+ * 500 million). The device's calibration adds the reserve of context, libraries and communicators, and
+ * says by what part dynamic memory is stretched by fragmentation.
  */
 #include <math.h>
 #include <stdio.h>
@@ -80,28 +81,37 @@ static void add_dynamic(struct mq_memory *m, double step_B, double fragmentation
 	m->peak_B += cached;
 }
 
+/* Where the gradients of all chunks lie while they are reduced. */
+static double reduction_B(const struct mq_low *low, const struct mq_holding *h, uint32_t chunks,
+			  const struct mq_device_calib *d)
+{
+	double flat = d ? d->flat_elems * mq_dtype_size(low->train->grad_dtype) : 0, all = 0;
+
+	for (uint32_t k = 0; k < chunks; k++)
+		all += h[k].reduced_B;
+	return fmin(all, 2 * low->plan->bucket_B) + fmin(all, flat);
+}
+
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
 	uint32_t chunks = low->n_stages / low->n_ranks;
 	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
-	const struct mq_device *d = &low->rq->cluster->device[device];
-	double boundary = 0, reduced = 0, root = 0, step = 0, fragmentation = 1;
+	const struct mq_device *dev = &low->rq->cluster->device[device];
+	const struct mq_device_calib *d =
+		dev->calib == MQ_NONE ? NULL : &low->rq->calib->device[dev->calib];
+	double boundary = 0, root = 0, step = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
 		h[k] = mq_hold(low, k * low->n_ranks + rank, device);
 		boundary = fmax(boundary, h[k].boundary_B);
-		reduced += h[k].reduced_B;
 		root += h[k].root_B;
 	}
 	struct mq_memory m = static_memory(h, chunks, &step);
 	const struct mq_moment peak = fullest(low, rank, h);
 	m.activation_B = peak.activation_B;
-	m.buffer_B = peak.buffer_B + root + 2 * boundary + 2 * fmin(low->plan->bucket_B, reduced);
-	if (d->calib != MQ_NONE) {
-		m.reserve_B = low->rq->calib->device[d->calib].reserve_B;
-		fragmentation = low->rq->calib->device[d->calib].fragmentation;
-	}
-	add_dynamic(&m, step, fragmentation, d->memory_B);
+	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction_B(low, h, chunks, d);
+	m.reserve_B = d ? d->reserve_B : 0;
+	add_dynamic(&m, step, d ? d->fragmentation : 1, dev->memory_B);
 	return m;
 }
 

@@ -260,6 +260,32 @@ static void step_takes_the_place_of_activations(void **state)
 		w->cluster->device[d].memory_B = 1e12;
 }
 
+/* Two buckets, or one flat copy, of the gradients that are reduced, and never more than there are. */
+static void reduction_takes_buffers(void **state)
+{
+	struct world *w = *state;
+	struct mq_device_calib *d = &w->calib->device[0];
+	double grads = 2 * (LAYERS * LAYER_PARAM + ENDS_PARAM);
+	struct mq_shape shape = { .dp = 2, .micro_batches = 4 };
+
+	lower_shape(w, &shape);
+	double without = w->low.memory[0].buffer_B;
+	w->plan.bucket_B = 1000;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].buffer_B, without + 2000);
+	w->plan.bucket_B = 0;
+	d->flat_elems = 1000;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].buffer_B, without + 2000);
+	d->flat_elems = 1e9;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].buffer_B, without + grads);
+	shape.dp = 1; /* nothing to reduce */
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].buffer_B, without);
+	d->flat_elems = 0;
+}
+
 /* A loss that works in place holds 2 bytes a logit; fragmentation stretches what is dynamic. */
 static void software_has_its_share(void **state)
 {
@@ -330,6 +356,7 @@ int main(void)
 		cmocka_unit_test(tensor_parallel_divides),
 		cmocka_unit_test(fp32_gradients_and_offload),
 		cmocka_unit_test(step_takes_the_place_of_activations),
+		cmocka_unit_test(reduction_takes_buffers),
 		cmocka_unit_test(software_has_its_share),
 		cmocka_unit_test(inference_holds_parameters_and_one_op),
 		cmocka_unit_test(message_names_what_lacks),
