@@ -43,6 +43,14 @@ struct unit {
 	bool root;               /* outside the layers */
 };
 
+/* What a config means on the device in question. */
+struct seat {
+	bool known, taken;       /* looked up; the device is among the config's */
+	bool reduced;            /* its gradients are reduced among devices */
+	double shard;            /* see mq_shard_of */
+	struct mq_share share;
+};
+
 /* An op on the device in question. */
 struct here {
 	const struct mq_low *low;
@@ -50,6 +58,8 @@ struct here {
 	const struct mq_config *config;
 	const struct mq_device_calib *calib; /* NULL = the device has none */
 	struct mq_share share;
+	double shard;
+	bool reduced;
 	uint32_t id;
 };
 
@@ -63,7 +73,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	const struct mq_low *low = at->low;
 	const struct mq_train *train = low->train;
 	uint32_t tied = at->op->tied;
-	double elems = mq_op_param_shard(at->op, at->share.split), shard = mq_shard_of(low, at->id);
+	double elems = mq_op_param_shard(at->op, at->share.split), shard = at->shard;
 	bool zero3 = at->config->sync == MQ_SYNC_ZERO3;
 
 	/* A stage that uses another stage's parameters holds a copy of its own. */
@@ -77,7 +87,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 		return;
 	h->gradient_B += zero3 || at->config->sync == MQ_SYNC_ZERO2 ? grads / shard : grads;
 	u->sent_B += zero3 ? bytes + grads : 0;
-	if (!zero3 && mq_mesh_group_size(at->config, mq_grad_mask) > 1)
+	if (!zero3 && at->reduced)
 		h->reduced_B += grads;
 	if (!zero3 && low->plan->micro_batches > 1)
 		u->gradient_B = fmax(u->gradient_B, bytes);
@@ -104,7 +114,7 @@ static void add_second_gradients(const struct here *at, struct mq_holding *h)
 	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
 		h->gradient_B += elems * HALF_B;
 	else if (!low->plan->offload_optimizer)
-		h->step_B += elems * FP32_B / mq_shard_of(low, at->id);
+		h->step_B += elems * FP32_B / at->shard;
 }
 
 static bool recomputed(const struct mq_low *low, uint32_t op)
@@ -281,20 +291,35 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 	h->kept_B = all;
 }
 
-static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct here *at)
+static void look_up(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seat)
 {
 	const struct mq_config *c = mq_low_config(low, op);
 	uint32_t p = 0;
 
 	while (p < c->n_devices && c->device[p] != device)
 		p++;
-	if (p == c->n_devices)
-		return false;
-	*at = (struct here){ .low = low, .op = &low->model->op[op], .config = c,
-			     .calib = calib_of(low, device), .id = op };
-	at->share.samples = mq_low_samples(low, c, p);
+	*seat = (struct seat){ .known = true, .taken = p < c->n_devices };
+	if (!seat->taken)
+		return;
+	seat->share.samples = mq_low_samples(low, c, p);
 	for (int d = 0; d < MQ_N_DIMS; d++)
-		at->share.split[d] = c->split[d];
+		seat->share.split[d] = c->split[d];
+	seat->shard = mq_shard_of(low, op);
+	seat->reduced = mq_mesh_group_size(c, mq_grad_mask) > 1;
+}
+
+static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct seat *seats,
+		 struct here *at)
+{
+	struct seat *seat = &seats[low->plan->config_of[op]];
+
+	if (!seat->known)
+		look_up(low, op, device, seat);
+	if (!seat->taken)
+		return false;
+	*at = (struct here){ .low = low, .op = &low->model->op[op], .id = op,
+			     .config = mq_low_config(low, op), .calib = calib_of(low, device),
+			     .share = seat->share, .shard = seat->shard, .reduced = seat->reduced };
 	return true;
 }
 
@@ -302,6 +327,7 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 {
 	uint32_t first = low->stage_first[stage], end = low->stage_first[stage + 1], n = 0;
 	struct unit *unit = mq_arena_array(&low->scratch, (size_t)(end - first) + 1, struct unit);
+	struct seat *seats = mq_arena_array(&low->scratch, low->plan->n_configs, struct seat);
 	struct mq_holding h = { 0 };
 	uint32_t last = MQ_NONE;
 
@@ -309,7 +335,7 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 		uint32_t op = low->stage_op[i];
 		struct here at;
 
-		if (!find(low, op, device, &at))
+		if (!find(low, op, device, seats, &at))
 			continue;
 		if (low->unit_of[op] != last) {
 			last = low->unit_of[op];
