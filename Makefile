@@ -65,6 +65,7 @@ MAIN_OBJ := $(call obj,sim/cmd/main.c)
 LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD)) $(FITLIB)) \
 	$(BUILD)/obj/gen/onnx.pb-c.c.o
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
+ENGINE_DATA := $(patsubst strategies/%,$(BUILD)/engines/%,$(sort $(wildcard strategies/*.weights)))
 EXEC_SO   := $(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXECS))
 
 SIM_PKGS := jansson inih gsl openblas libprotobuf-c simgrid hwloc
@@ -79,7 +80,7 @@ help: ## this list
 	@awk '/^##@/{print "\n" substr($$0,5)} /^[a-z][a-z-]*:.*## /{split($$0,a,":.*## "); \
 		printf "  %-12s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
 
-all: $(BUILD)/maquette $(BUILD)/maquette-replay $(ENGINE_SO) $(EXEC_SO) compile_commands.json ## build everything
+all: $(BUILD)/maquette $(BUILD)/maquette-replay $(ENGINE_SO) $(ENGINE_DATA) $(EXEC_SO) compile_commands.json ## build everything
 
 $(BUILD)/maquette: $(MAIN_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
@@ -98,6 +99,8 @@ $(BUILD)/engines/%.so: $(BUILD)/obj/strategies/%.c.o $(BUILD)/englib.a
 	$(call say,ENGINE,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $< $(BUILD)/englib.a $(call link_libs,strategies/$*.c) -lopenblas -lm
+$(BUILD)/engines/%.weights: strategies/%.weights
+	@mkdir -p $(@D); cp $< $@
 $(BUILD)/englib.a: $(call obj,$(ENGLIB))
 	@rm -f $@; mkdir -p $(@D)
 	$(Q)ar rcs $@ $^
@@ -107,6 +110,9 @@ $(BUILD)/executors/%.so: $(BUILD)/obj/validator/%.c.o $$(call obj,$$(sort $$(wil
 	$(call say,EXEC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(call link_libs,validator/$*.c) -ldl -lm -lpthread
+
+# Loops over matrices are worth vectorising; element by element, so the bits stay the same.
+$(call obj,$(call sources,strategies/nn/*.c)): private ALL_CFLAGS += -O3
 
 # Generated tables: a file's presence is its registration, so they follow the *list* of files and are
 # rewritten only when it changes.
@@ -188,7 +194,7 @@ install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man pa
 		$(DESTDIR)$(PREFIX)/lib/maquette/executors $(DESTDIR)$(PREFIX)/share/maquette/plots \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib $(DESTDIR)$(PREFIX)/share/man/man1
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(ENGINE_SO) $(DESTDIR)$(PREFIX)/lib/maquette/engines
+	install -m 644 $(ENGINE_SO) $(ENGINE_DATA) $(DESTDIR)$(PREFIX)/lib/maquette/engines
 	install -m 644 $(EXEC_SO) $(DESTDIR)$(PREFIX)/lib/maquette/executors
 	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib

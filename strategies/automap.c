@@ -6,20 +6,23 @@
  * The plan is a sequence of choices, one action each:
  *     stages, tensor-parallel degree, micro-batches, recomputation     (mode=hybrid; fixed in the others)
  *     split or replicate, for each linkage group                       (mode=opp and hybrid)
- *     shift of each stage boundary from the even cut, -r .. r layers   (mode=pp and hybrid)
+ *     device at which each stage begins                                (mode=pp)
+ *     shift of each stage boundary from its share of the layers, -r .. r layers   (mode=pp and hybrid)
  * A linkage group is everything that one decision implies: a weight split by columns splits what follows it
  * feature by feature, up to the weight that is then split by rows. Groups are decided largest first. With
- * `tie` groups of equal layers are one decision.
+ * `tie` groups of equal layers are one decision. Devices are a line: a stage may begin within `cuts` of a
+ * machine boundary (of an even cut where there is one machine), its layers follow its share of the devices.
  *
  * Q-network: double, duelling, prioritised replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore`
  * episodes. The state holds all choices made so far and which one is next. Reward at the end of an episode:
  * log(T_first / T), -1 where the plan does not fit; with reward=count, as in the paper, +0.4 for every group
- * that is split and +0.1 for every one that is not are added on the way.
+ * that is split and +0.1 for every one that is not instead, by its share of all split dimensions, and -1 for a
+ * conflict. The column engine_objective then says how many weights a plan splits.
  *
  * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline
  * formula as reward; here the graph is the model's, the three combine, and the simulator scores. The
- * discount is 0.95 by default (0.6 there), because the reward comes at the end. Device cuts need no pruning:
- * stages take neighbouring ranks.
+ * discount is 0.95 by default (0.6 there), because the reward comes at the end. In mode=hybrid all stages have
+ * as many devices.
  *
  * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models of more than
  * MAX_CHOICES decisions. Promises no optimum.
@@ -33,9 +36,9 @@
 #include "lib/plans.h"
 #include "nn/dqn.h"
 
-enum { BATCH = 4, MAX_CHOICES = 512, MAX_ACTIONS = 16 };
+enum { BATCH = 4, MAX_CHOICES = 512, MAX_ACTIONS = 32, NOTE_EVERY = 16 };
 enum mode { OPP, PP, HYBRID };
-enum kind { STAGES, TENSOR, MICRO, RECOMPUTE, GROUP, SHIFT };
+enum kind { STAGES, TENSOR, MICRO, RECOMPUTE, GROUP, CUT, SHIFT };
 
 struct choice {
 	uint8_t kind;
@@ -50,7 +53,7 @@ struct episode {
 
 struct automap {
 	/* options */
-	uint32_t mode, stages, radius, explore, reward;
+	uint32_t mode, stages, radius, cuts, explore, reward;
 	bool tie;
 	uint32_t width, replay_batch, replay, copy_every;
 	double rate, gamma, alpha, beta;
@@ -58,6 +61,8 @@ struct automap {
 	uint32_t n_choices;
 	struct choice *choice;
 	uint32_t n_groups, *group_of;   /* [n_ops] linkage group, MQ_NONE = never split */
+	uint32_t *group_weights;        /* [n_groups] weight matrices in each */
+	uint32_t n_weights;             /* weight matrices in those groups */
 	uint32_t whole;                 /* mode=opp: the largest tensor degree that every op can have */
 	/* learning */
 	struct nn_dqn dqn;
@@ -65,7 +70,7 @@ struct automap {
 	double *state, *next;
 	bool mask[MAX_ACTIONS];
 	struct episode pending[BATCH];
-	uint32_t n_proposed, n_observed, n_split_best;
+	uint32_t n_proposed, n_observed, n_split_best, most_weights, most_at;
 	double first_s, best_s;
 };
 
@@ -73,10 +78,11 @@ static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct automap, mode, HYBRID, "opp|pp|hybrid",
 		  "operator partitioning over all devices, pipeline cuts, or all together"),
 	MQ_U32(struct automap, stages, 2, 2, 1024, "mode=pp: number of stages (K)"),
-	MQ_U32(struct automap, radius, 2, 0, 7, "layers by which a boundary may move from the even cut"),
+	MQ_U32(struct automap, radius, 2, 0, 7, "layers by which a boundary may move from its share"),
+	MQ_U32(struct automap, cuts, 3, 0, 8, "mode=pp: devices by which a stage may begin off a machine's first"),
 	MQ_BOOL(struct automap, tie, 1, "equal layers decide together"),
 	MQ_U32(struct automap, explore, 300, 1, 1000000, "episodes over which epsilon falls to 0.1"),
-	MQ_CHOICE(struct automap, reward, 0, "score|count", "score alone, or with the paper's counts"),
+	MQ_CHOICE(struct automap, reward, 0, "score|count", "step time, or the paper's counts of splits"),
 	MQ_U32(struct automap, width, 128, 8, 1024, "width of the hidden layers"),
 	MQ_U32(struct automap, replay_batch, 64, 4, 4096, "steps replayed at a time"),
 	MQ_U32(struct automap, replay, 10000, 64, 1000000, "steps remembered"),
@@ -166,6 +172,7 @@ static void find_groups(struct automap *s, const struct mq_problem *p)
 	}
 	qsort(size, m->n_ops, sizeof(*size), largest_first);
 	s->group_of = mq_arena_array(p->arena, m->n_ops, uint32_t);
+	s->group_weights = mq_arena_array(p->arena, m->n_ops, uint32_t);
 	while (s->n_groups < m->n_ops && size[s->n_groups].n)
 		s->n_groups++;
 	for (uint32_t op = 0; op < m->n_ops; op++) {
@@ -173,6 +180,10 @@ static void find_groups(struct automap *s, const struct mq_problem *p)
 		for (uint32_t g = 0; may[op] && g < s->n_groups; g++)
 			if (size[g].root == root_of(parent, op))
 				s->group_of[op] = g;
+		if (may[op] && m->op[op].param > 0) {
+			s->group_weights[s->group_of[op]]++;
+			s->n_weights++;
+		}
 	}
 }
 
@@ -201,15 +212,35 @@ static uint32_t device_count(const struct mq_problem *p)
 	return most && most < n ? most : n;
 }
 
+/* Where a stage may begin: near the first device of a machine, or of an even cut on one machine. */
+static void add_cuts(const struct automap *s, const struct mq_problem *p, struct choice *c)
+{
+	const struct mq_cluster *cluster = p->cluster;
+	uint32_t n = device_count(p);
+
+	for (uint32_t d = 1; d < n && c->n < MAX_ACTIONS; d++) {
+		bool near = false;
+
+		for (uint32_t k = 1; k < n && !near; k++) {
+			bool even = cluster->n_nodes < 2 && k * s->stages % n < s->stages;
+			bool first = cluster->device[k].node != cluster->device[k - 1].node;
+
+			near = (first || even) && (k > d ? k - d : d - k) <= s->cuts;
+		}
+		if (near)
+			c->value[c->n++] = d;
+	}
+}
+
 static enum mq_status list_choices(struct automap *s, const struct mq_problem *p, struct mq_err *err)
 {
 	const struct mq_model *m = p->model;
 	uint32_t devices = device_count(p), boundaries;
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
-	if (s->n_groups + boundaries + 4 > MAX_CHOICES)
+	if (s->n_groups + 2 * boundaries + 4 > MAX_CHOICES)
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': %u decisions, more than %d; use tie=true",
-			       s->n_groups + boundaries + 4, MAX_CHOICES);
+			       s->n_groups + 2 * boundaries + 4, MAX_CHOICES);
 	s->choice = mq_arena_array(p->arena, MAX_CHOICES, struct choice);
 	if (s->mode == HYBRID) {
 		add_divisors(add_choice(s, STAGES), devices, m->n_layers ? (m->n_layers < 8 ? m->n_layers : 8) : 1);
@@ -232,6 +263,8 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 		c->value[c->n++] = 0;
 		c->value[c->n++] = 1;
 	}
+	for (uint32_t b = 0; s->mode == PP && b < boundaries; b++)
+		add_cuts(s, p, add_choice(s, CUT));
 	for (uint32_t b = 0; b < boundaries; b++) {
 		struct choice *c = add_choice(s, SHIFT);
 
@@ -261,9 +294,9 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 {
 	struct automap *s = state;
 
-	if (s->mode == PP && (p->model->n_layers < s->stages || device_count(p) % s->stages))
-		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (%u) and must "
-			       "divide the %u devices", s->stages, p->model->n_layers, device_count(p));
+	if (s->mode == PP && (p->model->n_layers < s->stages || device_count(p) < s->stages))
+		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (there are %u) "
+			       "and devices (%u)", s->stages, p->model->n_layers, device_count(p));
 	find_groups(s, p);
 	s->whole = largest_degree(p);
 	MQ_TRY(list_choices(s, p, err));
@@ -287,6 +320,7 @@ struct decided {
 	bool *split;             /* [n_groups] */
 	int *shift;              /* [boundaries] layers */
 	uint32_t n_shifts;
+	uint32_t *first, n_cuts; /* [stages + 1] mode=pp: first device of each stage, then all */
 };
 
 static struct decided read_episode(const struct automap *s, const struct episode *e,
@@ -296,7 +330,8 @@ static struct decided read_episode(const struct automap *s, const struct episode
 			     .tensor = s->mode == OPP ? s->whole : 1,
 			     .micro = 1,
 			     .split = mq_arena_array(arena, s->n_groups, bool),
-			     .shift = mq_arena_array(arena, s->n_choices, int) };
+			     .shift = mq_arena_array(arena, s->n_choices, int),
+			     .first = mq_arena_array(arena, s->n_choices + 2, uint32_t) };
 
 	for (uint32_t i = 0; i < s->n_choices; i++) {
 		const struct choice *c = &s->choice[i];
@@ -318,21 +353,27 @@ static struct decided read_episode(const struct automap *s, const struct episode
 		case GROUP:
 			d.split[c->group] = v;
 			break;
+		case CUT:
+			d.first[++d.n_cuts] = v;
+			break;
 		case SHIFT:
 			d.shift[d.n_shifts++] = (int)v - (int)s->radius;
 			break;
 		}
 	}
+	d.first[d.n_cuts + 1] = device_count(p);
 	return d;
 }
 
-/* Boundaries of the even cut, moved; false where a stage would be empty. */
+/* Boundaries by shares of the devices, moved; false where a stage would be empty. */
 static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count)
 {
+	uint32_t devices = d->first[d->n_cuts + 1];
 	int last = 0;
 
 	for (uint32_t k = 0; k < d->stages; k++) {
-		int even = (int)(((uint64_t)k + 1) * layers / d->stages);
+		int even = d->n_cuts ? (int)((2 * (uint64_t)d->first[k + 1] * layers + devices) / devices / 2) :
+				       (int)(((uint64_t)k + 1) * layers / d->stages);
 		int end = k + 1 == d->stages ? (int)layers : even + (k < d->n_shifts ? d->shift[k] : 0);
 
 		if (end <= last)
@@ -341,6 +382,49 @@ static bool cut_layers(const struct decided *d, uint32_t layers, uint32_t *count
 		last = end;
 	}
 	return true;
+}
+
+/* Pipeline of replicated stages over a line of devices: one device a stage first, then all of them. */
+static enum mq_status make_pipeline(const struct decided *d, const struct mq_problem *p,
+				    struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+{
+	uint32_t *layers = mq_arena_array(arena, d->stages, uint32_t);
+	struct mq_shape shape = { .pp = d->stages,
+				  .micro_batches = d->micro,
+				  .pipeline = MQ_PIPE_1F1B,
+				  .recompute = (uint8_t)d->recompute,
+				  .stage_layers = layers };
+
+	for (uint32_t k = 0; k < d->stages; k++)
+		if (d->first[k + 1] <= d->first[k])
+			return mq_fail(err, MQ_EINPUT, "a stage without devices");
+	if (!cut_layers(d, p->model->n_layers, layers))
+		return mq_fail(err, MQ_EINPUT, "an empty stage");
+	MQ_TRY(mq_plan_from_shape(&shape, p->model, p->cluster, arena, plan, err));
+	for (uint32_t c = 0; c < plan->n_configs; c++) {
+		struct mq_config *config = &plan->config[c];
+		uint32_t begin = d->first[config->stage], n = d->first[config->stage + 1] - begin;
+
+		config->device = mq_arena_array(arena, n, uint32_t);
+		for (uint32_t i = 0; i < n; i++)
+			config->device[i] = begin + i;
+		config->n_devices = config->split[MQ_DIM_BATCH] = n;
+	}
+	return mq_plan_check(plan, p->model, p->cluster, p->train, err);
+}
+
+/* Devices of a stage that all do the same are a waste that no one would choose. */
+static bool every_stage_splits(const struct automap *s, const struct decided *d, const struct mq_plan *plan,
+			       struct mq_arena *arena)
+{
+	bool *any = mq_arena_array(arena, d->stages, bool), all = true;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		any[plan->config[plan->config_of[op]].stage] |=
+			s->group_of[op] != MQ_NONE && d->split[s->group_of[op]];
+	for (uint32_t k = 0; k < d->stages; k++)
+		all = all && any[k];
+	return all;
 }
 
 /* The usual plan of the shape, with the groups that are not split made whole again. */
@@ -357,12 +441,16 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 				  .recompute = (uint8_t)d->recompute,
 				  .vocab_parallel = true };
 
+	if (s->mode == PP)
+		return make_pipeline(d, p, arena, plan, err);
 	if (per % d->tensor)
 		return mq_fail(err, MQ_EINPUT, "tensor degree does not divide a stage");
 	if (p->model->n_layers && !cut_layers(d, p->model->n_layers, layers))
 		return mq_fail(err, MQ_EINPUT, "an empty stage");
 	shape.stage_layers = p->model->n_layers ? layers : NULL;
 	MQ_TRY(mq_plan_from_shape(&shape, p->model, p->cluster, arena, plan, err));
+	if (s->mode == HYBRID && d->tensor > 1 && !every_stage_splits(s, d, plan, arena))
+		return mq_fail(err, MQ_EINPUT, "a stage of tensor degree %u splits nothing", d->tensor);
 	uint32_t *whole = mq_arena_array(arena, d->stages, uint32_t); /* config + 1 by stage */
 	for (uint32_t op = 0; op < p->model->n_ops; op++) {
 		uint32_t g = s->group_of[op], from = plan->config_of[op], stage = plan->config[from].stage;
@@ -395,20 +483,37 @@ static void fill_state(const struct automap *s, const struct episode *e, uint32_
 	state[s->n_choices + at] = 1;
 }
 
-static void fill_mask(struct automap *s, uint32_t at)
+/* Cuts rise, and leave one for each that follows. */
+static void fill_mask(struct automap *s, const struct episode *e, uint32_t at)
 {
+	const struct choice *c = &s->choice[at];
+	uint32_t low = 0, high = c->n;
+
+	if (c->kind == CUT) {
+		if (at && s->choice[at - 1].kind == CUT)
+			low = e->action[at - 1] + 1;
+		for (uint32_t k = at + 1; k < s->n_choices && s->choice[k].kind == CUT && high > low + 1; k++)
+			high--;
+	}
 	for (uint32_t a = 0; a < MAX_ACTIONS; a++)
-		s->mask[a] = a < s->choice[at].n;
+		s->mask[a] = a >= low && a < high;
+	if (low >= high) /* too few places: the episode ends in conflict */
+		s->mask[c->n - 1] = true;
+}
+
+static double epsilon_now(const struct automap *s)
+{
+	return fmax(0.1, 1 - 0.9 * s->n_proposed / s->explore);
 }
 
 static void play(struct automap *s, const struct mq_problem *p, struct episode *e)
 {
-	double epsilon = fmax(0.1, 1 - 0.9 * s->n_proposed / s->explore);
+	double epsilon = epsilon_now(s);
 
 	e->broken = false;
 	for (uint32_t i = 0; i < s->n_choices; i++) {
 		fill_state(s, e, i, s->state);
-		fill_mask(s, i);
+		fill_mask(s, e, i);
 		e->action[i] = nn_dqn_act(&s->dqn, s->state, s->mask, epsilon, p->rng);
 	}
 }
@@ -417,19 +522,36 @@ static void remember(struct automap *s, const struct mq_problem *p, const struct
 {
 	for (uint32_t i = 0; i < s->n_choices; i++) {
 		bool last = i + 1 == s->n_choices;
-		double reward = last ? score : 0;
+		bool counts = s->reward && s->choice[i].kind == GROUP;
+		double reward = last && !(s->reward && score > -1) ? score : 0;
 
-		if (s->reward && s->choice[i].kind == GROUP)
-			reward += s->choice[i].value[e->action[i]] ? 0.4 : 0.1;
+		if (counts) /* of a group: for each of its weights, as a share of all */
+			reward += (s->choice[i].value[e->action[i]] ? 0.4 : 0.1) * s->n_choices *
+				  s->group_weights[s->choice[i].group] / fmax(s->n_weights, 1);
 		fill_state(s, e, i, s->state);
 		if (!last) {
 			fill_state(s, e, i + 1, s->next);
-			fill_mask(s, i + 1);
+			fill_mask(s, e, i + 1);
 		}
 		nn_dqn_remember(&s->dqn, s->state, e->action[i], reward, last ? NULL : s->next, s->mask);
 	}
+	double loss = NAN;
 	for (uint32_t i = 0; i < 4; i++)
-		nn_dqn_learn(&s->dqn, p->rng);
+		loss = nn_dqn_learn(&s->dqn, p->rng);
+	if (s->n_observed % NOTE_EVERY == 0 && !isnan(loss)) {
+		mq_note(p, "td_loss", loss);
+		mq_note(p, "epsilon", epsilon_now(s));
+	}
+}
+
+static uint32_t weights_split(const struct automap *s, const struct episode *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_choices; i++)
+		if (s->choice[i].kind == GROUP && s->choice[i].value[e->action[i]])
+			n += s->group_weights[s->choice[i].group];
+	return n;
 }
 
 /* Sequences that make no plan are conflicts: they end with -1 and cost no simulation. */
@@ -446,6 +568,16 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 		status = make_plan(s, &d, p, arena, plan, err);
 		if (status != MQ_OK)
 			remember(s, p, e, -1);
+	}
+	if (s->reward && status == MQ_OK) {
+		uint32_t split = weights_split(s, e);
+
+		plan->engine_objective = split;
+		plan->engine_unit = "weights split";
+		if (split > s->most_weights) {
+			s->most_weights = split;
+			s->most_at = s->n_proposed + 1;
+		}
 	}
 	s->n_proposed++;
 	return status == MQ_OK ? MQ_OK : MQ_DONE;
@@ -479,6 +611,9 @@ static void stop(void *state, const struct mq_problem *p)
 
 	mq_say(p, "automap: %u decisions, %u linkage groups, %u of them split in the best plan (%.9g s)",
 	       s->n_choices, s->n_groups, s->n_split_best, s->best_s);
+	if (s->reward)
+		mq_say(p, "automap: at most %u of %u weights split in a plan, first in plan %u", s->most_weights,
+		       s->n_weights, s->most_at);
 	nn_dqn_fini(&s->dqn);
 }
 

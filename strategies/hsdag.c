@@ -16,7 +16,9 @@
  * Differences from the paper and its code: all-on-one-device placements are allowed and are proposed first
  * (the released code counts them as failures), and the best of them is reported; the features that the
  * released code leaves out are used; a baseline and clipping make REINFORCE stable; the simulated step time
- * is the reward. Objective: step time. A forward pass costs O((nodes + edges) width^2). It cannot split
+ * is the reward; a placement that does not fit earns less the more memory it lacks. Runs of the graph with
+ * memory shared evenly come second, and where they do not fit all plans accumulate micro-batches or
+ * recompute (lib/fit.h). Objective: step time. A forward pass costs O((nodes + edges) width^2). It cannot split
  * tensors or cut pipelines and promises no optimum.
  *
  * link: openblas
@@ -55,9 +57,10 @@ struct hsdag {
 	double *log_p;              /* [n_clusters * devices] */
 	uint32_t n_drawn, n_seen;
 	uint32_t single, n_single;  /* next device to try alone; such proposals not yet observed */
+	bool even_done, even_asked; /* the even placement: proposed; not yet observed */
 	uint32_t *choice;           /* [episode * n_nodes] devices by cluster */
-	double *reward;             /* [episode] */
-	double baseline, best_single_s, worst_s;
+	double *time_s, *excess;    /* [episode] step time; see mq_fit_excess */
+	double baseline, best_single_s, worst_s; /* worst: of the feasible, 0 = none yet */
 	uint32_t best_single;
 	uint64_t n_rewards;
 };
@@ -232,6 +235,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct mq_arena *arena = problem->arena;
 
 	MQ_TRY(mq_coarse_make(problem, "hsdag", s->groups, &s->coarse, err));
+	mq_fit_say(problem, "hsdag", MQ_COARSE_EVEN, &s->coarse.fit);
 	merge_chains(s, arena);
 	make_features(s, problem);
 	uint32_t w = s->width, d = s->coarse.n_devices;
@@ -248,7 +252,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->cluster_possible = mq_arena_array(arena, (size_t)s->n_nodes * d, bool);
 	s->log_p = mq_arena_array(arena, (size_t)s->n_nodes * d, double);
 	s->choice = mq_arena_array(arena, (size_t)s->episode * s->n_nodes, uint32_t);
-	s->reward = mq_arena_array(arena, s->episode, double);
+	s->time_s = mq_arena_array(arena, s->episode, double);
+	s->excess = mq_arena_array(arena, s->episode, double);
 	s->best_single_s = INFINITY;
 	return MQ_OK;
 }
@@ -359,12 +364,31 @@ static void begin_episode(struct hsdag *s)
 {
 	struct nn_tape t;
 
-	mq_arena_fini(&s->pass);
+	nn_forget(&s->pass);
 	nn_tape_begin(&t, &s->pass);
 	struct nn_var p = forward(s, &t);
 	memcpy(s->log_p, nn_value(&t, p)->data,
 	       (size_t)s->n_clusters * s->coarse.n_devices * sizeof(double));
 	s->n_drawn = s->n_seen = 0;
+}
+
+/* 1 / step time; a placement that does not fit earns less than any that does, the less the further off. */
+static double reward(const struct hsdag *s, uint32_t k)
+{
+	double worst_s = s->worst_s > 0 ? s->worst_s : 1;
+
+	return s->excess[k] > 0 ? 1 / (worst_s * (1 + s->excess[k])) : 1 / s->time_s[k];
+}
+
+/* The running mean over about two episodes. */
+static void update_baseline(struct hsdag *s, const struct mq_problem *problem)
+{
+	for (uint32_t k = 0; k < s->episode; k++) {
+		s->n_rewards++;
+		s->baseline += (reward(s, k) - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
+	}
+	mq_note(problem, "mean_reward_per_s", s->baseline);
+	mq_note(problem, "clusters", s->n_clusters);
 }
 
 /* loss = - mean_k A_k sum_c log p(choice_kc) - entropy bonus. */
@@ -374,16 +398,16 @@ static void learn(struct hsdag *s)
 	uint32_t d_n = s->coarse.n_devices;
 	double scale = 0;
 
-	mq_arena_fini(&s->pass);
+	nn_forget(&s->pass);
 	nn_tape_begin(&t, &s->pass);
 	struct nn_var p = forward(s, &t);
 	struct nn_mat weight = nn_mat_new(&s->pass, s->n_clusters, d_n);
 	for (uint32_t k = 0; k < s->episode; k++)
-		scale = fmax(scale, fabs(s->reward[k] - s->baseline));
+		scale = fmax(scale, fabs(reward(s, k) - s->baseline));
 	for (uint32_t k = 0; k < s->episode && scale > 0; k++)
 		for (uint32_t c = 0; c < s->n_clusters; c++)
 			weight.data[c * d_n + s->choice[(size_t)k * s->n_nodes + c]] -=
-				(s->reward[k] - s->baseline) / scale / s->episode;
+				(reward(s, k) - s->baseline) / scale / s->episode;
 	struct nn_var loss = nn_sum(&t, nn_mul(&t, nn_clamp(&t, p, -50, 1), nn_constant(&t, weight)));
 	struct nn_var plogp = nn_mul(&t, nn_exp(&t, p), nn_clamp(&t, p, -50, 1));
 	loss = nn_add(&t, loss, nn_scale(&t, nn_sum(&t, plogp), s->entropy / s->n_clusters));
@@ -421,6 +445,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		mq_coarse_plan(&s->coarse, device, problem, arena, plan);
 		return MQ_OK;
 	}
+	if (!s->even_done) {
+		s->even_done = s->even_asked = true;
+		mq_coarse_plan(&s->coarse, s->coarse.even, problem, arena, plan);
+		return MQ_OK;
+	}
 	if (s->n_drawn == 0 || s->n_drawn == s->episode)
 		begin_episode(s);
 	uint32_t *choice = s->choice + (size_t)s->n_drawn++ * s->n_nodes;
@@ -436,24 +465,31 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 		    const struct mq_result *result)
 {
 	struct hsdag *s = state;
-	bool ok = result->verdict == MQ_VERDICT_OK;
-	double time_s = ok ? result->step_time_s : 2 * s->worst_s;
+	double excess = mq_fit_excess(result);
 
-	s->worst_s = fmax(s->worst_s, time_s);
+	if (!(excess > 0)) {
+		if (!(s->worst_s > 0)) /* rewards so far had no scale */
+			s->n_rewards = 0;
+		s->worst_s = fmax(s->worst_s, result->step_time_s);
+	}
 	if (s->n_single) { /* they were proposed first */
 		s->n_single--;
-		if (ok && result->step_time_s < s->best_single_s) {
+		if (!(excess > 0) && result->step_time_s < s->best_single_s) {
 			s->best_single_s = result->step_time_s;
 			s->best_single = plan->config[0].device[0];
 		}
 		return;
 	}
-	double reward = time_s > 0 ? 1 / time_s : 0;
-	s->n_rewards++;
-	s->baseline += (reward - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
-	s->reward[s->n_seen++] = reward;
-	if (s->n_seen == s->episode)
+	if (s->even_asked) {
+		s->even_asked = false;
+		return;
+	}
+	s->excess[s->n_seen] = excess;
+	s->time_s[s->n_seen++] = result->step_time_s;
+	if (s->n_seen == s->episode) {
+		update_baseline(s, problem);
 		learn(s);
+	}
 }
 
 static void stop(void *state, const struct mq_problem *problem)

@@ -11,10 +11,9 @@
  * link: -lmetis
  */
 #include <math.h>
-#include <metis.h>
 
 #include "core/engine.h"
-#include "lib/tasks.h"
+#include "lib/partition.h"
 
 struct metis {
 	uint32_t seed;
@@ -34,66 +33,37 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return mq_tasks_make(problem, "metis", &s->tasks, err);
 }
 
-struct graph {
-	idx_t *first, *to, *edge_weight;
-	idx_t *weight; /* [n * 2] time, memory */
-	real_t *share; /* [devices * 2] speed, memory, of all */
-	double spare;  /* memory of all devices over that of all tasks */
-};
-
-/* Undirected adjacency; weights are whole numbers: times in 1/1e6 of the total, bytes in 1/1e6 of
- * all. */
-static void build(const struct mq_tasks *t, struct mq_arena *arena, struct graph *g)
+/* Shares of the devices: of the speed on this graph, and of the memory (equal where it is not known). */
+static void device_shares(const struct mq_tasks *t, double *speed, double *memory)
 {
-	double time = 0, bytes = 0, speed = 0, held = 0, room = 0;
-	idx_t *at = mq_arena_array(arena, t->n + 1, idx_t);
+	double whole = 0, room = 0;
 
-	g->first = mq_arena_array(arena, t->n + 1, idx_t);
-	g->to = mq_arena_array(arena, 2 * t->n_edges, idx_t);
-	g->edge_weight = mq_arena_array(arena, 2 * t->n_edges, idx_t);
-	g->weight = mq_arena_array(arena, 2 * t->n, idx_t);
-	g->share = mq_arena_array(arena, 2 * t->n_devices, real_t);
-	for (uint32_t v = 0; v < t->n; v++) {
-		time += mq_tasks_mean_time(t, v);
-		held += t->memory[v];
-	}
-	for (uint32_t d = 0; d < t->n_devices; d++)
-		room += t->limit[d];
-	g->spare = room / fmax(held, 1);
-	for (uint32_t e = 0; e < t->n_edges; e++) {
-		bytes += t->edge[e].bytes;
-		g->first[t->edge[e].src + 1]++;
-		g->first[t->edge[e].dst + 1]++;
-	}
-	for (uint32_t v = 0; v < t->n; v++) {
-		g->first[v + 1] += g->first[v];
-		at[v] = g->first[v];
-		g->weight[2 * v] = 1 + (idx_t)(1e6 * mq_tasks_mean_time(t, v) / fmax(time, 1e-300));
-		g->weight[2 * v + 1] = 1 + (idx_t)(1e6 * t->memory[v] / fmax(held, 1));
-	}
-	for (uint32_t e = 0; e < t->n_edges; e++) {
-		idx_t weight = 1 + (idx_t)(1e6 * t->edge[e].bytes / fmax(bytes, 1e-300));
-
-		for (int side = 0; side < 2; side++) {
-			uint32_t a = side ? t->edge[e].dst : t->edge[e].src;
-			uint32_t b = side ? t->edge[e].src : t->edge[e].dst;
-
-			g->to[at[a]] = (idx_t)b;
-			g->edge_weight[at[a]++] = weight;
-		}
-	}
 	for (uint32_t d = 0; d < t->n_devices; d++) {
 		double sum = 0;
 
 		for (uint32_t v = 0; v < t->n; v++) /* an op that it cannot run counts as slow */
 			sum += fmin(t->time[(size_t)v * t->n_devices + d],
 			            10 * mq_tasks_mean_time(t, v));
-		g->share[2 * d] = (real_t)(1 / fmax(sum, 1e-300));
-		g->share[2 * d + 1] = (real_t)(isfinite(room) ? t->limit[d] / room : 1.0 / t->n_devices);
-		speed += (double)g->share[2 * d];
+		speed[d] = 1 / fmax(sum, 1e-300);
+		whole += speed[d];
+		room += t->limit[d];
 	}
+	for (uint32_t d = 0; d < t->n_devices; d++) {
+		speed[d] /= whole;
+		memory[d] = isfinite(room) ? t->limit[d] / room : 1.0 / t->n_devices;
+	}
+}
+
+/* Memory of all devices over that of all tasks. */
+static double spare(const struct mq_tasks *t)
+{
+	double held = 0, room = 0;
+
+	for (uint32_t v = 0; v < t->n; v++)
+		held += t->memory[v];
 	for (uint32_t d = 0; d < t->n_devices; d++)
-		g->share[2 * d] = (real_t)((double)g->share[2 * d] / speed);
+		room += t->limit[d];
+	return room / fmax(held, 1);
 }
 
 /* A part may hold an op that its device cannot run: that op goes to the fastest device for it. */
@@ -111,34 +81,23 @@ static void repair(const struct mq_tasks *t, uint32_t *choice)
 }
 
 /* Partitions by time, or by time and memory. False: the library refused. */
-static bool cut_graph(const struct metis *s, const struct graph *g, bool memory, double balance,
-                      struct mq_arena *arena, uint32_t *choice, double *cut)
+static bool cut_graph(const struct metis *s, bool memory, double balance, struct mq_arena *arena,
+                      uint32_t *choice, double *cut)
 {
 	const struct mq_tasks *t = &s->tasks;
-	idx_t options[METIS_NOPTIONS], n = (idx_t)t->n, weights = memory ? 2 : 1;
-	idx_t parts = (idx_t)t->n_devices, edges = 0;
-	idx_t *part = mq_arena_array(arena, t->n, idx_t);
-	idx_t *weight = mq_arena_array(arena, 2 * t->n, idx_t);
-	real_t *share = mq_arena_array(arena, 2 * t->n_devices, real_t);
-	real_t most[2] = {(real_t)balance, (real_t)fmin(5, fmax(1.001, 0.95 * g->spare))};
+	double *by_speed = mq_arena_array(arena, t->n_devices, double);
+	double *by_memory = mq_arena_array(arena, t->n_devices, double);
+	struct mq_partition how = {.parts = t->n_devices,
+	                           .seed = s->seed,
+	                           .tolerance = balance,
+	                           .share = by_speed,
+	                           .memory_share = memory ? by_memory : NULL,
+	                           .memory_tolerance = fmin(5, fmax(1.001, 0.95 * spare(t)))};
 
-	for (uint32_t v = 0; v < t->n; v++)
-		for (idx_t k = 0; k < weights; k++)
-			weight[(idx_t)v * weights + k] = g->weight[2 * v + (uint32_t)k];
-	for (uint32_t d = 0; d < t->n_devices; d++)
-		for (idx_t k = 0; k < weights; k++)
-			share[(idx_t)d * weights + k] = g->share[2 * d + (uint32_t)k];
-	METIS_SetDefaultOptions(options);
-	options[METIS_OPTION_SEED] = (idx_t)s->seed;
-	options[METIS_OPTION_NUMBERING] = 0;
-	if (parts > 1 &&
-	    METIS_PartGraphKway(&n, &weights, g->first, g->to, weight, NULL, g->edge_weight, &parts,
-	                        share, most, options, &edges, part) != METIS_OK)
+	device_shares(t, by_speed, by_memory);
+	if (!mq_partition_tasks(t, &how, arena, choice, cut))
 		return false;
-	for (uint32_t v = 0; v < t->n; v++)
-		choice[v] = (uint32_t)part[v];
 	repair(t, choice);
-	*cut = (double)edges / 1e6;
 	return true;
 }
 
@@ -159,7 +118,6 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 {
 	struct metis *s = state;
 	const struct mq_tasks *t = &s->tasks;
-	struct graph g;
 	uint32_t *choice = mq_arena_array(arena, t->n, uint32_t);
 	const uint32_t n_rounds = sizeof(tolerance) / sizeof(*tolerance);
 	double cut = 0;
@@ -171,9 +129,8 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	double balance = tolerance[s->round++];
 
-	build(t, arena, &g);
-	if (!cut_graph(s, &g, false, balance, arena, choice, &cut) ||
-	    (!fits(t, choice, arena) && !cut_graph(s, &g, true, balance, arena, choice, &cut)))
+	if (!cut_graph(s, false, balance, arena, choice, &cut) ||
+	    (!fits(t, choice, arena) && !cut_graph(s, true, balance, arena, choice, &cut)))
 		return mq_fail(err, MQ_EBUG,
 		               "engine 'metis': the library refused a graph of %u vertices", t->n);
 	placements_plan(&t->space, choice, problem, arena, plan);

@@ -3,42 +3,46 @@
  * as prior ("Expediting distributed DNN training with device topology-aware graph deployment", TAG, IEEE TPDS
  * 2023, arXiv 2302.06126).
  *
- * Ops form groups, devices of one type another; each op group takes a non-empty set of device groups and one of
- * {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce; where that does
- * not fit, all devices model-parallel. Value of a strategy: T_base / T - 1, -1 out of memory, above 1 its
- * fourth root.
+ * Ops form groups (METIS), devices of one type another; each op group takes a non-empty set of device groups
+ * and one of {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce;
+ * where that does not fit, all devices model-parallel; where neither does, micro-batches or recomputation make
+ * room (lib/fit.h). Value of a strategy: T_base / T - 1, above 1 its fourth root; out of memory -2 + memory
+ * there / needed, so that less excess is better.
  *
  * Search: nodes are the actions of the first k groups (largest compute time first); undecided groups copy the
  * first action. select argmax Q + c P sqrt(N_parent) / (1 + n), c = sqrt(children / 10); the leaf itself is
  * evaluated, its value is backed up as a running mean. Proposals of one batch see each other as visits.
  *
- * Prior: heterogeneous graph attention over op and device groups (edges prev, succ, link, place with features),
- * then an MLP over (device embeddings weighted by the action's set, next op group, one-hot kind) and a softmax
- * over the actions. It learns while searching: every `learn` playouts, cross-entropy towards the visit counts
- * of the most visited nodes (Adam, clipped). `weights` loads a network trained before, `save` writes it.
+ * Prior: the graph network of lib/tag_net.h. Its weights were trained over several models and random
+ * topologies (tag.weights beside the engine; `results/tag_prior/train.sh` makes them again) and go on
+ * learning: every `learn` playouts, cross-entropy towards the visit counts of the most visited nodes. `weights`
+ * starts from another file, or `none`; `save` keeps them. `records` appends what a search ended at, and
+ * `maquette solve RECORDS -e tag:save=FILE` trains on it.
  *
  * Sufficient factors: which all-reduced GEMMs gather activations instead of gradients is the minimum cut of
  * lib/sfb.h, solved once for the baseline; `sfb=false` leaves it out.
  *
- * Differences from the paper: op groups are runs of the graph (it uses METIS); the network is smaller by
- * default (64 wide instead of 256) and has no feedback features of the last simulation; it is trained on the
- * question at hand rather than over random topologies. `heterog` restricts the actions to HeteroG's (CoNEXT
+ * Differences from the paper: device groups are types, not machines; the network is narrower by default (32
+ * instead of 256) and sees features of the choices (share of speed, slowest member and link); feedback of the
+ * parent's simulation is that of the whole plan (speed-up, compute, waiting, idle, memory), not per op; ops of
+ * a model-parallel group go to its devices in turn. `heterog` restricts the actions to HeteroG's (CoNEXT
  * 2020): one device group, or all, and no model parallelism over several.
  *
  * Complexity: a playout walks <= groups levels of <= 3 (2^device groups - 1) children. No pipeline, no tensor
  * parallelism; promises no optimum.
  *
- * link: igraph openblas
+ * link: igraph openblas -lmetis
  */
+#include <errno.h>
 #include <math.h>
 
 #include "core/engine.h"
+#include "lib/beside.h"
 #include "lib/plans.h"
 #include "lib/sfb.h"
-#include "lib/tag_space.h"
-#include "nn/nn.h"
+#include "lib/tag_net.h"
 
-enum { BATCH = 4, EDGE_KINDS = 4, LAYERS = 4 };
+enum { BATCH = 4, MAX_RECORDS = 10, RECORD_VISITS = 24 };
 
 struct node {
 	uint32_t parent, action, depth;
@@ -46,14 +50,15 @@ struct node {
 	uint32_t visits;            /* those under way count */
 	double value, prior;        /* running mean of what came back */
 	uint32_t n_values;
+	double feedback[MQ_TAG_FEEDBACK];
 };
 
 struct tag {
 	/* options */
-	uint32_t groups, width, learn;
+	uint32_t groups, width, learn, epochs;
 	double rate;
-	bool gnn, sfb, heterog;
-	const char *weights, *save;
+	bool gnn, sfb, heterog, metis;
+	const char *weights, *save, *records;
 	/* the question */
 	struct mq_tag_space space;
 	double base_s, best_s;
@@ -63,25 +68,27 @@ struct tag {
 	struct node *node;
 	uint32_t n_nodes, node_room;
 	/* the network */
-	struct nn_params params;
-	struct nn_dense op_in, device_in, edge_in;
-	struct nn_gat gat[LAYERS];
-	struct nn_mlp device_out, score;
+	struct mq_tag_net net;
 	struct nn_adam adam;
 	struct mq_arena pass;
 	uint32_t since_learnt;
 };
 
+extern const struct mq_engine mq_engine_tag;
+
 static const struct mq_opt opts[] = {
 	MQ_U32(struct tag, groups, 40, 1, 1000, "op groups"),
-	MQ_U32(struct tag, width, 64, 8, 512, "width of the network (the paper: 256)"),
-	MQ_U32(struct tag, learn, 64, 1, 1000000, "playouts between learning steps"),
+	MQ_BOOL(struct tag, metis, 1, "groups by graph partitioning; false = runs of the graph"),
+	MQ_U32(struct tag, width, 32, 8, 512, "width of the network (the paper: 256)"),
+	MQ_U32(struct tag, learn, 64, 0, 1000000, "playouts between learning steps, 0 = none"),
 	MQ_F64(struct tag, rate, 1e-3, 1e-6, 1, "step size of Adam"),
 	MQ_BOOL(struct tag, gnn, 1, "graph network as prior; false = uniform"),
 	MQ_BOOL(struct tag, sfb, 1, "gather sufficient factors where the minimum cut says so"),
 	MQ_BOOL(struct tag, heterog, 0, "HeteroG's action space"),
-	MQ_STR(struct tag, weights, NULL, "file of network weights to start from"),
+	MQ_STR(struct tag, weights, NULL, "network to start from: a file, or none (default: as shipped)"),
 	MQ_STR(struct tag, save, NULL, "file that receives the weights at the end"),
+	MQ_STR(struct tag, records, NULL, "file to append what the search ended at, to train on"),
+	MQ_U32(struct tag, epochs, 12, 1, 10000, "solve: passes over the records"),
 	MQ_END
 };
 
@@ -129,19 +136,19 @@ static enum mq_status find_duplicates(struct tag *s, const struct mq_problem *p,
 
 /* ---- the network ------------------------------------------------------------------------------------------------- */
 
-static void make_network(struct tag *s, const struct mq_problem *p)
+static enum mq_status make_network(struct tag *s, const struct mq_problem *p, struct mq_err *err)
 {
-	uint32_t w = s->width;
+	const char *path = s->weights;
 
-	nn_params_init(&s->params, p->arena);
-	nn_dense_init(&s->op_in, &s->params, MQ_TAG_OP_FEATURES + MQ_TAG_N_HOWS + 2, w, NN_TANH, p->rng);
-	nn_dense_init(&s->device_in, &s->params, MQ_TAG_DEVICE_FEATURES, w, NN_TANH, p->rng);
-	nn_dense_init(&s->edge_in, &s->params, EDGE_KINDS + 1, 16, NN_TANH, p->rng);
-	for (int i = 0; i < LAYERS; i++)
-		nn_gat_init(&s->gat[i], &s->params, w, 16, w, 4, p->rng);
-	nn_mlp_init(&s->device_out, &s->params, (uint32_t[]){ w + 1, w, w }, 2, NN_TANH, p->rng);
-	nn_mlp_init(&s->score, &s->params, (uint32_t[]){ 2 * w + MQ_TAG_N_HOWS, w, 1 }, 2, NN_TANH, p->rng);
+	mq_tag_net_init(&s->net, s->width, p->arena, p->rng);
 	nn_adam_init(&s->adam, s->rate, 0.6);
+	if (!s->gnn || (path && !strcmp(path, "none")))
+		return MQ_OK;
+	if (!path)
+		MQ_TRY(mq_file_beside(&mq_engine_tag, "tag.weights", p->arena, &path, err));
+	if (nn_params_load(&s->net.params, path, err) != MQ_OK)
+		return mq_wrap(err, "engine 'tag': weights=none starts without training");
+	return MQ_OK;
 }
 
 /* The actions on the way to a node, by group in order of decision; the first one fills the rest. */
@@ -158,134 +165,66 @@ static void actions_of(const struct tag *s, uint32_t id, uint32_t *action)
 		action[s->space.order[s->node[at].depth - 1]] = s->node[at].action;
 }
 
-struct links {
-	uint32_t n, *src, *dst;
-	struct nn_mat feature;
-};
-
-static void add_link(struct links *l, uint32_t src, uint32_t dst, uint32_t kind, double value)
+static void view_of(const struct tag *s, uint32_t id, struct mq_arena *arena, struct mq_tag_view *view)
 {
-	l->src[l->n] = src;
-	l->dst[l->n] = dst;
-	l->feature.data[l->n * (EDGE_KINDS + 1) + kind] = 1;
-	l->feature.data[l->n++ * (EDGE_KINDS + 1) + EDGE_KINDS] = value;
-}
+	uint32_t *action = mq_arena_array(arena, s->space.n, uint32_t);
 
-/* Op groups are nodes 0 .. n-1, device groups follow. */
-static struct links make_links(const struct tag *s, const uint32_t *action, struct mq_arena *arena)
-{
-	const struct mq_tag_space *sp = &s->space;
-	uint32_t d_n = sp->n_devices, most = 2 * sp->n_edges + d_n * d_n + 2 * sp->n * d_n + sp->n + d_n;
-	struct links l = { 0, mq_arena_array(arena, most, uint32_t), mq_arena_array(arena, most, uint32_t),
-			   nn_mat_new(arena, most, EDGE_KINDS + 1) };
-	double fastest = 1e-300;
-
-	for (uint32_t i = 0; i < d_n * d_n; i++)
-		fastest = fmax(fastest, sp->bw[i]);
-	for (uint32_t e = 0; e < sp->n_edges; e++) {
-		add_link(&l, sp->src[e], sp->dst[e], 0, sp->edge[e]);
-		add_link(&l, sp->dst[e], sp->src[e], 1, sp->edge[e]);
-	}
-	for (uint32_t a = 0; a < d_n; a++)
-		for (uint32_t b = 0; b < d_n; b++)
-			add_link(&l, sp->n + a, sp->n + b, 2, sp->bw[a * d_n + b] / fastest);
-	for (uint32_t g = 0; g < sp->n; g++)
-		for (uint32_t d = 0; d < d_n; d++) {
-			double placed = (sp->action[action[g]].mask >> d & 1) != 0;
-
-			add_link(&l, g, sp->n + d, 3, placed);
-			add_link(&l, sp->n + d, g, 3, placed);
-		}
-	l.feature.rows = l.n;
-	return l;
+	actions_of(s, id, action);
+	mq_tag_view_make(&s->space, action, s->node[id].depth, s->node[id].feedback, arena, view);
 }
 
 /* log probability of every action at a node: a row. */
 static struct nn_var prior(struct tag *s, struct nn_tape *t, uint32_t id)
 {
-	const struct mq_tag_space *sp = &s->space;
-	uint32_t width = MQ_TAG_OP_FEATURES + MQ_TAG_N_HOWS + 2, d_n = sp->n_devices, n = sp->n + d_n;
-	uint32_t *action = mq_arena_array(t->arena, sp->n, uint32_t), depth = s->node[id].depth;
-	struct nn_mat op = nn_mat_new(t->arena, n, width), dev = nn_mat_new(t->arena, n, MQ_TAG_DEVICE_FEATURES);
-	struct nn_mat is_op = nn_mat_new(t->arena, n, 1), is_device = nn_mat_new(t->arena, n, 1);
+	struct mq_tag_view view;
 
-	actions_of(s, id, action);
-	for (uint32_t i = 0; i < sp->n; i++) {
-		double *f = op.data + (size_t)sp->order[i] * width;
+	view_of(s, id, t->arena, &view);
+	return mq_tag_net_run(&s->net, t, &view);
+}
 
-		memcpy(f, sp->op_feature + sp->order[i] * MQ_TAG_OP_FEATURES,
-		       MQ_TAG_OP_FEATURES * sizeof(double));
-		f[MQ_TAG_OP_FEATURES + sp->action[action[sp->order[i]]].how] = 1;
-		f[width - 2] = i < depth;
-		f[width - 1] = i == depth;
-		is_op.data[sp->order[i]] = 1;
-	}
-	for (uint32_t d = 0; d < d_n; d++) {
-		memcpy(dev.data + (size_t)(sp->n + d) * MQ_TAG_DEVICE_FEATURES,
-		       sp->device_feature + d * MQ_TAG_DEVICE_FEATURES,
-		       MQ_TAG_DEVICE_FEATURES * sizeof(double));
-		is_device.data[sp->n + d] = 1;
-	}
-	struct nn_var h = nn_add(t, nn_mul(t, nn_dense(t, &s->op_in, nn_constant(t, op)),
-					   nn_constant(t, is_op)),
-				 nn_mul(t, nn_dense(t, &s->device_in, nn_constant(t, dev)),
-					nn_constant(t, is_device)));
-	struct links l = make_links(s, action, t->arena);
-	struct nn_graph g = { n, l.n, l.src, l.dst };
-	struct nn_var edge = nn_dense(t, &s->edge_in, nn_constant(t, l.feature));
-	for (int i = 0; i < LAYERS; i++)
-		h = nn_add(t, h, nn_tanh(t, nn_gat(t, &s->gat[i], &g, h, h, edge)));
-	/* Candidates: the mean over device groups of MLP(embedding, in the set?), the next op group, the kind. */
-	uint32_t rows = sp->n_actions * d_n, *which = mq_arena_array(t->arena, rows, uint32_t);
-	uint32_t *candidate = mq_arena_array(t->arena, rows, uint32_t);
-	uint32_t *next = mq_arena_array(t->arena, sp->n_actions, uint32_t);
-	struct nn_mat in = nn_mat_new(t->arena, rows, 1), kind = nn_mat_new(t->arena, sp->n_actions, MQ_TAG_N_HOWS);
-	for (uint32_t a = 0; a < sp->n_actions; a++) {
-		for (uint32_t d = 0; d < d_n; d++) {
-			which[a * d_n + d] = sp->n + d;
-			candidate[a * d_n + d] = a;
-			in.data[a * d_n + d] = (sp->action[a].mask >> d & 1) != 0;
-		}
-		next[a] = sp->order[depth < sp->n ? depth : sp->n - 1];
-		kind.data[a * MQ_TAG_N_HOWS + sp->action[a].how] = 1;
-	}
-	struct nn_var each = nn_concat(t, nn_rows(t, h, which, rows), nn_constant(t, in));
-	struct nn_var sets = nn_group_mean(t, nn_mlp(t, &s->device_out, each), candidate, sp->n_actions);
-	struct nn_var all = nn_concat(t, nn_concat(t, nn_tanh(t, sets), nn_rows(t, h, next, sp->n_actions)),
-				      nn_constant(t, kind));
-	return nn_log_softmax(t, nn_transpose(t, nn_mlp(t, &s->score, all)), NULL);
+static double value_of(const struct tag *s, const struct mq_result *r)
+{
+	double excess = mq_fit_excess(r);
+
+	if (excess > 0 || isnan(s->base_s))
+		return excess > 0 ? -2 + 1 / excess : 0;
+	double v = s->base_s / r->step_time_s - 1;
+	return v > 1 ? pow(v, 0.25) : v;
+}
+
+static void note_feedback(const struct tag *s, const struct mq_result *r, double *f)
+{
+	bool ok = r->verdict == MQ_VERDICT_OK;
+
+	f[0] = 1;
+	f[1] = ok && s->base_s > 0 ? fmax(-2, fmin(2, log2(s->base_s / r->step_time_s))) / 2 : -1;
+	f[2] = ok ? r->compute_s / r->step_time_s : 0;
+	f[3] = ok ? r->exposed_comm_s / r->step_time_s : 0;
+	f[4] = ok ? r->bubble_s / r->step_time_s : 0;
+	f[5] = r->memory_limit_B > 0 ? fmin(2, r->peak_memory_B / r->memory_limit_B) : 0;
+	for (int i = 0; i < MQ_TAG_FEEDBACK; i++)
+		f[i] = isfinite(f[i]) ? f[i] : 0;
 }
 
 /* ---- the tree -------------------------------------------------------------------------------------------------------- */
 
-static bool allowed(const struct tag *s, const struct mq_tag_action *a)
-{
-	bool one = !(a->mask & (a->mask - 1)), all = a->mask == (1u << s->space.n_devices) - 1;
-
-	return !s->heterog || (a->how == MQ_TAG_MODEL ? one : one || all);
-}
-
 static void expand(struct tag *s, const struct mq_problem *p, uint32_t id)
 {
-	uint32_t n = 0;
+	uint32_t n = s->space.n_actions;
 	struct nn_tape t;
 	const double *log_p = NULL;
 
 	if (s->node[id].depth == s->space.n)
 		return;
-	mq_arena_fini(&s->pass);
+	nn_forget(&s->pass);
 	if (s->gnn) {
 		nn_tape_begin(&t, &s->pass);
 		struct nn_var prob = prior(s, &t, id);
 		log_p = nn_value(&t, prob)->data;
 	}
-	for (uint32_t a = 0; a < s->space.n_actions; a++)
-		n += allowed(s, &s->space.action[a]);
 	s->node[id].child = s->n_nodes;
 	s->node[id].n_children = n;
-	for (uint32_t a = 0; a < s->space.n_actions; a++) {
-		if (!allowed(s, &s->space.action[a]))
-			continue;
+	for (uint32_t a = 0; a < n; a++) {
 		struct node child = { .parent = id,
 				      .action = a,
 				      .depth = s->node[id].depth + 1,
@@ -332,9 +271,22 @@ static uint32_t select_leaf(struct tag *s, const struct mq_problem *p)
 
 /* ---- learning: towards the visits of well-known nodes --------------------------------------------------------------- */
 
-static void learn(struct tag *s)
+/* Shares of the visits among the actions. */
+static void visits_of(const struct tag *s, uint32_t id, double *share)
+{
+	const struct node *v = &s->node[id];
+	double sum = 0;
+
+	for (uint32_t k = v->child; k < v->child + v->n_children; k++)
+		sum += s->node[k].visits;
+	for (uint32_t k = v->child; k < v->child + v->n_children; k++)
+		share[s->node[k].action] = s->node[k].visits / sum;
+}
+
+static void learn(struct tag *s, const struct mq_problem *p)
 {
 	uint32_t done = 0;
+	double sum = 0;
 
 	for (uint32_t id = 0; id < s->n_nodes && done < 8; id++) {
 		const struct node *v = &s->node[id];
@@ -343,33 +295,65 @@ static void learn(struct tag *s)
 			continue;
 		struct nn_tape t;
 		struct nn_mat target = nn_mat_new(&s->pass, 1, s->space.n_actions);
-		double sum = 0;
 
-		for (uint32_t k = v->child; k < v->child + v->n_children; k++)
-			sum += s->node[k].visits;
-		for (uint32_t k = v->child; k < v->child + v->n_children; k++)
-			target.data[s->node[k].action] = -s->node[k].visits / sum;
+		visits_of(s, id, target.data);
 		nn_tape_begin(&t, &s->pass);
-		struct nn_var loss = nn_sum(&t, nn_mul(&t, prior(s, &t, id), nn_constant(&t, target)));
+		struct nn_var loss = nn_scale(
+			&t, nn_sum(&t, nn_mul(&t, prior(s, &t, id), nn_constant(&t, target))), -1);
 		nn_backward(&t, loss);
+		sum += nn_value(&t, loss)->data[0];
 		done++;
 	}
-	if (done)
-		nn_adam_step(&s->adam, &s->params);
-	mq_arena_fini(&s->pass);
+	if (done) {
+		nn_adam_step(&s->adam, &s->net.params);
+		mq_note(p, "cross_entropy_nats", sum / done);
+	}
+	nn_forget(&s->pass);
+}
+
+static enum mq_status write_records(const struct tag *s, const struct mq_problem *p, struct mq_err *err)
+{
+	struct mq_tag_record record[MAX_RECORDS];
+	uint32_t n = 0;
+	const char *name[2] = { p->model->name, p->cluster->name };
+	uint64_t question = mq_hash(mq_hash(MQ_HASH_INIT, name[0], strlen(name[0])), name[1], strlen(name[1]));
+
+	for (uint32_t id = 0; id < s->n_nodes && n < MAX_RECORDS; id++) {
+		if (!s->node[id].n_children || s->node[id].visits < RECORD_VISITS)
+			continue;
+		record[n].question = question;
+		record[n].target = mq_arena_array(p->arena, s->space.n_actions, double);
+		visits_of(s, id, record[n].target);
+		view_of(s, id, p->arena, &record[n++].view);
+	}
+	return mq_tag_records_append(s->records, record, n, err);
 }
 
 /* ---- the engine --------------------------------------------------------------------------------------------------------- */
 
+/* A file that cannot be written at the end is better known at the beginning. */
+static enum mq_status may_write(const char *path, struct mq_err *err)
+{
+	FILE *f = path ? fopen(path, "a") : NULL;
+
+	if (path && !f)
+		return mq_fail(err, MQ_EINPUT, "engine 'tag': cannot write %s: %s", path, strerror(errno));
+	if (f)
+		fclose(f);
+	return MQ_OK;
+}
+
 static enum mq_status start(void *state, const struct mq_problem *p, struct mq_err *err)
 {
 	struct tag *s = state;
+	struct mq_tag_options options = { .groups = s->groups, .heterog = s->heterog, .metis = s->metis };
 	struct node root = { 0 };
 
-	MQ_TRY(mq_tag_space_make(p, s->groups, &s->space, err));
-	make_network(s, p);
-	if (s->weights)
-		MQ_TRY(nn_params_load(&s->params, s->weights, err));
+	MQ_TRY(may_write(s->save, err));
+	MQ_TRY(may_write(s->records, err));
+	MQ_TRY(mq_tag_space_make(p, &options, &s->space, err));
+	mq_fit_say(p, "tag", "the model on all devices, data- or model-parallel,", &s->space.fit);
+	MQ_TRY(make_network(s, p, err));
 	if (s->sfb && !p->train->infer)
 		MQ_TRY(find_duplicates(s, p, err));
 	s->base_s = s->best_s = NAN;
@@ -377,18 +361,19 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	return MQ_OK;
 }
 
-/* The first two proposals are the baselines: all devices with all-reduce, and with model parallelism. */
+/* The first proposals are the baselines: all devices with all-reduce, and with model parallelism. */
 static enum mq_status propose(void *state, const struct mq_problem *p, struct mq_arena *arena,
 			      struct mq_plan *plan, struct mq_err *err)
 {
 	struct tag *s = state;
-	uint32_t *action = mq_arena_array(arena, s->space.n, uint32_t), leaf = 0, fallback = 0;
+	uint32_t *action = mq_arena_array(arena, s->space.n, uint32_t), leaf = 0;
 
-	while (fallback + 1 < s->space.n_actions && s->space.action[fallback].how != MQ_TAG_MODEL)
-		fallback++;
-	if (s->n_proposed < 2) {
+	if (s->n_proposed < BATCH) {
+		/* The rest of the first batch: all groups on one action; the tree begins with a known baseline. */
+		uint32_t a = s->n_proposed == 1 ? s->space.model : s->n_proposed % s->space.n_actions;
+
 		for (uint32_t g = 0; g < s->space.n; g++)
-			action[g] = s->n_proposed ? fallback : 0;
+			action[g] = a;
 	} else {
 		leaf = select_leaf(s, p);
 		actions_of(s, leaf, action);
@@ -400,38 +385,31 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 	return mq_tag_plan(&plain, action, p, arena, plan, err);
 }
 
-static double value_of(const struct tag *s, const struct mq_result *r)
-{
-	if (r->verdict != MQ_VERDICT_OK || isnan(s->base_s))
-		return -1;
-	double v = s->base_s / r->step_time_s - 1;
-	return v > 1 ? pow(v, 0.25) : v;
-}
-
 static void observe(void *state, const struct mq_problem *p, const struct mq_plan *plan,
 		    const struct mq_result *result)
 {
 	struct tag *s = state;
 	uint32_t i = s->n_observed++;
 
-	if (result->verdict == MQ_VERDICT_OK)
+	if (result->verdict == MQ_VERDICT_OK) {
 		s->best_s = fmin(result->step_time_s, s->best_s);
-	if (i < 2) {
-		if (result->verdict == MQ_VERDICT_OK && isnan(s->base_s))
+		if (isnan(s->base_s)) /* the baseline, or the first that fits */
 			s->base_s = result->step_time_s;
-		return;
 	}
-	if (isnan(s->base_s) && result->verdict == MQ_VERDICT_OK) /* neither baseline fits */
-		s->base_s = result->step_time_s;
+	if (!i)
+		note_feedback(s, result, s->node[0].feedback);
+	if (i < BATCH)
+		return;
+	note_feedback(s, result, s->node[s->pending[i % BATCH]].feedback);
 	double v = value_of(s, result);
 	for (uint32_t at = s->pending[i % BATCH];; at = s->node[at].parent) {
 		s->node[at].value += (v - s->node[at].value) / ++s->node[at].n_values;
 		if (!at)
 			break;
 	}
-	if (s->gnn && ++s->since_learnt == s->learn) {
+	if (s->gnn && s->learn && ++s->since_learnt == s->learn) {
 		s->since_learnt = 0;
-		learn(s);
+		learn(s, p);
 	}
 }
 
@@ -442,9 +420,33 @@ static void stop(void *state, const struct mq_problem *p)
 
 	mq_say(p, "tag: %u op groups, %u device groups, %u tree nodes; baseline %.9g s, best %.9g s: %.3g x",
 	       s->space.n, s->space.n_devices, s->n_nodes, s->base_s, s->best_s, s->base_s / s->best_s);
-	if (s->save && nn_params_save(&s->params, s->save, &err) != MQ_OK)
+	if (s->save && nn_params_save(&s->net.params, s->save, &err) != MQ_OK)
 		mq_say(p, "tag: weights not saved: %s", err.text);
+	if (s->records && write_records(s, p, &err) != MQ_OK)
+		mq_say(p, "tag: no records kept: %s", err.text);
 	mq_arena_fini(&s->pass);
+}
+
+/* ---- training on the records of many searches -------------------------------------------------------------------------------- */
+
+static enum mq_status solve(void *state, const char *path, const struct mq_problem *p, struct mq_err *err)
+{
+	struct tag *s = state;
+	struct mq_tag_training how = { .epochs = s->epochs, .batch = 8, .rate = s->rate };
+	struct mq_tag_record *record;
+	uint32_t n;
+
+	if (!s->save)
+		return mq_fail(err, MQ_EINPUT, "engine 'tag': training needs save=FILE for the weights");
+	MQ_TRY(may_write(s->save, err));
+	MQ_TRY(mq_tag_records_load(path, p->arena, &n, &record, err));
+	mq_tag_net_init(&s->net, s->width, p->arena, p->rng);
+	if (s->weights && strcmp(s->weights, "none"))
+		MQ_TRY(nn_params_load(&s->net.params, s->weights, err));
+	mq_say(p, "%u records, network of %u numbers", n, nn_params_size(&s->net.params));
+	MQ_TRY(mq_tag_net_train(&s->net, &how, p, record, n, err));
+	nn_params_round(&s->net.params, 5);
+	return nn_params_save(&s->net.params, s->save, err);
 }
 
 MQ_ENGINE(tag) = {
@@ -460,4 +462,6 @@ MQ_ENGINE(tag) = {
 	.propose = propose,
 	.observe = observe,
 	.stop = stop,
+	.solve = solve,
+	.accepts = mq_tag_records_probe,
 };

@@ -23,7 +23,7 @@
 #include "core/result.h"
 #include "core/rng.h"
 
-enum { MQ_ENGINE_ABI = 1 };
+enum { MQ_ENGINE_ABI = 2 };
 
 /* Constraints a user gives with --fix and --max; 0 = free. */
 struct mq_limits {
@@ -97,6 +97,9 @@ struct mq_problem {
 	void (*say)(void *context, const char *line);
 	/* Takes a bound, with tick_context; texts are copied. NULL: nobody asked (--proof). */
 	void (*bound)(void *context, const struct mq_bound *bound);
+	/* A point of the learning curve ("loss", 0.31), at the proposal observed last; goes to
+	 * DIR/learning.csv. May be NULL. */
+	void (*note)(void *context, const char *quantity, double value);
 };
 
 struct mq_engine {

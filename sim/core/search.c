@@ -41,6 +41,7 @@ struct loop {
 	uint32_t n_entries, entry_room;
 	struct mq_cache cache;
 	struct mq_rows rows;
+	struct mq_notes notes;
 };
 
 static double now(const struct loop *loop)
@@ -96,6 +97,14 @@ static void take_bound(void *context, const struct mq_bound *bound)
 	copy.unit = mq_arena_strdup(arena, bound->unit);
 	copy.scope = mq_arena_strdup(arena, bound->scope);
 	MQ_PUSH(arena, p->report->bound, p->report->n_bounds, p->bound_room, copy);
+}
+
+static void note(void *context, const char *quantity, double value)
+{
+	struct player *p = context;
+
+	mq_notes_add(&p->loop->notes, p->spec->label, p->report->proposals ? p->report->proposals - 1 : 0,
+		     quantity, value);
 }
 
 static void enter(struct player *p)
@@ -324,11 +333,31 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	return MQ_OK;
 }
 
+/* "120 plans, 90 feasible, best 0.3 s, 80 plans and 12 s left" */
+static void budget_text(const struct loop *loop, double best, double left_s, char *text, size_t size)
+{
+	const struct mq_search *s = loop->search;
+	uint64_t left = 0;
+	int n = snprintf(text, size, "%" PRIu64 " plans, %" PRIu64 " feasible, best %.4g s",
+			 loop->outcome->proposals, loop->outcome->feasible, best);
+
+	for (uint32_t i = 0; i < s->n_engines; i++)
+		if (!loop->player[i].done && s->evals != UINT64_MAX)
+			left += s->evals - loop->player[i].index;
+	if (s->evals != UINT64_MAX)
+		n += snprintf(text + n, size - (size_t)n, ", %" PRIu64 " plans", left);
+	if (isfinite(s->seconds))
+		n += snprintf(text + n, size - (size_t)n, "%s %.0f s",
+			      s->evals != UINT64_MAX ? " and" : ",", fmax(left_s, 0));
+	if (s->evals != UINT64_MAX || isfinite(s->seconds))
+		snprintf(text + n, size - (size_t)n, " left");
+}
+
 static void show(struct loop *loop)
 {
 	const struct mq_search *s = loop->search;
-	double done = 0, best = NAN;
-	char text[96];
+	double done = 0, best = NAN, left_s = s->seconds;
+	char text[160];
 
 	if (!s->progress)
 		return;
@@ -342,9 +371,9 @@ static void show(struct loop *loop)
 			part = fmax(part, p->used_s / share_s(loop));
 		done += part / s->n_engines;
 		best = fmin(best, p->best);
+		left_s -= p->used_s;
 	}
-	snprintf(text, sizeof(text), "%" PRIu64 " plans, %" PRIu64 " feasible, best %.4g s",
-		 loop->outcome->proposals, loop->outcome->feasible, best);
+	budget_text(loop, best, left_s, text, sizeof(text));
 	s->progress(s->progress_context, done, text);
 }
 
@@ -392,7 +421,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,
 		.objective = s->objective, .rng = &p->rng, .arena = loop->arena,
 		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick,
-		.tick_context = p, .say = say, .bound = s->proof ? take_bound : NULL,
+		.tick_context = p, .say = say, .bound = s->proof ? take_bound : NULL, .note = note,
 	};
 	snprintf(what, sizeof(what), "engine '%s'", engine->name);
 	mq_opt_defaults(engine->opts, p->state);
@@ -440,6 +469,7 @@ static enum mq_status open_files(struct loop *loop, struct mq_err *err)
 	MQ_TRY(mq_cache_open(&loop->cache, s->dir, s->context, loop->arena, err));
 	loop->outcome->resumed = loop->cache.n;
 	loop->rows.lenient = isfinite(s->seconds);
+	loop->notes.path = s->dir ? mq_arena_printf(loop->arena, "%s/learning.csv", s->dir) : NULL;
 	return s->dir ? mq_rows_open(&loop->rows, s->dir, loop->arena, err) : MQ_OK;
 }
 
@@ -475,8 +505,10 @@ enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,
 	if (loop.rows.file)
 		fclose(loop.rows.file);
 	enum mq_status cache = mq_cache_close(&loop.cache, rows == MQ_OK ? &later : NULL);
+	enum mq_status notes =
+		mq_notes_close(&loop.notes, rows == MQ_OK && cache == MQ_OK ? &later : NULL);
 	mq_arena_fini(&loop.round);
-	if (status == MQ_OK && (rows != MQ_OK || cache != MQ_OK))
+	if (status == MQ_OK && (rows != MQ_OK || cache != MQ_OK || notes != MQ_OK))
 		return *err = later, later.status;
 	return status;
 }

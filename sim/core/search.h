@@ -137,6 +137,17 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *cand
 			   struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err) MQ_MUST_CHECK;
 
+/* learning.csv: what engines note of their learning. Made with the first note, anew in every run: a run
+ * that is resumed learns again from the evaluations it knows and comes to the same rows. */
+struct mq_notes {
+	FILE *file;             /* NULL until the first note */
+	const char *path;       /* NULL = keep none */
+	bool failed;
+};
+void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity,
+		  double value);
+enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err) MQ_MUST_CHECK;
+
 /* Judgements by plan hash, kept in evaluations.csv. */
 struct mq_cache {
 	struct mq_arena *arena;

@@ -160,6 +160,40 @@ enum mq_status mq_rows_close(struct mq_rows *rows, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* ---- learning.csv ------------------------------------------------------------------------------- */
+
+void mq_notes_add(struct mq_notes *notes, const char *engine, uint64_t index, const char *quantity,
+		  double value)
+{
+	struct mq_err later = MQ_ERR_INIT;
+
+	if (!notes->path || notes->failed)
+		return;
+	if (!notes->file) {
+		notes->file = fopen(notes->path, "w");
+		if (notes->file)
+			fputs("engine,index,quantity,value\n", notes->file);
+	}
+	struct mq_csv_writer w = { .file = notes->file, .path = notes->path };
+	if (notes->file) {
+		mq_csv_put_text(&w, engine);
+		mq_csv_put_u64(&w, index);
+		mq_csv_put_text(&w, quantity);
+		mq_csv_put_f64(&w, value);
+	}
+	notes->failed = !notes->file || mq_csv_end_row(&w, &later) != MQ_OK;
+}
+
+enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err)
+{
+	FILE *file = notes->file;
+
+	notes->file = NULL;
+	if (file && fclose(file))
+		notes->failed = true;
+	return notes->failed ? cannot_write(notes->path, err) : MQ_OK;
+}
+
 /* ---- evaluations.csv -------------------------------------------------------------------------- */
 
 struct mq_cache_slot {

@@ -3,37 +3,78 @@
 
 #include <math.h>
 
-enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,
-			      struct mq_coarse *c, struct mq_err *err)
+/* Runs of the graph, as much memory each as its device has of the whole; the next device that can run it. */
+static void spread(const struct mq_problem *problem, struct mq_coarse *c)
+{
+	const struct mq_tasks *t = &c->tasks;
+	double *memory = mq_arena_array(problem->arena, c->n, double), total = 0, room = 0, held = 0, end;
+	bool known = true;
+	uint32_t d = 0;
+
+	c->even = mq_arena_array(problem->arena, c->n, uint32_t);
+	for (uint32_t v = 0; v < t->n; v++) {
+		memory[c->group_of[v]] += t->memory[v];
+		total += t->memory[v];
+	}
+	for (uint32_t i = 0; i < c->n_devices; i++) {
+		known = known && isfinite(t->limit[i]);
+		room += t->limit[i];
+	}
+	end = known ? t->limit[0] / room : 1.0 / c->n_devices;
+	for (uint32_t g = 0; g < c->n; g++) { /* the middle of the group decides */
+		while (d + 1 < c->n_devices && held + memory[g] / 2 > end * total) {
+			d++;
+			end += known ? t->limit[d] / room : 1.0 / c->n_devices;
+		}
+		held += memory[g];
+		c->even[g] = d;
+		while (!c->possible[(size_t)g * c->n_devices + c->even[g]])
+			c->even[g] = (c->even[g] + 1) % c->n_devices;
+	}
+}
+
+/* Runs of the graph of equal time; the middle of the task decides. */
+static void cut_runs(const struct mq_tasks *t, uint32_t limit, uint32_t *group_of)
 {
 	double total = 0, sum = 0;
 
-	MQ_TRY(mq_tasks_make(problem, engine, &c->tasks, err));
-	const struct mq_tasks *t = &c->tasks;
-	c->n_devices = t->n_devices;
-	c->group_of = mq_arena_array(problem->arena, t->n, uint32_t);
 	for (uint32_t v = 0; v < t->n; v++)
 		total += fmin(mq_tasks_mean_time(t, v), 1e30);
 	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t v = t->order[i], group = i;
+		uint32_t v = t->order[i];
 
-		if (limit && limit < t->n) /* the middle of the task decides */
-			group = (uint32_t)fmin(floor((sum + 0.5 * mq_tasks_mean_time(t, v)) /
-						     fmax(total, 1e-300) * limit),
-					       limit - 1);
+		group_of[v] = i;
+		if (limit && limit < t->n)
+			group_of[v] = (uint32_t)fmin(floor((sum + 0.5 * mq_tasks_mean_time(t, v)) /
+							   fmax(total, 1e-300) * limit),
+						     limit - 1);
 		sum += fmin(mq_tasks_mean_time(t, v), 1e30);
-		c->group_of[v] = group;
 	}
-	/* Number the groups that are used, in order. */
-	uint32_t *number = mq_arena_array(problem->arena, t->n + limit + 1, uint32_t);
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t *n = &number[c->group_of[t->order[i]]];
+}
+
+/* Numbers the groups that are used, by their first task in topological order. */
+static void number_groups(struct mq_coarse *c, struct mq_arena *arena)
+{
+	uint32_t most = 0, *number;
+
+	for (uint32_t v = 0; v < c->tasks.n; v++)
+		most = c->group_of[v] > most ? c->group_of[v] : most;
+	number = mq_arena_array(arena, most + 1, uint32_t);
+	for (uint32_t i = 0; i < c->tasks.n; i++) {
+		uint32_t *n = &number[c->group_of[c->tasks.order[i]]];
 
 		if (!*n)
 			*n = ++c->n;
-		c->group_of[t->order[i]] = *n - 1;
+		c->group_of[c->tasks.order[i]] = *n - 1;
 	}
-	c->possible = mq_arena_array(problem->arena, (size_t)c->n * c->n_devices, bool);
+}
+
+static enum mq_status find_possible(struct mq_coarse *c, const char *engine, struct mq_arena *arena,
+				    struct mq_err *err)
+{
+	const struct mq_tasks *t = &c->tasks;
+
+	c->possible = mq_arena_array(arena, (size_t)c->n * c->n_devices, bool);
 	memset(c->possible, true, (size_t)c->n * c->n_devices);
 	for (uint32_t v = 0; v < t->n; v++)
 		for (uint32_t d = 0; d < t->n_devices; d++)
@@ -51,6 +92,30 @@ enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engi
 	return MQ_OK;
 }
 
+enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *engine,
+				struct mq_coarse *c, struct mq_err *err)
+{
+	struct mq_plan plan;
+
+	c->n_devices = c->tasks.n_devices;
+	number_groups(c, problem->arena);
+	MQ_TRY(find_possible(c, engine, problem->arena, err));
+	spread(problem, c);
+	c->fit = (struct mq_fit){ .micro_batches = c->tasks.space.micro_batches, .fits = true };
+	mq_coarse_plan(c, c->even, problem, problem->arena, &plan);
+	c->fit = mq_fit_find(problem, &plan, problem->train->batch);
+	return MQ_OK;
+}
+
+enum mq_status mq_coarse_make(const struct mq_problem *problem, const char *engine, uint32_t limit,
+			      struct mq_coarse *c, struct mq_err *err)
+{
+	MQ_TRY(mq_tasks_make(problem, engine, &c->tasks, err));
+	c->group_of = mq_arena_array(problem->arena, c->tasks.n, uint32_t);
+	cut_runs(&c->tasks, limit, c->group_of);
+	return mq_coarse_finish(problem, engine, c, err);
+}
+
 void mq_coarse_plan(const struct mq_coarse *c, const uint32_t *choice, const struct mq_problem *problem,
 		    struct mq_arena *arena, struct mq_plan *plan)
 {
@@ -59,4 +124,6 @@ void mq_coarse_plan(const struct mq_coarse *c, const uint32_t *choice, const str
 	for (uint32_t v = 0; v < c->tasks.n; v++)
 		device[v] = choice[c->group_of[v]];
 	placements_plan(&c->tasks.space, device, problem, arena, plan);
+	if (c->fit.micro_batches != plan->micro_batches || c->fit.recompute)
+		mq_fit_apply(&c->fit, plan);
 }

@@ -159,3 +159,9 @@ void mq_say(const struct mq_problem *problem, const char *format, ...)
 	va_end(ap);
 	problem->say(problem->tick_context, line);
 }
+
+void mq_note(const struct mq_problem *problem, const char *quantity, double value)
+{
+	if (problem->note)
+		problem->note(problem->tick_context, quantity, value);
+}

@@ -63,4 +63,7 @@ void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *boun
 void mq_say(const struct mq_problem *problem, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
+/* A point of the learning curve, where anyone keeps it. */
+void mq_note(const struct mq_problem *problem, const char *quantity, double value);
+
 #endif

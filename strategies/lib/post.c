@@ -4,15 +4,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "lib/plans.h"
+
 const struct mq_opt mq_post_opts[] = {
 	MQ_U32(struct mq_post, groups, 0, 0, 100000, "groups of ops (0: every op or colour by itself)"),
 	MQ_U32(struct mq_post, samples, 40, 4, 100000, "evaluations between cross-entropy steps (N)"),
 	MQ_U32(struct mq_post, every, 8, 1, 100000, "evaluations between policy gradient steps (K)"),
 	MQ_U32(struct mq_post, steps, 10, 1, 1000, "gradient steps each time"),
 	MQ_F64(struct mq_post, rho, 0.1, 0.001, 1, "share of the samples that count as elite"),
-	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in"),
+	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in, but at most 1 / groups"),
 	MQ_F64(struct mq_post, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),
-	MQ_F64(struct mq_post, rate, 1, 1e-6, 1e6, "step size of the gradient ascent"),
+	MQ_F64(struct mq_post, rate, 0.5, 1e-6, 1e6, "step size of the gradient ascent"),
 	MQ_END
 };
 
@@ -40,6 +42,7 @@ enum mq_status mq_post_start(struct mq_post *p, const char *engine, const struct
 		return mq_fail(err, MQ_EINPUT, "engine '%s': every=%u does not divide samples=%u", engine,
 			       p->every, p->samples);
 	MQ_TRY(mq_coarse_make(problem, engine, p->groups, &p->coarse, err));
+	mq_fit_say(problem, engine, MQ_COARSE_EVEN, &p->coarse.fit);
 	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;
 
 	p->u = mq_arena_array(problem->arena, size, double);
@@ -47,6 +50,7 @@ enum mq_status mq_post_start(struct mq_post *p, const char *engine, const struct
 	p->f_old = mq_arena_array(problem->arena, size, double);
 	p->time_s = mq_arena_array(problem->arena, p->samples, double);
 	p->sorted = mq_arena_array(problem->arena, p->samples, double);
+	p->excess = mq_arena_array(problem->arena, p->samples, double);
 	p->choice = mq_arena_array(problem->arena, (size_t)p->samples * p->coarse.n, uint32_t);
 	p->drawn = mq_arena_array(problem->arena, (size_t)MQ_POST_BATCH * p->coarse.n, uint32_t);
 	softmax(p);
@@ -90,6 +94,9 @@ enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, st
 		for (uint32_t g = 0; g < n; g++)
 			choice[g] = p->n_single;
 		p->n_single++;
+	} else if (!p->even_done) {
+		p->even_done = true;
+		memcpy(choice, p->coarse.even, n * sizeof(*choice));
 	} else {
 		for (uint32_t g = 0; g < n; g++)
 			choice[g] = draw(p->f + (size_t)g * p->coarse.n_devices, p->coarse.n_devices,
@@ -99,10 +106,18 @@ enum mq_status mq_post_propose(void *state, const struct mq_problem *problem, st
 	return MQ_OK;
 }
 
+/* What a sample cost: its time, or more than the worst time, the more the further from fitting. */
+static double cost_s(const struct mq_post *p, uint32_t k)
+{
+	return p->excess[k] > 0 ? (p->worst_s > 0 ? p->worst_s : 1) * (1 + p->excess[k]) : p->time_s[k];
+}
+
 /* Advantage of a sample: how much faster than the mean, relative to it. */
 static double advantage(const struct mq_post *p, uint32_t k)
 {
-	return (p->mean_s - p->time_s[k]) / p->mean_s;
+	double mean_s = (p->sum_s + (p->worst_s > 0 ? p->worst_s : 1) * p->sum_excess) / (double)p->n_mean;
+
+	return (mean_s - cost_s(p, k)) / mean_s;
 }
 
 static double ratio(const struct mq_post *p, uint32_t k)
@@ -151,14 +166,15 @@ static int by_value(const void *a, const void *b)
 static void fit_elite(struct mq_post *p)
 {
 	uint32_t d_n = p->coarse.n_devices, elite = 0;
-	double *sorted = p->sorted;
+	double *sorted = p->sorted, eps = fmin(p->eps, 1.0 / p->coarse.n);
 
-	memcpy(sorted, p->time_s, p->n * sizeof(double));
+	for (uint32_t k = 0; k < p->n; k++)
+		sorted[k] = cost_s(p, k);
 	qsort(sorted, p->n, sizeof(double), by_value);
 	double gamma = sorted[(uint32_t)fmax(ceil(p->rho * p->n), 1) - 1];
 	memset(p->f, 0, (size_t)p->coarse.n * d_n * sizeof(double));
 	for (uint32_t k = 0; k < p->n; k++) {
-		if (p->time_s[k] > gamma)
+		if (cost_s(p, k) > gamma)
 			continue;
 		elite++;
 		for (uint32_t g = 0; g < p->coarse.n; g++)
@@ -173,23 +189,36 @@ static void fit_elite(struct mq_post *p)
 		for (uint32_t d = 0; d < d_n; d++) {
 			double *f = &p->f[(size_t)g * d_n + d];
 
-			*f = may[d] ? (1 - p->eps) * *f / elite + p->eps / n_may : 0;
+			*f = may[d] ? (1 - eps) * *f / elite + eps / n_may : 0;
 			p->u[(size_t)g * d_n + d] = log(fmax(*f, 1e-12));
 		}
 	}
 	softmax(p);
 }
 
-static void note_time(struct mq_post *p, const struct mq_result *r, double *time_s)
+static void note(struct mq_post *p, const struct mq_result *r)
 {
-	if (r->verdict == MQ_VERDICT_OK) {
-		*time_s = r->step_time_s;
-		p->worst_s = fmax(p->worst_s, *time_s);
-	} else {
-		*time_s = p->worst_s > 0 ? 2 * p->worst_s : 1;
-	}
+	uint32_t k = p->n++;
+
+	p->excess[k] = mq_fit_excess(r);
+	p->time_s[k] = p->excess[k] > 0 ? 0 : r->step_time_s;
+	p->worst_s = fmax(p->worst_s, p->time_s[k]);
+	p->sum_s += p->time_s[k];
+	p->sum_excess += p->excess[k] > 0 ? 1 + p->excess[k] : 0;
 	p->n_mean++;
-	p->mean_s += (*time_s - p->mean_s) / (double)p->n_mean;
+}
+
+/* The learning curve: mean cost of a round, and how undecided the groups are (1 = uniform). */
+static void note_round(const struct mq_post *p, const struct mq_problem *problem)
+{
+	double cost = 0, entropy = 0;
+
+	for (uint32_t k = 0; k < p->n; k++)
+		cost += cost_s(p, k) / p->n;
+	for (size_t at = 0; at < (size_t)p->coarse.n * p->coarse.n_devices; at++)
+		entropy -= p->f[at] > 0 ? p->f[at] * log(p->f[at]) : 0;
+	mq_note(problem, "mean_cost_s", cost);
+	mq_note(problem, "entropy", entropy / p->coarse.n / fmax(log(p->coarse.n_devices), 1e-9));
 }
 
 void mq_post_observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
@@ -201,8 +230,11 @@ void mq_post_observe(void *state, const struct mq_problem *problem, const struct
 
 	memcpy(p->choice + (size_t)p->n * n, p->drawn + p->first++ % MQ_POST_BATCH * n,
 	       n * sizeof(uint32_t));
-	note_time(p, r, &p->time_s[p->n++]);
+	note(p, r);
 	bool full = p->n == p->samples;
+
+	if (full)
+		note_round(p, problem);
 	if ((p->proximal || p->reinforce) && p->n % p->every == 0 && !(full && p->cross_entropy)) {
 		memcpy(p->f_old, p->f, size);
 		ascend(p, p->n - p->every, p->n);

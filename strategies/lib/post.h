@@ -11,9 +11,12 @@
  * REINFORCE ascends mean_k log f(d_k) (b - T(d_k)) / b instead.
  *
  * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are
- * options; ratios are cut at 10, because a product over hundreds of groups overflows; a placement that
- * does not fit counts as twice the worst step time seen; the first proposals are everything on one device,
- * for each device, so that the result is never worse than those; groups are runs of the graph (coarse.h).
+ * options; eps is at most 1 / groups, or a placement of hundreds of groups would never be drawn whole;
+ * ratios are cut at 10, because a product over hundreds of groups overflows; a placement that
+ * does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less excess
+ * is better; the first proposals are everything on one device, for each device, so that the result is never
+ * worse than those, and runs of the graph with memory shared evenly; where the latter does not fit, all
+ * plans accumulate micro-batches or recompute (fit.h); groups are runs of the graph (coarse.h).
  */
 #ifndef MQ_STRATEGIES_LIB_POST_H
 #define MQ_STRATEGIES_LIB_POST_H
@@ -32,10 +35,13 @@ struct mq_post {
 	uint32_t n;             /* samples in the round */
 	uint32_t *drawn;        /* [batch * groups] placements whose score is still to come */
 	uint64_t first, next;   /* draws observed and proposed */
-	double *time_s, *sorted;/* [samples] */
+	double *time_s, *sorted;/* [samples] time_s: 0 where `excess` says that it is no plan */
+	double *excess;         /* [samples] see mq_fit_excess */
 	uint32_t *choice;       /* [samples * groups] */
-	double mean_s, worst_s;
+	double worst_s;         /* of the feasible; 0 = none yet */
+	double sum_s, sum_excess; /* over all samples: times, 1 + excesses */
 	uint64_t n_mean;
+	bool even_done;
 };
 
 enum { MQ_POST_BATCH = 8 };

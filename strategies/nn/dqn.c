@@ -79,7 +79,7 @@ uint32_t nn_dqn_act(struct nn_dqn *d, const double *state, const bool *mask, dou
 	struct nn_mat row = { 1, d->n_state, NULL };
 	struct nn_tape t;
 
-	mq_arena_fini(&d->pass);
+	nn_forget(&d->pass);
 	row.data = mq_arena_array(&d->pass, d->n_state, double);
 	memcpy(row.data, state, d->n_state * sizeof(double));
 	nn_tape_begin(&t, &d->pass);
@@ -105,7 +105,7 @@ void nn_dqn_remember(struct nn_dqn *d, const double *state, uint32_t action, dou
 	}
 	s->action = action;
 	s->reward = reward;
-	s->priority = d->most;
+	s->weight = d->most;
 	d->at = (d->at + 1) % d->o.replay;
 	d->n_steps += d->n_steps < d->o.replay;
 }
@@ -122,7 +122,7 @@ static struct drawn draw_batch(struct nn_dqn *d, struct mq_rng *rng)
 	double *sum = mq_arena_array(&d->pass, d->n_steps + 1, double), most = 0;
 
 	for (uint32_t i = 0; i < d->n_steps; i++)
-		sum[i + 1] = sum[i] + pow(d->step[i].priority, d->o.alpha);
+		sum[i + 1] = sum[i] + d->step[i].weight;
 	for (uint32_t k = 0; k < d->o.batch; k++) {
 		double u = mq_rng_unit(rng) * sum[d->n_steps];
 		uint32_t lo = 0, hi = d->n_steps - 1;
@@ -170,11 +170,11 @@ static double *targets(struct nn_dqn *d, const struct drawn *b)
 	return y;
 }
 
-void nn_dqn_learn(struct nn_dqn *d, struct mq_rng *rng)
+double nn_dqn_learn(struct nn_dqn *d, struct mq_rng *rng)
 {
 	if (d->n_steps < d->o.batch)
-		return;
-	mq_arena_fini(&d->pass);
+		return NAN;
+	nn_forget(&d->pass);
 	struct drawn b = draw_batch(d, rng);
 	struct nn_mat y = { d->o.batch, 1, targets(d, &b) }, w = { d->o.batch, 1, b.weight };
 	struct nn_mat states = nn_mat_new(&d->pass, d->o.batch, d->n_state);
@@ -191,13 +191,15 @@ void nn_dqn_learn(struct nn_dqn *d, struct mq_rng *rng)
 	struct nn_var error = nn_sub(&t, q, nn_constant(&t, y));
 	struct nn_var loss = nn_mean(&t, nn_mul(&t, nn_mul(&t, error, error), nn_constant(&t, w)));
 	for (uint32_t k = 0; k < d->o.batch; k++) {
-		double p = fabs(nn_value(&t, error)->data[k]) + 1e-3;
+		double p = pow(fabs(nn_value(&t, error)->data[k]) + 1e-3, d->o.alpha);
 
-		d->step[b.index[k]].priority = p;
+		d->step[b.index[k]].weight = p;
 		d->most = fmax(d->most, p);
 	}
 	nn_backward(&t, loss);
+	double value = nn_value(&t, loss)->data[0];
 	nn_adam_step(&d->adam, &d->params);
 	if (++d->learnt % d->o.copy_every == 0)
 		nn_params_copy(&d->target_params, &d->params);
+	return value;
 }

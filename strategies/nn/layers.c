@@ -84,7 +84,8 @@ void nn_norm_init(struct nn_norm *norm, struct nn_params *params, uint32_t width
 {
 	norm->gain = nn_param_new(params, "gain", 1, width, NULL);
 	norm->shift = nn_param_new(params, "shift", 1, width, NULL);
-	norm->running = nn_mat_new(params->arena, 2, width);
+	/* Saved with the rest; its gradient stays 0, so Adam leaves it alone. */
+	norm->running = nn_param_new(params, "running", 2, width, NULL)->value;
 	for (uint32_t i = 0; i < width; i++)
 		norm->gain->value.data[i] = norm->running.data[width + i] = 1;
 }
@@ -196,6 +197,23 @@ void nn_adam_init(struct nn_adam *adam, double rate, double clip)
 				  .clip = clip };
 }
 
+/* value -= rate m / c1 / (sqrt(v / c2) + epsilon); `rate` and `root` carry the corrections. */
+static void adam_update(const struct nn_adam *a, struct nn_param *p, double scale, double rate, double root)
+{
+	double *restrict m = p->m.data, *restrict v = p->v.data, *restrict value = p->value.data;
+	const double *restrict grad = p->grad.data;
+	const double beta1 = a->beta1, beta2 = a->beta2, epsilon = a->epsilon;
+	uint32_t n = nn_size(&p->grad);
+
+	for (uint32_t k = 0; k < n; k++) {
+		double g = grad[k] * scale;
+
+		m[k] = beta1 * m[k] + (1 - beta1) * g;
+		v[k] = beta2 * v[k] + (1 - beta2) * g * g;
+		value[k] -= rate * m[k] / (sqrt(v[k]) * root + epsilon);
+	}
+}
+
 double nn_adam_step(struct nn_adam *a, struct nn_params *params)
 {
 	double norm = 0, scale = 1;
@@ -208,23 +226,45 @@ double nn_adam_step(struct nn_adam *a, struct nn_params *params)
 		scale = a->clip / norm;
 	a->step++;
 	double c1 = 1 - pow(a->beta1, (double)a->step), c2 = 1 - pow(a->beta2, (double)a->step);
-	for (uint32_t i = 0; i < params->n; i++) {
-		struct nn_param *p = params->param[i];
-
-		for (uint32_t k = 0; k < nn_size(&p->grad); k++) {
-			double g = p->grad.data[k] * scale;
-
-			p->m.data[k] = a->beta1 * p->m.data[k] + (1 - a->beta1) * g;
-			p->v.data[k] = a->beta2 * p->v.data[k] + (1 - a->beta2) * g * g;
-			p->value.data[k] -= a->rate * (p->m.data[k] / c1) /
-					    (sqrt(p->v.data[k] / c2) + a->epsilon);
-		}
-	}
+	for (uint32_t i = 0; i < params->n; i++)
+		adam_update(a, params->param[i], scale, a->rate / c1, 1 / sqrt(c2));
 	nn_clear_grads(params);
 	return norm;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
+
+uint32_t nn_params_size(const struct nn_params *params)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < params->n; i++)
+		n += nn_size(&params->param[i]->value);
+	return n;
+}
+
+void nn_params_round(struct nn_params *params, int digits)
+{
+	char text[40];
+
+	for (uint32_t i = 0; i < params->n; i++)
+		for (uint32_t k = 0; k < nn_size(&params->param[i]->value); k++) {
+			snprintf(text, sizeof(text), "%.*g", digits, params->param[i]->value.data[k]);
+			params->param[i]->value.data[k] = strtod(text, NULL);
+		}
+}
+
+static void put_exact(FILE *f, double x)
+{
+	char text[40];
+
+	for (int digits = 5; digits <= 17; digits += 4) {
+		snprintf(text, sizeof(text), "%.*g", digits, x);
+		if (strtod(text, NULL) == x)
+			break;
+	}
+	fprintf(f, " %s", text);
+}
 
 enum mq_status nn_params_save(const struct nn_params *params, const char *path, struct mq_err *err)
 {
@@ -238,7 +278,7 @@ enum mq_status nn_params_save(const struct nn_params *params, const char *path, 
 
 		fprintf(f, "%s %u %u", p->name, p->value.rows, p->value.cols);
 		for (uint32_t k = 0; k < nn_size(&p->value); k++)
-			fprintf(f, " %.17g", p->value.data[k]);
+			put_exact(f, p->value.data[k]);
 		fputc('\n', f);
 	}
 	bool bad = ferror(f) != 0;

@@ -59,6 +59,8 @@ struct nn_params {
 /* ---- values --------------------------------------------------------------------------------------- */
 struct nn_mat nn_mat_new(struct mq_arena *arena, uint32_t rows, uint32_t cols);
 void nn_tape_begin(struct nn_tape *tape, struct mq_arena *arena);
+/* Forgets everything on the arena of passes but keeps its memory for the next. */
+void nn_forget(struct mq_arena *pass);
 /* A constant (no gradient flows on); `data` is borrowed until the tape is done. */
 struct nn_var nn_constant(struct nn_tape *tape, struct nn_mat data);
 struct nn_var nn_param_var(struct nn_tape *tape, struct nn_param *param);
@@ -183,8 +185,13 @@ void nn_clear_grads(struct nn_params *params);
 /* to = from, parameter by parameter (target networks); shapes are equal. */
 void nn_params_copy(struct nn_params *to, const struct nn_params *from);
 
-/* Text file: one line per parameter with its name, shape and values ("%.17g"). Loading checks names and
- * shapes. MQ_EINPUT says which differs. */
+uint32_t nn_params_size(const struct nn_params *params); /* numbers in all */
+/* Rounds every value to so many significant digits, for small files. */
+void nn_params_round(struct nn_params *params, int digits);
+
+/* Text file: one line per parameter with its name, shape and values (as few digits as give the same bits
+ * again). Loading checks names and shapes. MQ_EINPUT says which differs. The optimizer's state is not in it:
+ * a search that is resumed runs again from its evaluations and comes to the same state. */
 enum mq_status nn_params_save(const struct nn_params *params, const char *path,
 			      struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status nn_params_load(struct nn_params *params, const char *path,

@@ -193,9 +193,18 @@ static void back_unary(struct nn_tape *t, struct nn_node *n)
 	const struct nn_mat *x = nn_input(t, n, 0);
 	double *dx = nn_grad_of(t, n, 0);
 
-	for (uint32_t i = 0; dx && i < nn_size(&n->value); i++)
-		dx[i] += n->grad.data[i] * unary_slope((enum unary)(uintptr_t)n->mask, x->data[i],
-						       n->value.data[i], n->number, n->number2);
+	enum unary f = (enum unary)(uintptr_t)n->mask;
+	const double *g = n->grad.data, *in = x->data, p = n->number;
+	uint32_t size = nn_size(&n->value);
+
+	const double slope[2] = { p, 1 };
+
+	if (dx && f == RELU) /* the most used one: no switch, and no branch that nobody can predict */
+		for (uint32_t i = 0; i < size; i++)
+			dx[i] += slope[in[i] > 0] * g[i];
+	else if (dx)
+		for (uint32_t i = 0; i < size; i++)
+			dx[i] += g[i] * unary_slope(f, in[i], n->value.data[i], p, n->number2);
 }
 
 static struct nn_var unary(struct nn_tape *t, struct nn_var a, enum unary f, double p, double q)
@@ -207,8 +216,17 @@ static struct nn_var unary(struct nn_tape *t, struct nn_var a, enum unary f, dou
 	n->mask = (const void *)(uintptr_t)f;
 	n->number = p;
 	n->number2 = q;
-	for (uint32_t i = 0; i < nn_size(x); i++)
-		n->value.data[i] = unary_value(f, x->data[i], p, q);
+	double *out = n->value.data;
+	const double *in = x->data;
+	const double slope[2] = { p, 1 };
+	uint32_t size = nn_size(x);
+
+	if (f == RELU)
+		for (uint32_t i = 0; i < size; i++)
+			out[i] = slope[in[i] > 0] * in[i];
+	else
+		for (uint32_t i = 0; i < size; i++)
+			out[i] = unary_value(f, in[i], p, q);
 	return y;
 }
 

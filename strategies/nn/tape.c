@@ -13,6 +13,11 @@ struct nn_mat nn_mat_new(struct mq_arena *arena, uint32_t rows, uint32_t cols)
 	return (struct nn_mat){ rows, cols, mq_arena_array(arena, (size_t)rows * cols, double) };
 }
 
+void nn_forget(struct mq_arena *pass)
+{
+	mq_arena_rewind(pass, (struct mq_arena_mark){ NULL, 0 });
+}
+
 void nn_tape_begin(struct nn_tape *tape, struct mq_arena *arena)
 {
 	*tape = (struct nn_tape){ .arena = arena };

@@ -83,6 +83,29 @@ static struct nn_var build_normalise_columns(struct nn_tape *t, const struct nn_
 	return weigh(t, nn_normalise_columns(t, x[0], &running));
 }
 
+/* What is used after training: fixed statistics. */
+static struct nn_var build_trained_columns(struct nn_tape *t, const struct nn_var *x)
+{
+	struct nn_mat running = nn_mat_new(t->arena, 2, 3);
+
+	for (int i = 0; i < 3; i++) {
+		running.data[i] = 0.1 * i;
+		running.data[3 + i] = 0.5 + i;
+	}
+	return weigh(t, nn_normalise_columns(t, x[0], &running));
+}
+
+/* The same entries are dropped in every call. */
+static struct nn_var build_dropout(struct nn_tape *t, const struct nn_var *x)
+{
+	static struct mq_rng rng;
+
+	mq_rng_seed(&rng, 4);
+	t->training = true;
+	t->rng = &rng;
+	return weigh(t, nn_dropout(t, x[0], 0.4));
+}
+
 static const struct kase kases[] = {
 	{ "matmul", 2, { { 3, 4 }, { 4, 2 } }, build_matmul, false },
 	{ "transpose", 1, { { 3, 4 } }, build_transpose, false },
@@ -114,6 +137,8 @@ static const struct kase kases[] = {
 	{ "pick", 1, { { 4, 3 } }, build_pick, false },
 	{ "normalise rows", 1, { { 4, 3 } }, build_normalise_rows, false },
 	{ "normalise columns", 1, { { 4, 3 } }, build_normalise_columns, false },
+	{ "columns by fixed statistics", 1, { { 4, 3 } }, build_trained_columns, false },
+	{ "dropout", 1, { { 4, 3 } }, build_dropout, false },
 };
 
 static double forward(const struct kase *k, struct nn_params *params, struct nn_tape *t)
@@ -323,6 +348,61 @@ static void weights_round_trip(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* Every layer, batch norm's statistics included, computes the same after a round trip; rounded files are
+ * small and say what they hold. */
+static void a_trained_network_round_trips(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_rng rng;
+	struct mq_err err = MQ_ERR_INIT;
+	struct nn_params params[2];
+	struct nn_norm norm[2];
+	struct nn_mlp mlp[2];
+	struct nn_adam adam;
+	double out[2];
+	char path[] = "/tmp/mq-nn-XXXXXX";
+
+	(void)state;
+	close(mkstemp(path));
+	mq_rng_seed(&rng, 21);
+	struct nn_mat x = nn_mat_new(&arena, 6, 3);
+	for (int i = 0; i < 18; i++)
+		x.data[i] = 3 + 2 * mq_rng_normal(&rng);
+	for (int k = 0; k < 2; k++) {
+		nn_params_init(&params[k], &arena);
+		nn_norm_init(&norm[k], &params[k], 3);
+		nn_mlp_init(&mlp[k], &params[k], (uint32_t[]){ 3, 5, 1 }, 2, NN_TANH, &rng);
+	}
+	nn_adam_init(&adam, 0.01, 1);
+	for (int step = 0; step < 20; step++) {
+		struct nn_tape t;
+
+		nn_tape_begin(&t, &arena);
+		t.training = true;
+		nn_backward(&t, nn_sum(&t, nn_mlp(&t, &mlp[0], nn_batch_norm(&t, &norm[0], nn_constant(&t, x)))));
+		nn_adam_step(&adam, &params[0]);
+	}
+	assert_true(fabs(norm[0].running.data[0]) > 0.1); /* it has seen that the mean is not 0 */
+	nn_params_round(&params[0], 5);
+	assert_int_equal(nn_params_save(&params[0], path, &err), MQ_OK);
+	assert_int_equal(nn_params_load(&params[1], path, &err), MQ_OK);
+	for (int k = 0; k < 2; k++) {
+		struct nn_tape t;
+
+		nn_tape_begin(&t, &arena);
+		struct nn_var y = nn_mlp(&t, &mlp[k], nn_batch_norm(&t, &norm[k], nn_constant(&t, x)));
+		out[k] = nn_value(&t, nn_sum(&t, y))->data[0];
+	}
+	assert_true(out[0] == out[1]);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	fseek(f, 0, SEEK_END);
+	assert_true(ftell(f) < 16 * (long)nn_params_size(&params[0]));
+	fclose(f);
+	unlink(path);
+	mq_arena_fini(&arena);
+}
+
 static void samples_follow_the_distribution(void **state)
 {
 	const double p[4] = { 0.1, 0, 0.6, 0.3 };
@@ -346,6 +426,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gradients_of_operations), cmocka_unit_test(gradients_of_layers),
 		cmocka_unit_test(learns_a_function),       cmocka_unit_test(weights_round_trip),
+		cmocka_unit_test(a_trained_network_round_trips),
 		cmocka_unit_test(samples_follow_the_distribution),
 	};
 

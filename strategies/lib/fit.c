@@ -1,0 +1,87 @@
+/* fit.c - see fit.h. */
+#include "lib/fit.h"
+
+#include <math.h>
+
+#include "core/search.h"
+#include "lib/plans.h"
+
+double mq_fit_excess(const struct mq_result *r)
+{
+	if (r->verdict == MQ_VERDICT_OK)
+		return 0;
+	if (r->verdict != MQ_VERDICT_OOM || !(r->memory_limit_B > 0) || !isfinite(r->peak_memory_B))
+		return MQ_FIT_FAILED;
+	return fmin(fmax(r->peak_memory_B / r->memory_limit_B, 1), MQ_FIT_FAILED);
+}
+
+void mq_fit_apply(const struct mq_fit *fit, struct mq_plan *plan)
+{
+	plan->micro_batches = fit->micro_batches;
+	for (uint32_t c = 0; c < plan->n_configs; c++)
+		plan->config[c].recompute = fit->recompute;
+}
+
+/* One setting, screened; false where it may not or cannot be judged. */
+static bool screen(const struct mq_problem *p, const struct mq_plan *plan, const struct mq_fit *fit,
+		   struct mq_result *r)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_err lost;
+	struct mq_plan copy;
+	char why[256];
+
+	mq_plan_copy(&copy, plan, &scratch);
+	mq_fit_apply(fit, &copy);
+	bool known = mq_plan_check(&copy, p->model, p->cluster, p->train, &lost) == MQ_OK &&
+		     (!p->limits || mq_limits_hold(p->limits, &copy, p->train, why, sizeof(why))) &&
+		     p->costs->screen(p->costs->context, &copy, r);
+	mq_arena_fini(&scratch);
+	return known;
+}
+
+struct mq_fit mq_fit_find(const struct mq_problem *p, const struct mq_plan *plan, double most)
+{
+	struct mq_fit plain = { .micro_batches = plan->micro_batches, .fits = true, .least = 1 }, best;
+	struct mq_result r;
+	double fastest_s = (double)INFINITY;
+
+	if (plan->n_configs)
+		plain.recompute = plan->config[0].recompute;
+	if (!p->costs->screen || !screen(p, plan, &plain, &r) || r.verdict != MQ_VERDICT_OOM)
+		return plain;
+	best = plain;
+	best.fits = false;
+	best.least = mq_fit_excess(&r);
+	for (uint32_t m = 1; m <= most; m *= 2)
+		for (uint32_t k = 0; k < (p->train->infer ? 1 : MQ_N_RECOMPUTES); k++) {
+			struct mq_fit now = { .micro_batches = m, .recompute = (uint8_t)k };
+
+			if (!p->tick(p->tick_context, NAN, "making room"))
+				return best;
+			if (!screen(p, plan, &now, &r))
+				continue;
+			now.least = mq_fit_excess(&r);
+			now.fits = r.verdict == MQ_VERDICT_OK;
+			if (now.fits && r.step_time_s < fastest_s) {
+				fastest_s = r.step_time_s;
+				best = now;
+			} else if (!best.fits && r.verdict == MQ_VERDICT_OOM && now.least < best.least) {
+				best = now;
+			}
+		}
+	return best;
+}
+
+void mq_fit_say(const struct mq_problem *p, const char *engine, const char *space, const struct mq_fit *fit)
+{
+	if (!fit->fits)
+		mq_say(p, "%s: %s does not fit, not even with %u micro-batches and recompute %s (needs "
+		       "%.2f times the memory); the search goes on from there. Engines with stages, or more "
+		       "devices, have more room", engine, space, fit->micro_batches,
+		       mq_recompute_name(fit->recompute), fit->least);
+	else if (fit->micro_batches > 1 || fit->recompute)
+		mq_say(p, "%s: the whole batch at once does not fit; every plan accumulates %u "
+		       "micro-batches, recompute %s", engine, fit->micro_batches,
+		       mq_recompute_name(fit->recompute));
+}
