@@ -33,6 +33,9 @@ mq_execute_fn mq_execute_analytic;
 /* Discrete-event simulation; only callable from inside an actor of a loaded SimGrid platform (the
  * worker's conductor, see pool.h). */
 mq_execute_fn mq_execute_simgrid;
+/* Has the clock come so far that the next schedule might be rounded in another way than in a new process?
+ * Results are the same to the last bit in all processes that are asked this before every schedule. */
+bool mq_simgrid_is_worn(void);
 
 /* check -> lower -> memory verdict -> execute -> breakdown, bottleneck, bound: the whole judgement of
  * one plan. `schedule` and `timeline` (each may be NULL) receive what was run. */

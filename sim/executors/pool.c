@@ -323,14 +323,11 @@ static void lost_result(struct mq_result *r, enum mq_verdict verdict)
 	r->compute_s = r->exposed_comm_s = r->bubble_s = r->lower_bound_s = NAN;
 }
 
-/* A worker is dead or takes too long: its plan gets that verdict, the worker is forked anew later. */
-static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
-			   struct mq_err *err)
+/* Ends a worker, which is forked anew later; what it was sent along goes to others. */
+static enum mq_status let_go(struct mq_pool *p, struct worker *w, int *how, struct mq_err *err)
 {
 	struct mq_wire_head head;
 	void *bytes;
-	char line[160];
-	int how = 0;
 
 	close(w->fd);
 	w->fd = -1;
@@ -338,9 +335,20 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 		p->orphan[p->n_orphans++] = w->queued;
 	w->plan = w->queued = MQ_NONE;
 	MQ_TRY(ask(p, MQ_WIRE_REAP, &w->pid, sizeof(w->pid), &head, &bytes, NULL, err));
-	if (head.size == sizeof(how))
-		memcpy(&how, bytes, sizeof(how));
+	if (head.size == sizeof(*how))
+		memcpy(how, bytes, sizeof(*how));
 	forget_message(p);
+	return MQ_OK;
+}
+
+/* A worker is dead or takes too long: its plan gets that verdict. */
+static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
+			   struct mq_err *err)
+{
+	char line[160];
+	int how = 0;
+
+	MQ_TRY(let_go(p, w, &how, err));
 	first_words(p, line, sizeof(line));
 	lost_result(r, late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
 	if (late)
@@ -402,6 +410,11 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	memcpy(r, bytes, sizeof(*r));
 	double now_s = clock_s(), took_s = now_s - w->since_s;
 	p->mean_s = p->mean_s > 0 ? 0.75 * p->mean_s + 0.25 * took_s : took_s;
+	if (head.kind == MQ_WIRE_LAST) {
+		int how;
+		forget_message(p);
+		return let_go(p, w, &how, err);
+	}
 	w->plan = w->queued;
 	w->queued = MQ_NONE;
 	w->since_s = now_s;

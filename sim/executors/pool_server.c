@@ -126,7 +126,9 @@ static void work(struct server *s, int fd)
 		} else {
 			struct mq_judged out;
 			judge(s, bytes, head.size, &out);
-			going = mq_wire_send(fd, MQ_WIRE_JUDGE, &out.result, sizeof(out.result));
+			bool worn = mq_simgrid_is_worn();
+			going = mq_wire_send(fd, worn ? MQ_WIRE_LAST : MQ_WIRE_JUDGE, &out.result,
+					     sizeof(out.result)) && !worn;
 		}
 		bool large = s->judged_tasks > LARGE_TASKS;
 		mq_arena_rewind(&s->scratch, (struct mq_arena_mark){ NULL, 0 });

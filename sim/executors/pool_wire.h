@@ -21,6 +21,7 @@ enum mq_wire_kind {
 	MQ_WIRE_FORK,   /* main: nothing; server: pid, with the worker's socket */
 	MQ_WIRE_REAP,   /* main: pid, server: its wait status after it was killed */
 	MQ_WIRE_JUDGE,  /* main: a plan; worker: struct mq_result */
+	MQ_WIRE_LAST,   /* worker: the same as its last answer, replace me */
 	MQ_WIRE_DETAIL, /* main: struct mq_wire_detail and a plan; worker: struct mq_result */
 	MQ_WIRE_TOGETHER, /* main: packed jobs; worker: packed scores (together.h) */
 };

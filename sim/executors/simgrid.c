@@ -6,6 +6,9 @@
  * communication that slow each other. All other events last a time that is known beforehand and cost
  * no activity (simgrid_share.c decides, simgrid_lanes.c runs). Many schedules run
  * one after another in one process; the clock only grows, so times are taken relative to the start.
+ * A clock between two powers of two has one spacing of doubles: schedules that start there at multiples of
+ * a coarser spacing see the same rounding, and take the same time to the last bit. It matters: where many
+ * flows share links, 1e-13 s can become 1e-7 s.
  *
  * Not modelled: packets, congestion control, adaptive routing; the clock speeds of a device that heats
  * up; a host that is late in issuing work (but see mq_cost_work).
@@ -259,10 +262,30 @@ static void kill_actors(struct sim *sim)
 		mq_flow_clear(sim->mailbox[i]);
 }
 
+/* Doubles are 2.3e-13 s apart between FIRST_S and 2 FIRST_S. */
+enum { FIRST_S = 1024, WORN_S = FIRST_S + FIRST_S / 2, STARTS_PER_S = 1024 };
+
+/* Waits for a time from which rounding is that of every other schedule. */
+static void start_evenly(void)
+{
+	double clock_s = simgrid_get_clock();
+
+	if (clock_s < FIRST_S)
+		sg_actor_sleep_until(FIRST_S);
+	else if (ceil(clock_s * STARTS_PER_S) > clock_s * STARTS_PER_S)
+		sg_actor_sleep_until(ceil(clock_s * STARTS_PER_S) / STARTS_PER_S);
+}
+
+bool mq_simgrid_is_worn(void)
+{
+	return simgrid_get_clock() > WORN_S;
+}
+
 static void simulate(struct sim *sim, enum mq_verdict *verdict)
 {
 	double timeout_s = sim->request->timeout_s;
 
+	start_evenly();
 	sim->t0_s = simgrid_get_clock();
 	sim->now_s = 0;
 	mq_sim_drain(sim);

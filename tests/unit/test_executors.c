@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <simgrid/actor.h>
 
 #include "core/rng.h"
 #include "lower/lower.h"
@@ -140,6 +141,26 @@ static void interference(struct simulated *t)
 }
 
 /* After the time-out the process goes on serving. */
+/* Many flows on one link amplify the smallest difference; there must be none, whatever the clock. */
+static void repeats_to_the_last_bit(struct simulated *t)
+{
+	double first = 0;
+
+	for (int i = 0; i < 4; i++) {
+		struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+		struct hand_pipe pipe = { .p = t->cluster->n_devices, .m = 64, .bytes = 1e6 };
+
+		pipe.forward = pipe.backward = hand_work(s, 1e-4);
+		hand_pipeline(s, &pipe);
+		double step = simulated_request(t, (struct mq_exec_request){ .schedule = s,
+					.cluster = t->cluster, .calib = t->calib,
+					.timeout_s = INFINITY }, mq_execute_simgrid);
+		EXPECT(t, i == 0 || step == first);
+		first = step;
+		sg_actor_sleep_for(0.1234567 * (i + 1));
+	}
+}
+
 static void timeouts_do_no_harm(struct simulated *t)
 {
 	struct mq_exec_request request = { .cluster = t->cluster, .calib = t->calib,
@@ -458,6 +479,10 @@ static void case_transfers(void **state)
 	p.bw_Bps = 1e12;
 	p.backbone_Bps = 1e9;
 	assert_true(simulated_run(&p, late_flow_shares_fairly));
+	p.n = 32;
+	p.bw_Bps = 1e10;
+	p.backbone_Bps = 1e11;
+	assert_true(simulated_run(&p, repeats_to_the_last_bit));
 }
 
 static void case_collectives(void **state)

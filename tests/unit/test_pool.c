@@ -103,6 +103,33 @@ static void number_of_workers_changes_nothing(void **state)
 	}
 }
 
+/* Steps of minutes: the clock of a worker comes to its limit, and another goes on. */
+static void worn_workers_are_replaced(void **state)
+{
+	static const char *const slow[] = { "device.A100-SXM4-80GB.flops=1e-6" };
+	struct fixture *f = *state;
+	struct mq_result result[2][N_PLANS];
+	double sum_s = 0;
+
+	f->job.change = slow;
+	f->job.n_change = 1;
+	for (uint32_t k = 0; k < 2; k++) {
+		struct mq_pool *pool = open_pool(f, 1 + k);
+		make_plans(f, mq_pool_cluster(pool));
+		memset(result[k], 0, sizeof(result[k]));
+		assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result[k], &f->err), MQ_OK);
+		mq_pool_close(pool);
+	}
+	f->job.n_change = 0;
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		if (result[0][i].verdict != MQ_VERDICT_OK)
+			fail_msg("plan %u: %s", i, result[0][i].message);
+		assert_memory_equal(&result[0][i], &result[1][i], sizeof(struct mq_result));
+		sum_s += result[0][i].step_time_s;
+	}
+	assert_true(sum_s > 2000); /* more than one worker's clock holds */
+}
+
 static void routes_are_those_of_the_platform(void **state)
 {
 	struct fixture *f = *state;
@@ -335,6 +362,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(number_of_workers_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(worn_workers_are_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
