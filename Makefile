@@ -245,6 +245,8 @@ bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
 accuracy: $(BUILD)/maquette ## predictions against published runs; updates README.md
 	@tests/accuracy.sh
+fits: $(BUILD)/maquette ## the joint fits behind the calibrations, each table left out once
+	@tests/fits.sh
 calib-readme: $(BUILD)/maquette ## platforms/calib/README.md from the field tables
 	@tests/calib-readme.sh
 bench: all $(BENCH) ## speed beside raw SimGrid
@@ -263,5 +265,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: accuracy calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
+.PHONY: accuracy fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
 	validate-gpu bench format tidy clean FORCE

@@ -3,6 +3,41 @@
 # value that was fitted, with its unit and source.
 set -eu
 readme=platforms/calib/README.md
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# kind, entry, parameter, value, unit, source of everything whose source names a fit; tab-separated.
+fitted_values() {
+	for f in platforms/calib/*.json; do
+		awk -v entry="$(basename "$f" .json)" -v kind=device '
+		/"kind": "link"/ { kind = "link" }
+		/"kind": "link"/ && match($0, /"name": "[^"]*"/) { entry = substr($0, RSTART + 9, RLENGTH - 10) }
+		/"value":/ && /"source": "[^"]*(fit|values of the)/ {
+			match($0, /"[a-zA-Z0-9_]+": *\{/); name = substr($0, RSTART + 1, RLENGTH - 1)
+			sub(/".*/, "", name)
+			match($0, /"value": [^,]*/); value = substr($0, RSTART + 9, RLENGTH - 9)
+			match($0, /"unit": "[^"]*/); unit = substr($0, RSTART + 9, RLENGTH - 9)
+			match($0, /"source": "[^"]*/); source = substr($0, RSTART + 11, RLENGTH - 11)
+			printf "%s\t%s\t%s\t%s\t%s\t%s\n", kind, entry, name, value, unit, source
+		}' "$f"
+	done
+}
+
+# Records of `maquette fit`: results/accuracy/fit-NAME/.
+left_out() {
+	for d in results/accuracy/fit-*/; do
+		[ -f "$d/tables.csv" ] || continue
+		printf '\n### Left out one after the other: %s\n\n' "$(basename "$d" | sed 's/^fit-//')"
+		cat "$d/about.md"
+		printf '\n| parameter | fitted | unit | 95 %% interval | shipped |\n| --- | --- | --- | --- | --- |\n'
+		awk -F, 'NR > 1 { printf "| `%s` | %.3g | %s | %.3g to %.3g | %.3g |\n", $1, $2, $3, $4, $5, $6 }' "$d/parameters.csv"
+		printf '\n| table | rows | shipped, mean / median %% | fitted | left out |\n| --- | --- | --- | --- | --- |\n'
+		awk -F, 'NR > 1 { printf "| %s | %d | %.1f / %.1f | %.1f / %.1f | %.1f / %.1f |\n", $1, $2, 100 * $3, 100 * $4,
+			100 * $5, 100 * $6, 100 * $7, 100 * $8 }' "$d/tables.csv"
+	done
+}
+
+build/maquette score --parameters >$work/parameters
 {
 	cat <<'TEXT'
 # Calibrations
@@ -29,21 +64,37 @@ How the fitted values came about:
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them).
 
 TEXT
-	build/maquette score --parameters
-	printf '### Fitted values\n\n| file | parameter | value | unit | source |\n| --- | --- | --- | --- | --- |\n'
-	for f in platforms/calib/*.json; do
-		awk -v file="$(basename "$f" .json)" '
-		/"kind": "link"/ { if (match($0, /"name": "[^"]*"/)) file = substr($0, RSTART + 9, RLENGTH - 10) }
-		/"value":/ && /"source": "[^"]*fit/ {
-			line = $0
-			match(line, /"[a-zA-Z0-9_]+": *\{/); name = substr(line, RSTART + 1, RLENGTH - 1)
-			sub(/".*/, "", name)
-			match(line, /"value": [^,]*/); value = substr(line, RSTART + 9, RLENGTH - 9)
-			match(line, /"unit": "[^"]*/); unit = substr(line, RSTART + 9, RLENGTH - 9)
-			match(line, /"source": "[^"]*/); source = substr(line, RSTART + 11, RLENGTH - 11)
-			printf "| %s | `%s` | %s | %s | %s |\n", file, name, value, unit, source
-		}' "$f"
-	done
+	cat $work/parameters
+	fitted_values >$work/fitted
+	awk -F'\t' '
+	FNR == NR { # what the parameters mean, per kind of entry
+		if (/^### Device/) kind = "device"
+		if (/^### Link/) kind = "link"
+		if (split($0, c, / *\| */) > 6 && c[2] ~ /^`/) { gsub(/`/, "", c[2]); means[kind, c[2]] = c[6] }
+		next
+	}
+	{
+		at = $1 "\t" $2
+		if (!(at in seen)) { seen[at] = ++n; entry[n] = at }
+		inherited = $6 ~ /^architecture family/
+		own[at] += !inherited; taken[at] += inherited
+		if (inherited) next
+		row[++rows] = "| " $2 " | `" $3 "` | " $4 " | " $5 " | " $6 " | " means[$1, $3] " |"
+	}
+	END {
+		print "### How many values are fitted\n"
+		print "Fitted for the entry itself, and taken over from its architecture family (fitted there).\n"
+		print "| entry | kind | fitted | taken over |\n| --- | --- | --- | --- |"
+		for (i = 1; i <= n; i++) {
+			split(entry[i], e, "\t")
+			printf "| %s | %s | %d | %d |\n", e[2], e[1], own[entry[i]], taken[entry[i]]
+		}
+		print "\n### Fitted values\n"
+		print "Those of the entries themselves; what an entry takes over stands under the one its source names.\n"
+		print "| entry | parameter | value | unit | source | meaning |\n| --- | --- | --- | --- | --- | --- |"
+		for (i = 1; i <= rows; i++) print row[i]
+	}' $work/parameters $work/fitted
+	left_out
 } >$readme.new
 mv $readme.new $readme
 echo "calib-readme: $readme"

@@ -69,8 +69,8 @@ static enum mq_status keep_scored(struct mq_runs_fit *f, struct mq_err *err)
 			f->n_rows++;
 		}
 	if (f->n_rows <= f->n_params)
-		return mq_fail(err, MQ_EINPUT, "%u rows of the tables can be scored: that fixes no %u "
-			       "parameters", f->n_rows, f->n_params);
+		return mq_fail(err, MQ_EINPUT, "%u rows of the tables can be scored and run on what is to be "
+			       "fitted: that fixes no %u parameters", f->n_rows, f->n_params);
 	return MQ_OK;
 }
 
@@ -81,8 +81,19 @@ static enum mq_status run_table(struct mq_runs_fit *f, const struct mq_score_opt
 
 	mq_work_group_rows(table, wanted, o->arena);
 	for (uint32_t i = 0; i < table->n; i++)
-		f->n_simulated += table->ready[i] && (!wanted || wanted[i]);
+		f->n_simulated += table->ready[i] && wanted[i];
 	return mq_work_run(o, table->path, table->group, table->n_groups, err);
+}
+
+/* Rows that a parameter may move; the others have no part in the fit and are not simulated. */
+static bool *rows_concerned(const struct mq_runs_fit *f, const struct mq_work_table *table)
+{
+	bool *wanted = mq_arena_array(f->options->arena, table->n, bool);
+
+	for (uint32_t r = 0; r < table->n; r++)
+		for (uint32_t p = 0; p < f->n_params && table->ready[r]; p++)
+			wanted[r] |= mq_score_knob_concerns(&f->param[p].knob, &table->c[r]);
+	return wanted;
 }
 
 enum mq_status mq_runs_fit_open(struct mq_runs_fit *f, const struct mq_list *tables,
@@ -97,7 +108,7 @@ enum mq_status mq_runs_fit_open(struct mq_runs_fit *f, const struct mq_list *tab
 	for (uint32_t t = 0; t < tables->n; t++) {
 		f->table[t].path = tables->item[t];
 		MQ_TRY(mq_work_load(o, &f->tables, &f->table[t], err));
-		MQ_TRY(run_table(f, o, t, NULL, err));
+		MQ_TRY(run_table(f, o, t, rows_concerned(f, &f->table[t]), err));
 	}
 	MQ_TRY(keep_scored(f, err));
 	f->slope = mq_arena_array(o->arena, (size_t)f->n_rows * f->n_params, double);

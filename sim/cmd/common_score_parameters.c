@@ -1,8 +1,8 @@
 /*
- * common_score_parameters.c - `score --parameters`: the field tables of calibrations as Markdown, so that
- * platforms/calib/README.md says what the program reads.
+ * common_score_parameters.c - `score --parameters`: the field tables of calibrations and the numbers of
+ * the training software as Markdown, so that platforms/calib/README.md says what the program reads.
  */
-#include "cmd/score.h"
+#include "cmd/score_runs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,8 +22,29 @@ static void print_fields(const char *title, const struct mq_calib_field *f)
 	printf("\n");
 }
 
-void mq_score_print_parameters(void)
+static void print_software(const struct mq_csv *stacks)
 {
+	static const char *const columns[] = { "stack", "traffic", "attention", "host", "about" };
+
+	printf("### Training software\n\n"
+	       "What `../stacks.csv` says in numbers, fitted with the training runs; 1 is no statement.\n\n"
+	       "| software | element-wise traffic / fused minimum | its attention / the device's | its host "
+	       "time per kernel / the device's | about |\n| --- | --- | --- | --- | --- |\n");
+	for (uint32_t r = 0; r < stacks->n_rows; r++) {
+		for (size_t c = 0; c < sizeof(columns) / sizeof(*columns); c++)
+			printf("| %s ", mq_csv_text(stacks, r, mq_csv_column(stacks, columns[c])));
+		printf("|\n");
+	}
+	printf("\n");
+}
+
+enum mq_status mq_score_print_parameters(const struct mq_score_options *options, struct mq_err *err)
+{
+	struct mq_score_tables tables;
+
+	MQ_TRY(mq_score_tables_load(options, &tables, err));
 	print_fields("Device types", mq_calib_device_fields());
 	print_fields("Link classes", mq_calib_link_fields());
+	print_software(&tables.stacks);
+	return MQ_OK;
 }

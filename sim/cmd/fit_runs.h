@@ -53,8 +53,8 @@ struct mq_runs_fit {
 	uint32_t n_simulated; /* rows, all in all */
 };
 
-/* Reads the tables and the parameters named; predicts every row with the values that are there and
- * keeps those that can be scored. MQ_EINPUT: an unknown name, a value of 0, or no row. */
+/* Reads the tables and the parameters named; predicts the rows that these concern with the values that
+ * are there and keeps those that can be scored. MQ_EINPUT: an unknown name, a value of 0, or no row. */
 enum mq_status mq_runs_fit_open(struct mq_runs_fit *fit, const struct mq_list *tables,
 				const struct mq_list *names, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -120,10 +120,8 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 {
 	double mean = NAN;
 
-	if (o->parameters) {
-		mq_score_print_parameters();
-		return MQ_OK;
-	}
+	if (o->parameters)
+		return mq_score_print_parameters(&o->score, err);
 	MQ_TRY(check(o, err));
 	if (o->worker)
 		return mq_score_work(&o->score, o->worker, err);

@@ -72,8 +72,9 @@ enum mq_status mq_score_collectives(const struct mq_score_options *options, doub
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean,
 			     struct mq_err *err) MQ_MUST_CHECK;
 
-/* --parameters: what a calibration may say, as Markdown tables. */
-void mq_score_print_parameters(void);
+/* --parameters: what calibrations and software may say, as Markdown tables. */
+enum mq_status mq_score_print_parameters(const struct mq_score_options *options,
+					 struct mq_err *err) MQ_MUST_CHECK;
 
 /* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"), from
  * systems.csv; MQ_EINPUT lists what is known. */

@@ -1,0 +1,31 @@
+#!/bin/sh
+# fits.sh - `make fits`: the joint fits behind the training terms of the calibrations, made again from the
+# values shipped, with every table left out once; records them in results/accuracy/fit-NAME for
+# platforms/calib/README.md (`make calib-readme`). Changes no calibration. DATA: the measurements (default
+# ../shared/data); says so, and succeeds, where they are not there. ROUNDS: steps at most.
+set -eu
+data=${DATA:-../shared/data}/measured
+[ -d "$data" ] || { echo "fits: SKIPPED: no measurements at $data; set DATA=DIR"; exit 0; }
+
+record() { # NAME "TABLE..." FREE TEXT SET
+	out=results/accuracy/fit-$1
+	tables=
+	for t in $2; do tables="$tables $data/$t.csv"; done
+	echo "== $1"
+	build/maquette fit $tables --free "$3" --row-seconds 60 --rounds "${ROUNDS:-2}" ${5:+--set "$5"} -o "build/fits/$1"
+	mkdir -p "$out"
+	cp "build/fits/$1/parameters.csv" "build/fits/$1/tables.csv" "$out"
+	echo "$4" >"$out/about.md"
+}
+
+note="The values shipped are beside those of this fit, all tables with equal weight: where a shipped value is outside the
+interval, the tables pull apart or a later mechanism has moved it. \"Left out\" is simulated with what the other tables alone
+give; a table keeps the numbers of its own software, which no other table informs."
+record a100 "internevo_a100_8_to_1024 mpt_fsdp_a100_h100 vtrain_a100_multi_node bloom_a100_topology_search torchtitan_a100_h100_h200" \
+	"A100*.sustained,A100*.attention_eff,A100*.bmm_misaligned,A100*.gemm_misaligned,A100*.overlap_compute,stack:megatron.traffic,stack:eager-triton.traffic,stack:eager-triton.attention,stack:eager-internevo.traffic,stack:eager.traffic,stack:compiled.traffic" \
+	"Five tables of A100 runs. $note"
+record h100 "mpt_fsdp_a100_h100 torchtitan_a100_h100_h200" \
+	"H100-SXM*.sustained,H100-SXM-80GB.attention_eff,stack:eager-triton.traffic,stack:compiled.traffic" \
+	"Two tables with H100 runs; here both kinds of H100 have one \`sustained\`, from a start of 0.76. $note" \
+	"H100-SXM*.sustained=0.76"
+echo "fits: results/accuracy/fit-*; run make calib-readme"
