@@ -10,7 +10,7 @@
  *
  * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that
  * repeat. Without an option micro-batches are the fewest with which the linearised pipeline fits;
- * where the simulator finds it too large all the same, more of them are tried. Not modelled:
+ * where the simulator finds it too large all the same, more of them are tried, in half the time. Not modelled:
  * replicated stages, tensor splits, fill and drain of the pipeline.
  */
 #include <math.h>
@@ -28,7 +28,7 @@ struct ip_engine {
 	double seconds, gap;
 	bool done;
 	struct mq_place_again again;
-	uint32_t next; /* micro-batches to try first */
+	uint32_t next, tries; /* micro-batches to try first; programs solved */
 };
 
 static const struct mq_opt opts[] = {
@@ -157,7 +157,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	        .use_all = problem->limits->fix_pp > 0,
 	        .pieces = s->pieces,
 	        .gap = s->gap,
-	        .seconds = fmin(s->seconds, problem->seconds),
+	        .seconds = fmin(ldexp(s->seconds, -(int)s->tries), problem->seconds),
 	        .tick = tick,
 	        .tick_context = &problem,
 	};
@@ -170,6 +170,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	MQ_TRY(start_line(s, problem, arena, &model, &start_from, err));
 	if (isfinite(start_from.placement.max_load))
 		o.start = &start_from.placement;
+	s->tries++; /* each further one has half the time */
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
 	if (!r.placement.n_stages || isinf(r.value))
 		return mq_fail(

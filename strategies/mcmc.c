@@ -2,7 +2,8 @@
  * mcmc.c - FlexFlow's search: a Markov chain over the configurations of single ops (Jia, Zaharia,
  * Aiken, "Beyond Data and Model Parallelism for Deep Neural Networks", MLSys 2019; released code).
  *
- * Starts from data parallelism (or --start). Each step gives one random op a random configuration:
+ * Starts from data parallelism (or --start), with the micro-batches, sharded states, recomputation or
+ * tensor parallelism that it takes to fit. Each step gives one random op a random configuration:
  * degrees along its dimensions on an aligned run of devices, all of them or a part; with a small
  * chance the same for the op's twins in all layers (the released code's propagation). The
  * simulator's step time T decides: accept if shorter, else with probability exp(-alpha dT), dT in
@@ -37,7 +38,8 @@ static const struct mq_opt opts[] = {
                "if > 0: dT as a share of the present time, in its place"),
         MQ_F64(struct mcmc, propagate, 0.25, 0, 1,
                "chance that an op's twins in all layers follow"),
-        MQ_U32(struct mcmc, micro_batches, 1, 1, 1e6, "micro-batches per step"), MQ_END};
+        MQ_U32(struct mcmc, micro_batches, 0, 0, 1e6, "per step; 0 = as few as the start fits with"),
+        MQ_END};
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
@@ -69,6 +71,76 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 /* ---- moves ------------------------------------------------------------------------------------
  */
 
+/* Data parallelism of degree n / tp; tensor parallelism inside by Megatron's rules. False: it cannot be. */
+static bool split_all(const struct mcmc *s, const struct mq_problem *problem,
+                      const struct mq_shape *want, struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_devices few = {s->devices.n / want->tp, s->devices.rank};
+	double samples = problem->train->batch / want->micro_batches;
+	struct mq_shape shape = *want;
+	struct mq_err why = MQ_ERR_INIT;
+
+	if (!few.n)
+		return false;
+	shape.dp = mq_data_parallel_degree(problem, &few);
+	shape.dp = shape.dp > samples ? (uint32_t)samples : shape.dp;
+	shape.device = s->devices.rank;
+	shape.sequence_parallel = shape.tp > 1 && problem->model->seq % shape.tp == 0;
+	if (shape.tp > 1)
+		return mq_plan_from_shape(&shape, problem->model, problem->cluster, arena, plan,
+		                          &why) == MQ_OK;
+	mq_plan_data_parallel(problem, &s->devices, shape.dp, arena, plan);
+	plan->micro_batches = shape.micro_batches;
+	for (uint32_t c = 0; c < plan->n_configs; c++) {
+		plan->config[c].sync = plan->config[c].split[MQ_DIM_BATCH] > 1 ? shape.sync
+		                                                               : MQ_SYNC_ALLREDUCE;
+		plan->config[c].recompute = shape.recompute;
+	}
+	return true;
+}
+
+static bool screened(const struct mq_problem *problem, const struct mq_plan *plan)
+{
+	struct mq_result result;
+
+	return problem->costs->screen &&
+	       problem->costs->screen(problem->costs->context, plan, &result) &&
+	       result.verdict == MQ_VERDICT_OK;
+}
+
+/* FlexFlow starts from data parallelism and knows no memory. Where that does not fit: the first of more
+ * micro-batches, sharded optimizer states, recomputation and tensor parallelism that does, least change
+ * first. All-reduce without any of them is the answer where nothing fits. */
+static void first_split(const struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
+                        struct mq_plan *plan)
+{
+	static const uint8_t sync[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO3};
+	uint32_t least = s->micro_batches ? s->micro_batches : 1, fix = problem->limits->fix_tp;
+	struct mq_shape shape = {.tp = fix ? fix : 1, .micro_batches = least};
+	uint32_t most_tp = fix ? fix : problem->limits->max_tp ? problem->limits->max_tp : 64;
+
+	for (uint32_t tp = shape.tp; tp <= most_tp && tp <= s->devices.n; tp *= 2) {
+		for (uint32_t i = 0; i < 2 * 3; i++) {
+			for (double m = least; m <= (s->micro_batches ? least : problem->train->batch);
+			     m *= 2) {
+				struct mq_shape want = {.tp = tp,
+				                        .sync = sync[i % 3],
+				                        .recompute = i / 3 ? MQ_RECOMPUTE_FULL
+				                                           : MQ_RECOMPUTE_NONE,
+				                        .micro_batches = (uint32_t)m};
+
+				if (fmod(problem->train->batch, m) == 0 &&
+				    split_all(s, problem, &want, arena, plan) && screened(problem, plan))
+					return;
+			}
+		}
+	}
+	if (!split_all(s, problem, &shape, arena, plan)) {
+		shape.tp = 1;
+		(void)split_all(s, problem, &shape, arena, plan);
+	}
+}
+
 static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
                        struct mq_plan *plan)
 {
@@ -79,20 +151,7 @@ static void first_plan(struct mcmc *s, const struct mq_problem *problem, struct 
 
 		placements_plan(&s->placements, choice, problem, arena, plan);
 	} else {
-		double samples = problem->train->batch / s->micro_batches;
-		uint32_t tp = problem->limits->fix_tp ? problem->limits->fix_tp : 1;
-		struct mq_devices few = {s->devices.n / tp, s->devices.rank};
-		uint32_t degree = mq_data_parallel_degree(problem, &few);
-		struct mq_shape shape = {.tp = tp, .micro_batches = s->micro_batches};
-		struct mq_err why = MQ_ERR_INIT;
-
-		shape.dp = degree = degree > samples ? (uint32_t)samples : degree;
-		shape.device = s->devices.rank;
-		if (tp > 1 && mq_plan_from_shape(&shape, problem->model, problem->cluster, arena,
-		                                 plan, &why) == MQ_OK)
-			return;
-		mq_plan_data_parallel(problem, &s->devices, degree, arena, plan);
-		plan->micro_batches = s->micro_batches;
+		first_split(s, problem, arena, plan);
 	}
 }
 
@@ -181,7 +240,8 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 {
 	const struct mq_model *model = problem->model;
 	uint32_t op = mq_rng_below(problem->rng, model->n_ops > 1 ? model->n_ops - 1 : 1);
-	uint32_t stage = plan->config[plan->config_of[op]].stage, split[MQ_N_DIMS], parts;
+	const struct mq_config old = plan->config[plan->config_of[op]];
+	uint32_t split[MQ_N_DIMS], parts;
 	double samples = problem->train->batch / plan->micro_batches;
 	bool twins = mq_rng_unit(problem->rng) < s->propagate;
 	uint32_t tries = 0;
@@ -201,7 +261,9 @@ static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struc
 
 	memcpy(plan->config[c].device, s->devices.rank + first, n * sizeof(*s->devices.rank));
 	memcpy(plan->config[c].split, split, sizeof(split));
-	plan->config[c].stage = stage;
+	plan->config[c].stage = old.stage;
+	plan->config[c].recompute = old.recompute;
+	plan->config[c].sync = split[MQ_DIM_BATCH] > 1 ? old.sync : MQ_SYNC_ALLREDUCE;
 	set_config(plan, model, op, c, twins);
 }
 

@@ -216,9 +216,11 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	return MQ_OK;
 }
 
-/* Waits, polling tick; true when cbc ended by itself with status 0. */
+/* Waits, polling tick; true when cbc ended by itself with status 0. The linear programme at the root does
+ * not keep cbc's own time limit: beyond half of it again, and five seconds, cbc is stopped. */
 static bool wait_cbc(const struct mq_mip_options *o, pid_t pid, bool *stopped)
 {
+	double most_s = 1.5 * o->seconds + 5, waited_s = 0;
 	int status = 0;
 
 	*stopped = false;
@@ -231,12 +233,16 @@ static bool wait_cbc(const struct mq_mip_options *o, pid_t pid, bool *stopped)
 			break;
 		if (done < 0 && errno != EINTR)
 			return false;
-		if (!*stopped && round >= 100 && o->tick &&
-		    !o->tick(o->tick_context, (double)NAN, "integer program")) {
-			kill(pid, SIGTERM);
+		bool late = waited_s > most_s;
+
+		if (!*stopped && round >= 100 &&
+		    (late || (o->tick &&
+		              !o->tick(o->tick_context, (double)NAN, "integer program")))) {
+			kill(pid, late ? SIGKILL : SIGTERM);
 			*stopped = true;
 		}
 		nanosleep(&nap, NULL);
+		waited_s += (double)nap.tv_sec + 1e-9 * (double)nap.tv_nsec;
 	}
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

@@ -413,6 +413,50 @@ static void it_keeps_limits(const char *name)
 	}
 }
 
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+/* The transformer on four devices that together hold its states, but only a part of the activations of
+ * the whole batch: placements of whole ops fit in several micro-batches alone. */
+static void ask_tight(struct question *q)
+{
+	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	double held = 0, saved = 0, h, s;
+
+	ask_transformer(q, 4, 256);
+	for (uint32_t op = 0; op < q->model->n_ops; op++) {
+		q->costs->op_memory(q->costs->context, op, whole, q->train.batch, MQ_SYNC_ALLREDUCE, 1,
+				    MQ_RECOMPUTE_NONE, &h, &s);
+		held += h;
+		saved += s;
+	}
+	for (uint32_t d = 0; d < 4; d++)
+		q->cluster->device[d].memory_B = (held + saved) / 6;
+}
+
+static void placement_engines_fit_tight_memory(void **state)
+{
+	static const char *const name[] = { "heft", "m-topo", "m-etf", "m-sct", "metis", "local-search",
+					    "ip", "mcmc" };
+
+	for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++) {
+		struct question q = { .arena = MQ_ARENA_INIT };
+		struct mq_search_outcome out;
+		struct mq_err why = MQ_ERR_INIT;
+
+		ask_tight(&q);
+		if (!play(&q, name[i], "", 4, &out, &why))
+			fail_msg("%s refuses: %s", name[i], why.text);
+		if (!out.n_best)
+			fail_msg("%s finds no plan that fits: %s", name[i], out.report[0].stopped);
+		assert_true(out.best[0].plan->micro_batches > 1);
+		for (uint32_t d = 0; d < 4; d++) /* nor do the states fit now */
+			q.cluster->device[d].memory_B /= 20;
+		if (play(&q, name[i], "", 4, &out, &why) && out.n_best)
+			fail_msg("%s finds a plan where none can fit", name[i]);
+		mq_arena_fini(&q.arena);
+	}
+}
+
 /* ---- over all engines --------------------------------------------------------------------------- */
 
 static void conforms(void **state)
@@ -545,12 +589,13 @@ int main(void)
 	struct CMUnitTest tests[MAX_TESTS] = {
 		cmocka_unit_test(broken_engines_are_refused),
 		cmocka_unit_test(exhaustive_is_the_ground_truth),
+		cmocka_unit_test(placement_engines_fit_tight_memory),
 		cmocka_unit_test(exhaustive_finds_the_best_shape),
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
 	const char **name;
-	size_t n = 3;
+	size_t n = 4;
 
 	if (mq_plugin_names(engines_dir(), ".so", &arena, &name, &err) != MQ_OK || !*name) {
 		fprintf(stderr, "no engines: %s\n", err.text);
