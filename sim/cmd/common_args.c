@@ -32,7 +32,8 @@ static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "Constraints on plans:", 2 },
 	{ "fix", KEY_FIX, "KEY=VALUE", 0,
 	  "dp tp pp cp ep mbs virtual schedule recompute sync; repeatable", 2 },
-	{ "max", KEY_MAX, "KEY=VALUE", 0, "dp tp pp devices; repeatable", 2 },
+	{ "max", KEY_MAX, "KEY=VALUE", 0, "dp tp pp devices; of a step: cost ($), energy (kWh), step-time (s), "
+	  "memory (GB of a device); repeatable", 2 },
 	{ "start", KEY_START, "PLAN", 0, "plan file from which engines start", 2 },
 	{ NULL, 0, NULL, 0, "Simulation:", 3 },
 	{ "seed", KEY_SEED, "N", 0, "of all randomness (default 1)", 3 },
@@ -141,6 +142,32 @@ static int read_enum_limit(const char *key, const char *value, struct mq_limits 
 	return CHOOSE("--fix sync", value, mq_sync_name, MQ_N_SYNCS, &limits->fix_sync, err);
 }
 
+/* A budget; true if `key` is one. */
+static bool read_budget(const char *key, const char *value, struct mq_limits *limits, int *bad,
+			struct mq_err *err)
+{
+	const struct {
+		const char *name;
+		double *field, unit;
+	} rows[] = {
+		{ "cost", &limits->max_usd, 1 },
+		{ "energy", &limits->max_kWh, 1 },
+		{ "step-time", &limits->max_step_s, 1 },
+		{ "memory", &limits->max_memory_B, 1e9 },
+	};
+	char label[32];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (!strcmp(key, rows[i].name)) {
+			snprintf(label, sizeof(label), "--max %s", key);
+			*bad = mq_arg_f64(label, value, 1e-12, 1e12, rows[i].field, err);
+			if (!*bad)
+				*rows[i].field *= rows[i].unit;
+			return true;
+		}
+	return false;
+}
+
 /* One --fix or --max item. */
 static int read_limit(const char *option, const char *text, struct mq_limits *limits,
 		      struct mq_err *err)
@@ -162,11 +189,14 @@ static int read_limit(const char *option, const char *text, struct mq_limits *li
 	const char *equals = strchr(text, '=');
 	char key[16] = "", label[32];
 	uint64_t number;
+	int wrong;
 
 	if (equals && (size_t)(equals - text) < sizeof(key))
 		memcpy(key, text, (size_t)(equals - text));
 	if (fix && (!strcmp(key, "schedule") || !strcmp(key, "recompute") || !strcmp(key, "sync")))
 		return read_enum_limit(key, equals + 1, limits, err);
+	if (!fix && read_budget(key, equals ? equals + 1 : "", limits, &wrong, err))
+		return wrong;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		uint32_t *field = fix ? rows[i].fix : rows[i].max;
 
@@ -179,7 +209,8 @@ static int read_limit(const char *option, const char *text, struct mq_limits *li
 		return bad;
 	}
 	mq_fail(err, MQ_EINPUT, "%s %s: give KEY=VALUE with KEY one of %s", option, text,
-		fix ? "dp tp pp cp ep mbs virtual schedule recompute sync" : "dp tp pp devices");
+		fix ? "dp tp pp cp ep mbs virtual schedule recompute sync"
+		    : "dp tp pp devices cost energy step-time memory");
 	return EINVAL;
 }
 

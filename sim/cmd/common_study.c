@@ -158,6 +158,12 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 		s->job_steps = (uint32_t)n;
 		return true;
 	}
+	if (!strcmp(key, "epoch")) {
+		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
+			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path,
+					    value) != MQ_OK;
+		return true;
+	}
 	double *field = !strcmp(key, "efficiency")  ? &s->efficiency :
 			!strcmp(key, "sensitivity") ? &s->sensitivity :
 						      NULL;
@@ -463,6 +469,7 @@ static bool is_file_key(const char *key)
 static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
 {
 	hash = mq_hash(hash, &study->sensitivity, sizeof(study->sensitivity));
+	hash = mq_hash(hash, &study->epoch, sizeof(study->epoch));
 	if (!study->breakeven_target)
 		return hash;
 	hash = mq_hash(hash, study->breakeven_target, strlen(study->breakeven_target) + 1);

@@ -12,7 +12,7 @@
  * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2.
  * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
  * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
- * strong|weak, efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
+ * strong|weak, epoch = SAMPLES, efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
  *
  * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks),
  * `plan`, `start` (seconds), or an option of the question or the search; an option that a job does not give
@@ -39,6 +39,7 @@ struct mq_study {
 	/* the study's own keys */
 	double efficiency;           /* scaling: report where it falls under this share; 0 = no scaling */
 	bool weak;                   /* scaling = weak: batch grows with the devices */
+	double epoch;                /* samples of an epoch: rows say what it costs; 0 = not asked */
 	double sensitivity;          /* relative step of the sensitivities; 0 = none */
 	const char *breakeven_target;/* a change's target, as link.network.bw; NULL = not asked */
 	const char *breakeven_plan[2]; /* files; NULL = the two best of the search */
@@ -137,10 +138,5 @@ uint32_t mq_study_fastest(const struct mq_csv *csv);
 enum mq_status mq_study_report(const struct mq_study *study, const char *dir,
 			       const struct mq_point *point, const char *plan,
 			       struct mq_err *err) MQ_MUST_CHECK;
-
-/* Cost of one step in $ and kWh over the devices of a plan; NaN where a price or a power is not known. */
-double mq_step_price(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s);
-double mq_step_energy_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
-			  double step_time_s);
 
 #endif

@@ -4,16 +4,13 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd/common_gnuplot.h"
 #include "cmd/common_study.h"
 #include "core/csv.h"
-
-extern char **environ;
 
 enum { MAX_TORNADO = 24, MAX_SERIES = 12, MAX_JOB_ROWS = 40 };
 
@@ -48,18 +45,9 @@ static const char *out_of(struct drawing *d, const char *name)
 	return mq_arena_printf(&d->arena, "%s/%s", d->out, name);
 }
 
-/* 'text' for gnuplot: a quote is doubled. */
 static const char *quoted(struct drawing *d, const char *plain)
 {
-	char *to = mq_arena_alloc(&d->arena, 2 * strlen(plain) + 3), *c = to;
-
-	for (*c++ = '\''; *plain; plain++) {
-		if (*plain == '\'')
-			*c++ = '\'';
-		*c++ = *plain;
-	}
-	*c = '\'';
-	return to;
+	return mq_gnuplot_quoted(&d->arena, plain);
 }
 
 static enum mq_status draw(struct drawing *d, const char *script, const char *title, const char *settings)
@@ -67,24 +55,13 @@ static enum mq_status draw(struct drawing *d, const char *script, const char *ti
 	static const char *const formats[] = { "svg", "png" };
 
 	for (int i = 0; i < 2; i++) {
-		char name[] = "gnuplot", flag[] = "-e";
-		char *all = mq_arena_printf(&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-					    quoted(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)),
-					    formats[i], quoted(d, out_of(d, script)), quoted(d, title),
-					    settings);
-		char *const argv[] = { name, flag, all,
-				       mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script), NULL };
-		pid_t pid;
-		int status;
+		const char *all = mq_arena_printf(
+			&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
+			quoted(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)), formats[i],
+			quoted(d, out_of(d, script)), quoted(d, title), settings);
 
-		if (posix_spawnp(&pid, "gnuplot", NULL, NULL, argv, environ))
-			return mq_fail(d->err, MQ_ENODEV, "gnuplot cannot be started; install gnuplot-nox");
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			continue;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-			return mq_fail(d->err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
-		if (status)
-			return mq_fail(d->err, MQ_EINPUT, "gnuplot failed on %s", argv[3]);
+		MQ_TRY(mq_gnuplot(all, mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script),
+				  d->err));
 	}
 	d->n++;
 	return MQ_OK;

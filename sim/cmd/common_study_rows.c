@@ -12,6 +12,7 @@ static const char columns[] =
 	"verdict,step_time_s,samples_per_s,mfu,peak_memory_B,devices,usd_per_step,kWh_per_step,"
 	"usd_per_Mtoken,kWh_per_Mtoken,compute_s,exposed_comm_s,bubble_s,lower_bound_s,bottleneck,engine,plans,plan_hash,dp,tp,pp,"
 	"micro_batches,schedule,recompute,plan";
+static const char epoch_columns[] = ",epoch_s,usd_per_epoch,kWh_per_epoch";
 
 static bool varies(const struct mq_axis *axis)
 {
@@ -25,41 +26,8 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		if (varies(&study->axis[i]))
 			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
-	return mq_arena_printf(arena, "%s,%s", text, study->n_jobs ? MQ_JOBS_COLUMNS : columns);
-}
-
-/* Sums a price or a power over the distinct devices of a plan. */
-static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan *plan, bool price)
-{
-	struct mq_arena scratch = MQ_ARENA_INIT;
-	bool *seen = mq_arena_array(&scratch, cluster->n_devices, bool);
-	double sum = 0;
-
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		const struct mq_config *c = &plan->config[plan->config_of[op]];
-
-		for (uint32_t i = 0; i < c->n_devices; i++) {
-			const struct mq_device *d = &cluster->device[c->device[i]];
-
-			if (seen[c->device[i]])
-				continue;
-			seen[c->device[i]] = true;
-			sum += price ? d->price_per_h : d->power_W;
-		}
-	}
-	mq_arena_fini(&scratch);
-	return sum;
-}
-
-double mq_step_price(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s)
-{
-	return sum_devices(cluster, plan, true) * step_time_s / 3600;
-}
-
-double mq_step_energy_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
-			  double step_time_s)
-{
-	return sum_devices(cluster, plan, false) * step_time_s / 3.6e6;
+	return mq_arena_printf(arena, "%s,%s%s", text, study->n_jobs ? MQ_JOBS_COLUMNS : columns,
+			       study->epoch > 0 && !study->n_jobs ? epoch_columns : "");
 }
 
 static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
@@ -72,12 +40,15 @@ static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
 }
 
 /* A point without a plan: the verdict says why, the last column in words. */
-static void put_nothing(struct mq_csv_writer *w, const char *verdict, const char *why)
+static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict,
+			const char *why)
 {
 	mq_csv_put_text(w, verdict);
 	for (const char *c = columns; (c = strchr(c, ',')) && strcmp(c, ",plan"); c++)
 		mq_csv_put_empty(w);
 	mq_csv_put_text(w, why);
+	for (int i = 0; i < 3 && study->epoch > 0; i++)
+		mq_csv_put_empty(w);
 }
 
 static void put_degree(struct mq_csv_writer *w, uint32_t degree)
@@ -102,13 +73,13 @@ static void put_best(struct mq_csv_writer *w, const struct mq_session *s,
 	mq_csv_put_f64(w, r->mfu);
 	mq_csv_put_f64(w, r->peak_memory_B);
 	mq_csv_put_u64(w, g.n_devices);
-	mq_csv_put_f64(w, mq_step_price(s->cluster, best->plan, r->step_time_s));
-	mq_csv_put_f64(w, mq_step_energy_kWh(s->cluster, best->plan, r->step_time_s));
+	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, r->step_time_s));
+	mq_csv_put_f64(w, mq_step_kWh(s->cluster, best->plan, r->step_time_s));
 	double tokens = r->samples_per_s * r->step_time_s * s->model->tokens_per_sample / 1e6;
 	if (!(tokens > 0))
 		tokens = (double)NAN;
-	mq_csv_put_f64(w, mq_step_price(s->cluster, best->plan, r->step_time_s) / tokens);
-	mq_csv_put_f64(w, mq_step_energy_kWh(s->cluster, best->plan, r->step_time_s) / tokens);
+	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, r->step_time_s) / tokens);
+	mq_csv_put_f64(w, mq_step_kWh(s->cluster, best->plan, r->step_time_s) / tokens);
 	mq_csv_put_f64(w, r->compute_s);
 	mq_csv_put_f64(w, r->exposed_comm_s);
 	mq_csv_put_f64(w, r->bubble_s);
@@ -124,6 +95,16 @@ static void put_best(struct mq_csv_writer *w, const struct mq_session *s,
 	mq_csv_put_text(w, mq_pipeline_name(best->plan->pipeline));
 	mq_csv_put_text(w, mq_recompute_name(c->recompute));
 	mq_csv_put_text(w, mq_plan_describe(best->plan, s->cluster, arena));
+}
+
+static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study,
+		      const struct mq_session *s, const struct mq_candidate *best)
+{
+	double epoch_s = study->epoch / best->result.samples_per_s;
+
+	mq_csv_put_f64(w, epoch_s);
+	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, epoch_s));
+	mq_csv_put_f64(w, mq_step_kWh(s->cluster, best->plan, epoch_s));
 }
 
 /* A given plan instead of a search: an outcome of one candidate. */
@@ -166,6 +147,8 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 				 const struct mq_search_outcome *outcome, struct mq_err *err)
 {
 	put_best(w, session, outcome, &session->arena);
+	if (study->epoch > 0)
+		put_epoch(w, study, session, &outcome->best[0]);
 	if (study->sensitivity > 0)
 		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
 	if (study->breakeven_target)
@@ -208,12 +191,12 @@ static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *
 	enum mq_status status = mq_study_search(point, session, &outcome, err);
 
 	if (status != MQ_OK) {
-		put_nothing(w, "refused", err->text);
+		put_nothing(w, study, "refused", err->text);
 		return MQ_OK;
 	}
 	if (!outcome.n_best) {
 		verdict = mq_study_no_plan(&outcome, &session->arena, &why);
-		put_nothing(w, verdict, why);
+		put_nothing(w, study, verdict, why);
 		return MQ_OK;
 	}
 	if (plan_path)

@@ -6,12 +6,11 @@
 
 #include <errno.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "cmd/common_gnuplot.h"
 #include "cmd/common_study.h"
 #include "core/csv.h"
 
@@ -60,56 +59,6 @@ static const struct argp argp = {
 
 /* ---- gnuplot ------------------------------------------------------------------------------------ */
 
-/* 'text' for gnuplot: a quote is doubled. */
-static const char *quoted(struct mq_arena *arena, const char *text)
-{
-	char *to = mq_arena_alloc(arena, 2 * strlen(text) + 3), *c = to;
-
-	*c++ = '\'';
-	for (; *text; text++) {
-		if (*text == '\'')
-			*c++ = '\'';
-		*c++ = *text;
-	}
-	*c++ = '\'';
-	return to;
-}
-
-/* What gnuplot says is shown only if it fails: it warns of every engine that has no point to draw. */
-static enum mq_status run_gnuplot(const char *settings, const char *script, struct mq_err *err)
-{
-	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
-	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script,
-			       NULL };
-	posix_spawn_file_actions_t actions;
-	FILE *words = tmpfile();
-	pid_t pid;
-	int status;
-
-	posix_spawn_file_actions_init(&actions);
-	if (words)
-		posix_spawn_file_actions_adddup2(&actions, fileno(words), 2);
-	int bad = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	while (!bad && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (words) {
-		rewind(words);
-		while (fgets(line, sizeof(line), words))
-			if (strspn(line, " ^\n") < strlen(line)) /* the last line with words in it */
-				snprintf(said, sizeof(said), "%.*s", (int)strcspn(line, "\n"), line);
-		fclose(words);
-	}
-	if (bad)
-		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox",
-			       strerror(bad));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
-	if (status)
-		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s: %s", script, said);
-	return MQ_OK;
-}
-
 /* One figure in both formats, drawn by a script; `settings` are further assignments. */
 static enum mq_status figure_as(struct plotting *p, const char *name, const char *script_name,
 				const char *settings, struct mq_err *err)
@@ -121,10 +70,10 @@ static enum mq_status figure_as(struct plotting *p, const char *name, const char
 
 	for (int i = 0; i < 2; i++) {
 		const char *all = mq_arena_printf(&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-						  quoted(&p->arena, common), formats[i],
-						  quoted(&p->arena, out), quoted(&p->arena, p->title),
+						  mq_gnuplot_quoted(&p->arena, common), formats[i],
+						  mq_gnuplot_quoted(&p->arena, out), mq_gnuplot_quoted(&p->arena, p->title),
 						  settings);
-		MQ_TRY(run_gnuplot(all, script, err));
+		MQ_TRY(mq_gnuplot(all, script, err));
 		printf("%s.%s\n", out, formats[i]);
 	}
 	p->figures++;
@@ -258,8 +207,8 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 	time_range(&csv, &low_ms, &high_ms);
 	const char *settings = mq_arena_printf(
 		&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g",
-		quoted(&p->arena, csv.path), quoted(&p->arena, engines_of(p, &csv)),
-		quoted(&p->arena, front), low_ms, high_ms);
+		mq_gnuplot_quoted(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
+		mq_gnuplot_quoted(&p->arena, front), low_ms, high_ms);
 	MQ_TRY(figure(p, "convergence", settings, err));
 	return figure(p, "memory", settings, err);
 }
@@ -317,8 +266,8 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		return status != MQ_OK ? status : closed;
 	return figure(p, "links",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
-				      quoted(&p->arena, file), n, quoted(&p->arena, names),
-				      quoted(&p->arena, classes)),
+				      mq_gnuplot_quoted(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
+				      mq_gnuplot_quoted(&p->arena, classes)),
 		      err);
 }
 
@@ -430,7 +379,7 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
 	return figure(p, "timeline",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
-				      quoted(&p->arena, file), n, quoted(&p->arena, names), bands.last_ms,
+				      mq_gnuplot_quoted(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names), bands.last_ms,
 				      classes),
 		      err);
 }
@@ -453,7 +402,7 @@ static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
 	}
 	return figure(p, "validate",
 		      mq_arena_printf(&p->arena, "file=%s; low_ms=%.9g; high_ms=%.9g",
-				      quoted(&p->arena, csv.path), 1e3 * low, 1e3 * high),
+				      mq_gnuplot_quoted(&p->arena, csv.path), 1e3 * low, 1e3 * high),
 		      err);
 }
 
@@ -544,8 +493,8 @@ static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv,
 					s.count[i], 100 * s.error[i] / s.count[i]);
 	return figure_as(p, name, "score",
 			 mq_arena_printf(&p->arena, "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; "
-					 "unit='%s'", quoted(&p->arena, file), s.n,
-					 quoted(&p->arena, names), s.low, s.high, unit), err);
+					 "unit='%s'", mq_gnuplot_quoted(&p->arena, file), s.n,
+					 mq_gnuplot_quoted(&p->arena, names), s.low, s.high, unit), err);
 }
 
 static enum mq_status plot_score(struct plotting *p, struct mq_err *err)

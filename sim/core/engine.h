@@ -30,6 +30,8 @@ struct mq_limits {
 	uint32_t fix_dp, fix_tp, fix_pp, fix_cp, fix_ep, fix_mbs, fix_virtual;
 	uint32_t max_dp, max_tp, max_pp, max_devices;
 	int fix_pipeline, fix_recompute, fix_sync; /* enum values, -1 = free */
+	/* Budgets of one step, held against the judgement; 0 = none. */
+	double max_usd, max_kWh, max_step_s, max_memory_B;
 };
 
 /* What no plan of an engine has: a constraint that asks for it is refused before the engine starts. */

@@ -122,32 +122,14 @@ static void leave(struct player *p)
 
 /* ---- ranking ------------------------------------------------------------------------------------ */
 
-/* Money or energy of one step over the devices used; NaN where a device has no figure. */
-static double device_sum(struct loop *loop, const struct mq_plan *plan, double step_time_s,
-			 bool energy)
-{
-	const struct mq_cluster *c = loop->search->cluster;
-	unsigned char *seen = mq_arena_alloc(&loop->round, c->n_devices);
-	double sum = 0;
-
-	for (uint32_t i = 0; i < plan->n_configs; i++)
-		for (uint32_t j = 0; j < plan->config[i].n_devices; j++) {
-			uint32_t d = plan->config[i].device[j];
-
-			if (!seen[d])
-				sum += energy ? c->device[d].power_W : c->device[d].price_per_h / 3600;
-			seen[d] = 1;
-		}
-	return sum * step_time_s;
-}
-
 /* What a feasible candidate is ranked by: less is better. */
 static double objective_of(struct loop *loop, const struct mq_candidate *c)
 {
 	const char *o = loop->search->objective;
 
 	if (!strcmp(o, "cost") || !strcmp(o, "energy")) {
-		double v = device_sum(loop, c->plan, c->result.step_time_s, !strcmp(o, "energy"));
+		double v = (*o == 'c' ? mq_step_usd : mq_step_kWh)(loop->search->cluster, c->plan,
+								   c->result.step_time_s);
 		return isnan(v) ? (double)INFINITY : v;
 	}
 	if (strcmp(o, "step-time") && !isnan(c->plan->engine_objective))
@@ -184,14 +166,20 @@ static void rank(struct loop *loop, struct mq_candidate *c)
 }
 
 /* Of the plans that do not fit, the one that exceeds its device's memory by the least factor; of those
- * that fail otherwise, the first. */
+ * that fail otherwise, the first. One that runs and only exceeds a budget is nearer than any of these. */
 static void note_failure(struct loop *loop, const struct mq_candidate *c)
 {
 	struct mq_search_outcome *out = loop->outcome;
 	const struct mq_result *old = &out->nearest.result, *r = &c->result;
 
-	if (out->n_best)
+	if (out->n_best || (out->have_refused && !isnan(out->refused.result.step_time_s)))
 		return;
+	if (r->verdict == MQ_VERDICT_REFUSED && !isnan(r->step_time_s)) {
+		keep(loop, &out->refused, c);
+		out->have_refused = true;
+		out->have_nearest = false;
+		return;
+	}
 	if (r->verdict != MQ_VERDICT_OOM && !out->have_refused) {
 		keep(loop, &out->refused, c);
 		out->have_refused = true;
@@ -313,6 +301,10 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 
 	loop->outcome->proposals++;
 	p->report->proposals++;
+	if (c->result.verdict == MQ_VERDICT_OK &&
+	    !mq_budget_holds(loop->search->limits, loop->search->cluster, c->plan, &c->result,
+			     c->result.message, sizeof(c->result.message)))
+		c->result.verdict = MQ_VERDICT_REFUSED;
 	if (c->result.verdict == MQ_VERDICT_OK) {
 		loop->outcome->feasible++;
 		p->report->feasible++;

@@ -117,6 +117,18 @@ MQ_API bool mq_limits_hold(const struct mq_limits *limits, const struct mq_plan 
 MQ_API void mq_limits_apply(const struct mq_limits *limits, struct mq_plan *plan,
 			    const struct mq_train *train);
 
+/* Does a judged plan keep the budgets of --max (cost, energy, step-time, memory)? Else says which it
+ * exceeds. A plan whose price is not known keeps no budget of it. */
+MQ_API bool mq_budget_holds(const struct mq_limits *limits, const struct mq_cluster *cluster,
+			    const struct mq_plan *plan, const struct mq_result *result, char *message,
+			    size_t size);
+
+/* Price and energy of a step over the distinct devices of a plan; NaN where a device has no figure. */
+MQ_API double mq_step_usd(const struct mq_cluster *cluster, const struct mq_plan *plan,
+			  double step_time_s);
+MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan,
+			  double step_time_s);
+
 /* Text of the objectives that a run can be ranked by: NULL-terminated. */
 MQ_API extern const char *const mq_objectives[];
 

@@ -160,6 +160,63 @@ enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, u
 	return MQ_OK;
 }
 
+/* Sums a price per hour or a power over the devices that ops run on. */
+static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan *plan, bool price)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool *seen = mq_arena_array(&scratch, cluster->n_devices, bool);
+	double sum = 0;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const struct mq_config *c = &plan->config[plan->config_of[op]];
+
+		for (uint32_t i = 0; i < c->n_devices; i++) {
+			const struct mq_device *d = &cluster->device[c->device[i]];
+
+			if (seen[c->device[i]])
+				continue;
+			seen[c->device[i]] = true;
+			sum += price ? d->price_per_h : d->power_W;
+		}
+	}
+	mq_arena_fini(&scratch);
+	return sum;
+}
+
+double mq_step_usd(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s)
+{
+	return sum_devices(cluster, plan, true) * step_time_s / 3600;
+}
+
+double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan *plan, double step_time_s)
+{
+	return sum_devices(cluster, plan, false) * step_time_s / 3.6e6;
+}
+
+bool mq_budget_holds(const struct mq_limits *l, const struct mq_cluster *cluster,
+		     const struct mq_plan *plan, const struct mq_result *r, char *message, size_t size)
+{
+	const struct {
+		double limit, value;
+		const char *what, *option, *unit;
+	} budget[] = {
+		{ l->max_usd, l->max_usd > 0 ? mq_step_usd(cluster, plan, r->step_time_s) : 0,
+		  "a step costs", "cost", "$" },
+		{ l->max_kWh, l->max_kWh > 0 ? mq_step_kWh(cluster, plan, r->step_time_s) : 0,
+		  "a step takes", "energy", "kWh" },
+		{ l->max_step_s, r->step_time_s, "a step takes", "step-time", "s" },
+		{ l->max_memory_B / 1e9, r->peak_memory_B / 1e9, "a device holds", "memory", "GB" },
+	};
+
+	for (size_t i = 0; i < sizeof(budget) / sizeof(*budget); i++)
+		if (budget[i].limit > 0 && !(budget[i].value <= budget[i].limit)) {
+			snprintf(message, size, "%s %.6g %s, --max %s allows %.6g", budget[i].what,
+				 budget[i].value, budget[i].unit, budget[i].option, budget[i].limit);
+			return false;
+		}
+	return true;
+}
+
 /* ---- counting --------------------------------------------------------------------------------- */
 
 static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device,

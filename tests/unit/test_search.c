@@ -334,6 +334,95 @@ static void no_feasible_plan_names_the_nearest(void **state)
 	assert_false(out.have_nearest);
 }
 
+/* Prices that turn the order round: rank 0 is fastest and dear, rank 2 slow and cheap; power the same for all.
+ * The judge says 1 + sum / 3 seconds and 2 GB for each. */
+static void price(struct fixture *f)
+{
+	static const double usd_per_h[] = { 3600, 1800, 36, 1 };
+
+	for (uint32_t d = 0; d < 4; d++) {
+		f->cluster->device[d].price_per_h = usd_per_h[d];
+		f->cluster->device[d].power_W = 3.6e6;
+	}
+}
+
+static void run_all(struct fixture *f, const char *objective, struct mq_search_outcome *outcome)
+{
+	struct mq_search s = question(f, both, 8);
+	struct mq_err err = MQ_ERR_INIT;
+
+	s.objective = objective;
+	s.evals = 400; /* of 4^4 placements: sees them all, or nearly */
+	s.top = 200;
+	s.dir = NULL;
+	if (mq_search_run(&s, &f->arena, outcome, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+}
+
+/* The order of all plans found is that of the objective, worked out anew for each. */
+static void objectives_rank_plans(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome o;
+
+	price(f);
+	run_all(f, "cost", &o);
+	assert_true(o.n_best > 20);
+	for (uint32_t i = 0; i < o.n_best; i++) {
+		double usd = mq_step_usd(f->cluster, o.best[i].plan, o.best[i].result.step_time_s);
+
+		assert_true(o.best[i].objective == usd);
+		assert_true(i == 0 || usd >= o.best[i - 1].objective);
+	}
+	/* All on rank 2: 1 + 4 * 2 / 3 seconds at one cent each. */
+	assert_true(fabs(o.best[0].objective - 0.01 * (1 + 8 / 3.0)) < 1e-9);
+	run_all(f, "energy", &o);
+	assert_true(fabs(o.best[0].objective - 1) < 1e-9); /* one device for one second: 1 kWh */
+	assert_true(o.best[0].result.step_time_s == 1);
+	run_all(f, "step-time", &o);
+	assert_true(o.best[0].result.step_time_s == 1);
+}
+
+/* Time under a budget of cost, and cost under one of time; a budget that nobody keeps says by how much. */
+static void budgets_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome o;
+	struct mq_search s = question(f, both, 8);
+	struct mq_err err = MQ_ERR_INIT;
+
+	price(f);
+	f->limits.max_usd = 1.2; /* rank 0 alone costs $1: the fastest within it is that */
+	run_all(f, "step-time", &o);
+	for (uint32_t i = 0; i < o.n_best; i++)
+		assert_true(mq_step_usd(f->cluster, o.best[i].plan, o.best[i].result.step_time_s) <= 1.2);
+	assert_true(o.best[0].result.step_time_s == 1);
+	f->limits.max_usd = 0.9; /* rank 1 costs $1.17 alone and more with rank 2: all on rank 2 is left */
+	run_all(f, "step-time", &o);
+	assert_int_equal(o.n_best, 1);
+	assert_true(fabs(o.best[0].result.step_time_s - (1 + 8 / 3.0)) < 1e-8);
+	f->limits.max_usd = 0;
+	f->limits.max_step_s = 1.5;
+	s.objective = "cost";
+	s.evals = 400;
+	s.dir = NULL;
+	assert_int_equal(mq_search_run(&s, &f->arena, &o, &err), MQ_OK);
+	assert_true(o.n_best > 0 && o.best[0].result.step_time_s <= 1.5);
+	f->limits.max_step_s = 0;
+	f->limits.max_memory_B = 1.5e9;
+	assert_int_equal(mq_search_run(&s, &f->arena, &o, &err), MQ_OK);
+	assert_int_equal(o.n_best, 0);
+	assert_true(o.have_refused);
+	assert_int_equal(o.refused.result.verdict, MQ_VERDICT_REFUSED);
+	assert_string_equal(o.refused.result.message, "a device holds 2 GB, --max memory allows 1.5");
+	f->limits.max_memory_B = 0;
+	f->limits.max_usd = 1;
+	for (uint32_t d = 0; d < 4; d++) /* a price that is not known keeps no budget */
+		f->cluster->device[d].price_per_h = (double)NAN;
+	assert_int_equal(mq_search_run(&s, &f->arena, &o, &err), MQ_OK);
+	assert_int_equal(o.n_best, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +433,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(constraints_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_feasible_plan_names_the_nearest, setup, teardown),
+		cmocka_unit_test_setup_teardown(objectives_rank_plans, setup, teardown),
+		cmocka_unit_test_setup_teardown(budgets_are_kept, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,7 @@ static void test_refused(void **state)
 		{ "job.a = red\n", "no key of a job" },
 		{ "job.a.platform = x\n", "the same for all jobs" },
 		{ "job.steps = 0\n", "job.steps" },
+		{ "epoch = 0\n", "give its samples" },
 		{ "job.a.devices = 0\nscaling = strong\n", "asks about one job" },
 	};
 	static const struct { const char *text, *says; } bad_point[] = {

@@ -1,0 +1,56 @@
+/* common_gnuplot.c - see common_gnuplot.h. */
+#include "cmd/common_gnuplot.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text)
+{
+	char *to = mq_arena_alloc(arena, 2 * strlen(text) + 3), *c = to;
+
+	*c++ = '\'';
+	for (; *text; text++) {
+		if (*text == '\'')
+			*c++ = '\'';
+		*c++ = *text;
+	}
+	*c++ = '\'';
+	return to;
+}
+
+enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_err *err)
+{
+	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
+	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script,
+			       NULL };
+	posix_spawn_file_actions_t actions;
+	FILE *words = tmpfile();
+	pid_t pid;
+	int status;
+
+	posix_spawn_file_actions_init(&actions);
+	if (words)
+		posix_spawn_file_actions_adddup2(&actions, fileno(words), 2);
+	int bad = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	while (!bad && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (words) {
+		rewind(words);
+		while (fgets(line, sizeof(line), words))
+			if (strspn(line, " ^\n") < strlen(line)) /* the last line with words in it */
+				snprintf(said, sizeof(said), "%.*s", (int)strcspn(line, "\n"), line);
+		fclose(words);
+	}
+	if (bad)
+		return mq_fail(err, MQ_ENODEV, "gnuplot cannot be started: %s; install gnuplot-nox",
+			       strerror(bad));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return mq_fail(err, MQ_ENODEV, "gnuplot is not there; install gnuplot-nox");
+	if (status)
+		return mq_fail(err, MQ_EINPUT, "gnuplot failed on %s: %s", script, said);
+	return MQ_OK;
+}

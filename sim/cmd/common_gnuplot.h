@@ -1,0 +1,14 @@
+/* common_gnuplot.h - figures: gnuplot runs the scripts in plots/. */
+#ifndef MQ_CMD_COMMON_GNUPLOT_H
+#define MQ_CMD_COMMON_GNUPLOT_H
+
+#include "core/arena.h"
+
+/* 'text' for gnuplot, which doubles quotes; in the arena. */
+const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text);
+
+/* Runs a script after `settings` (assignments). What gnuplot says is shown only if it fails: it warns of
+ * every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */
+enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif
