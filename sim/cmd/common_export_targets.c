@@ -106,6 +106,9 @@ static enum mq_status refuse_torchtitan(const struct mq_export *e, const struct 
 					struct mq_err *err)
 {
 	MQ_TRY(refuse_switches(e, "torchtitan", err));
+	if (e->train->dtype != MQ_BF16 && e->train->dtype != MQ_FP32)
+		return mq_fail(err, MQ_EINPUT, "torchtitan: trains in bf16 or fp32, not %s; ask with --dtype bf16",
+			       mq_dtype_name(e->train->dtype));
 	if (s->sync == MQ_SYNC_ZERO1)
 		return mq_fail(err, MQ_EINPUT, "torchtitan: shards gradients with the optimizer (zero2, zero3) or "
 			       "nothing; zero1 is not its");

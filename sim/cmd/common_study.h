@@ -134,7 +134,7 @@ uint32_t mq_study_fastest(const struct mq_csv *csv);
 
 /* DIR/report.html: one self-contained file with question, answers, tables, figures, the timeline of the
  * fastest point's plan, assumptions, provenance and the command. `plan` and `point` (NULL: none has a
- * plan) are that of the fastest point. */
+ * plan) are that of the fastest point; with several jobs, any point with all its jobs' plans. */
 enum mq_status mq_study_report(const struct mq_study *study, const char *dir,
 			       const struct mq_point *point, const char *plan,
 			       struct mq_err *err) MQ_MUST_CHECK;

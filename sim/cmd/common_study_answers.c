@@ -50,7 +50,7 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 static void put_sensitivity(const struct asking *a, const char *target, double factor,
 			    const struct mq_result *base, const struct mq_result *r)
 {
-	double elasticity = (r->step_time_s / base->step_time_s - 1) / (factor - 1);
+	double elasticity = (r->step_time_s / base->step_time_s - 1) / (factor - 1) + 0.0; /* no "-0" */
 	struct mq_csv_writer w = { .file = a->file, .path = "row" };
 
 	fputs("\nS,", a->file);

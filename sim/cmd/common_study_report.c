@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/common_platform.h"
 #include "cmd/common_study.h"
 #include "core/csv.h"
 #include "executors/pool.h"
@@ -38,11 +39,11 @@ static const char script[] =
 	"var d=JSON.parse(document.getElementById('tasks').textContent),c=document.getElementById('timeline'),"
 	"g=c.getContext('2d'),a=0,b=d.end,drag=null,h=26,left=110;\n"
 	"c.width=1100;c.height=h*d.bands.length+30;\n"
-	"var col={compute:'#0072b2',collective:'#e69f00',send:'#009e73',recv:'#56b4e9',copy:'#cc79a7'};\n"
+	"var col={compute:'#0072b2',send:'#009e73',recv:'#56b4e9',copy:'#cc79a7'};\n" /* else a collective */
 	"function x(t){return left+(t-a)/(b-a)*(c.width-left);}\n"
 	"function draw(){g.fillStyle='#fff';g.fillRect(0,0,c.width,c.height);\n"
 	"d.tasks.forEach(function(t){var u=x(t[2]),w=Math.max(x(t[2]+t[3])-u,.5);"
-	"if(u>c.width||u+w<left)return;u=Math.max(u,left);g.fillStyle=col[d.kinds[t[4]]]||'#888';"
+	"if(u>c.width||u+w<left)return;u=Math.max(u,left);g.fillStyle=col[d.kinds[t[4]]]||'#e69f00';"
 	"g.fillRect(u,t[0]*h+2+t[1]*8,w,7);});\n"
 	"g.fillStyle='#fff';g.fillRect(0,0,left,c.height);g.fillStyle='#222';g.font='11px sans-serif';\n"
 	"d.bands.forEach(function(n,i){g.fillText(n,4,i*h+16);});\n"
@@ -117,6 +118,34 @@ static enum mq_status put_table(struct report *r, const char *name, const char *
 	return MQ_OK;
 }
 
+/* SVG with the figure's name before every id and every mention of one: several figures in one document
+ * must not take each other's. */
+static void put_prefixed(FILE *f, const char *text, const char *name)
+{
+	static const char *const marks[] = { " id=\"", " id='", "href=\"#", "href='#", "url(#" };
+
+	static const char plot[] = " id=\"gnuplot_plot_"; /* gnuplot gives some twice, and nobody asks */
+
+	while (*text) {
+		size_t n = 0;
+
+		if (!strncmp(text, plot, sizeof(plot) - 1)) {
+			text += sizeof(plot) - 1;
+			text += strcspn(text, "\"");
+			text += *text == '"';
+			continue;
+		}
+		for (size_t i = 0; i < sizeof(marks) / sizeof(*marks) && !n; i++)
+			if (!strncmp(text, marks[i], strlen(marks[i])))
+				n = strlen(marks[i]);
+		if (n)
+			fprintf(f, "%.*s%s-", (int)n, text, name);
+		else
+			fputc(*text, f);
+		text += n ? n : 1;
+	}
+}
+
 /* The figure from its <svg> tag on: what stands before it is not for HTML. */
 static void put_figure(struct report *r, const char *name)
 {
@@ -133,7 +162,7 @@ static void put_figure(struct report *r, const char *name)
 
 		inside |= from != NULL;
 		if (from)
-			fputs(from, r->f);
+			put_prefixed(r->f, from, name);
 	}
 	fputs("</figure>\n", r->f);
 	free(line);
@@ -243,6 +272,39 @@ static void put_assumptions(struct report *r)
 	      r->f);
 }
 
+/* What is wired to what; nothing where graphviz is not there. */
+static enum mq_status put_topology(struct report *r, const struct mq_session *s)
+{
+	struct mq_err why = MQ_ERR_INIT;
+	enum mq_status status = mq_platform_draw(s->cluster, path_of(r, "topology.svg"), &why);
+
+	if (status == MQ_ENODEV)
+		return MQ_OK;
+	if (status != MQ_OK)
+		return mq_fail(r->err, status, "%s", why.text);
+	fprintf(r->f, "<h2 id=\"topology\">The cluster</h2>\n<p>");
+	put_escaped(r->f, s->cluster->name);
+	fputs(": machines and their links, the first and the last where there are many.</p>\n", r->f);
+	put_figure(r, "topology");
+	return MQ_OK;
+}
+
+/* Of a study with several jobs: the cluster of its first point. */
+static enum mq_status put_whole(struct report *r, const struct mq_point *point)
+{
+	struct mq_question whole = point->job[0].question;
+	struct mq_session s;
+
+	whole.devices = NULL;
+	whole.start = NULL;
+	MQ_TRY(mq_session_open(&s, &whole, r->err));
+	enum mq_status status = put_topology(r, &s);
+	if (status == MQ_OK)
+		put_provenance(r, &s);
+	mq_session_close(&s);
+	return status;
+}
+
 /* The fastest point once more: its timeline, and what it was made of. */
 static enum mq_status put_best(struct report *r, const struct mq_point *point, const char *plan_path)
 {
@@ -267,6 +329,8 @@ static enum mq_status put_best(struct report *r, const struct mq_point *point, c
 		status = put_tasks(r, mq_arena_printf(&r->arena, "%s/timeline.csv", dir));
 	}
 	if (status == MQ_OK)
+		status = put_topology(r, &s);
+	if (status == MQ_OK)
 		put_provenance(r, &s);
 	mq_session_close(&s);
 	return status;
@@ -285,7 +349,7 @@ static enum mq_status put_all(struct report *r, const struct mq_point *point, co
 	for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
 		put_figure(r, figures[i]);
 	if (point)
-		MQ_TRY(put_best(r, point, plan));
+		MQ_TRY(point->job ? put_whole(r, point) : put_best(r, point, plan));
 	fputs("<h2 id=\"tables\">Tables</h2>\n", r->f);
 	MQ_TRY(put_table(r, "whatif.csv", "Points"));
 	MQ_TRY(put_table(r, "jobs.csv", "Jobs"));

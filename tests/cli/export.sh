@@ -44,7 +44,7 @@ assert d["train_batch_size"] == d["train_micro_batch_size_per_gpu"] * d["gradien
 assert d["pipeline"]["stages"] == 2 and d["zero_optimization"]["stage"] == 0, d
 assert open("ds/hostfile").read() == "node0 slots=8\n"
 P
-"$M" export pp.json "${ask[@]}" --to torchtitan -o t.toml && python3 - <<'P' || bad=1
+"$M" export pp.json "${ask[@]}" --dtype bf16 --to torchtitan -o t.toml && python3 - <<'P' || bad=1
 try:
     import tomllib
 except ImportError:
@@ -53,7 +53,7 @@ d = tomllib.load(open("t.toml", "rb"))
 p = d["parallelism"]
 assert p["data_parallel_replicate_degree"] * p["pipeline_parallel_degree"] == 8, p
 assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
-assert d["training"]["global_batch_size"] == 16
+assert d["training"]["global_batch_size"] == 16 and d["training"]["mixed_precision_param"] == "bfloat16"
 P
 "$M" export pp.json "${ask[@]}" --to flagscale -o f.yaml; grep -q 'hetero_process_meshes: \[1, 1, 1, 4, 2\]' f.yaml || { cat f.yaml; bad=1; }
 "$M" export pp.json "${ask[@]}" --to chakra -o et && python3 - <<'P' || bad=1
@@ -89,7 +89,8 @@ for t in tasks: assert nodes[t["id"]][3] == kinds.get(t["kind"], 4), t
 P
 printf '%s\n' --tensor-model-parallel-size 2 >in.sh; "$M" export --import in.sh "${ask[@]}" -o tp.json >/dev/null
 try 2 'no tensor' export tp.json "${ask[@]}" --to deepspeed
-try 2 'along the sequence' export tp.json "${ask[@]}" --to torchtitan
+try 2 'along the sequence' export tp.json "${ask[@]}" --dtype bf16 --to torchtitan
+try 2 'bf16 or fp32, not fp16' export pp.json "${ask[@]}" --to torchtitan
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'zero3 is not exported' export z3.json "${ask[@]}" --to megatron
 try 2 'give megatron' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json

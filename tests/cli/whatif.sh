@@ -20,6 +20,11 @@ for delay in 0.2 0.6; do
 	"$M" whatif s.ini -o part -j 1 >/dev/null || echo "does not continue after $delay s"
 	for f in whatif sensitivity scaling; do cmp whole/$f.csv part/$f.csv || bad=1; done
 done
+# One worker of three killed: the others do its point.
+rm -rf part; "$M" whatif s.ini -o part -j 3 >/dev/null 2>&1 & pid=$!
+for i in $(seq 40); do worker=$(ps -o pid= --ppid $pid 2>/dev/null | head -n 1); [ "$worker" ] && break; sleep 0.02; done
+sleep 0.1; kill -9 $worker 2>/dev/null; wait $pid || { echo "dies with a worker"; bad=1; }
+for f in whatif sensitivity scaling; do cmp whole/$f.csv part/$f.csv || bad=1; done
 [ "$(ls part/points | grep -vc json)" -eq 4 ] || { echo "points done twice or left half: $(ls part/points)"; bad=1; }
 for rank in 1 0; do
 	OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=$rank "$M" whatif s.ini -o ranks >rank$rank.txt & ranks="${ranks:-} $!"
@@ -54,12 +59,17 @@ from html.parser import HTMLParser
 text = open("whole/report.html").read()
 class Reader(HTMLParser):
     def __init__(self):
-        super().__init__(); self.open = []; self.ids = {}; self.count = {}; self.data = ""
+        super().__init__(); self.open = []; self.refs = set(); self.ids = {}; self.count = {}; self.data = ""
     def handle_starttag(self, tag, attrs):
         a = dict(attrs); self.count[tag] = self.count.get(tag, 0) + 1
         assert not (a.get("src") or a.get("href", "#")).startswith("http"), (tag, a)
         if tag in ("script", "img", "link"): assert "src" not in a and "href" not in a, (tag, a)
-        if "id" in a: self.ids[a["id"]] = tag
+        if "id" in a:
+            assert a["id"] not in self.ids, a["id"]
+            self.ids[a["id"]] = tag
+        for k in ("href", "xlink:href"):
+            if a.get(k, "").startswith("#"): self.refs.add(a[k][1:])
+        for v in a.values(): self.refs.update(re.findall(r"url\(#([^)]*)\)", v or ""))
         if tag not in ("meta", "br"): self.open.append(tag)
         self.keep = a.get("id") == "tasks"
     def handle_startendtag(self, tag, attrs): pass
@@ -68,7 +78,8 @@ class Reader(HTMLParser):
         if self.open and self.open[-1] == "script" and self.keep: self.data += data
 r = Reader(); r.feed(text); r.close()
 assert not r.open, r.open
-for id in "question answers figures best provenance tables assumptions command timeline".split(): assert id in r.ids, id
+assert r.refs <= set(r.ids), r.refs - set(r.ids)
+for id in "question answers figures topology best provenance tables assumptions command timeline".split(): assert id in r.ids, id
 assert r.count["svg"] == text.count("<figure") >= 3, r.count
 d = json.loads(r.data)
 assert d["tasks"] and len(d["bands"]) >= 1 and d["end"] > 0
@@ -78,6 +89,15 @@ best = max((x for x in rows if x["verdict"] == "ok"), key=lambda x: float(x["sam
 assert abs(d["end"] / float(best["step_time_s"]) - 1) < 1e-3, (d["end"], best["step_time_s"])
 assert "maquette whatif s.ini -o whole" in text and best["plan_hash"] in text
 P
+# Opened in a browser, where there is one: the script drew the timeline, and nothing was thrown.
+for browser in chromium chromium-browser google-chrome; do
+	command -v $browser >/dev/null || continue
+	timeout 60 $browser --headless --no-sandbox --disable-gpu --enable-logging=stderr --user-data-dir="$PWD/chrome" \
+		--virtual-time-budget=3000 --dump-dom "file://$PWD/whole/report.html" >dom.html 2>said.txt
+	grep -q '<canvas id="timeline" width="1100" height="[0-9]' dom.html || { echo "the timeline was not drawn"; bad=1; }
+	! grep -iE 'uncaught|SyntaxError|TypeError' said.txt || bad=1
+	break
+done
 echo 'scaling = sideways' >bad.ini; try 2 'strong or weak' whatif bad.ini -o x
 echo 'colour = red' >bad.ini; try 2 'colour' whatif bad.ini -o x
 try 2 'give a study' whatif -o x
