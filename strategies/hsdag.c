@@ -31,7 +31,7 @@
 #include "lib/plans.h"
 #include "nn/nn.h"
 
-enum { POSITIONS = 8, FEATURES = MQ_N_OP_KINDS + POSITIONS + 5, MAX_EPISODE = 64, RADII = 4 };
+enum { POSITIONS = 8, FEATURES = MQ_N_OP_KINDS + POSITIONS + 5, MAX_EPISODE = 64, RADII = 4, BATCH = 4 };
 
 struct hsdag {
 	/* options */
@@ -58,8 +58,8 @@ struct hsdag {
 	uint32_t n_drawn, n_seen;
 	uint32_t single, n_single;  /* next device to try alone; such proposals not yet observed */
 	bool even_done, even_asked; /* the even placement: proposed; not yet observed */
-	uint32_t *choice;           /* [episode * n_nodes] devices by cluster */
-	double *time_s, *excess;    /* [episode] step time; see mq_fit_excess */
+	uint32_t *choice;           /* [(episode + BATCH) * n_nodes] devices by cluster */
+	double *time_s, *excess;    /* [episode + BATCH] step time; see mq_fit_excess */
 	double baseline, best_single_s, worst_s; /* worst: of the feasible, 0 = none yet */
 	uint32_t best_single;
 	uint64_t n_rewards;
@@ -251,9 +251,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->cluster_of = mq_arena_array(arena, s->n_nodes, uint32_t);
 	s->cluster_possible = mq_arena_array(arena, (size_t)s->n_nodes * d, bool);
 	s->log_p = mq_arena_array(arena, (size_t)s->n_nodes * d, double);
-	s->choice = mq_arena_array(arena, (size_t)s->episode * s->n_nodes, uint32_t);
-	s->time_s = mq_arena_array(arena, s->episode, double);
-	s->excess = mq_arena_array(arena, s->episode, double);
+	s->choice = mq_arena_array(arena, (size_t)(s->episode + BATCH) * s->n_nodes, uint32_t);
+	s->time_s = mq_arena_array(arena, s->episode + BATCH, double);
+	s->excess = mq_arena_array(arena, s->episode + BATCH, double);
 	s->best_single_s = INFINITY;
 	return MQ_OK;
 }
@@ -383,7 +383,7 @@ static double reward(const struct hsdag *s, uint32_t k)
 /* The running mean over about two episodes. */
 static void update_baseline(struct hsdag *s, const struct mq_problem *problem)
 {
-	for (uint32_t k = 0; k < s->episode; k++) {
+	for (uint32_t k = 0; k < s->n_seen; k++) {
 		s->n_rewards++;
 		s->baseline += (reward(s, k) - s->baseline) / fmin((double)s->n_rewards, 2.0 * s->episode);
 	}
@@ -402,12 +402,12 @@ static void learn(struct hsdag *s)
 	nn_tape_begin(&t, &s->pass);
 	struct nn_var p = forward(s, &t);
 	struct nn_mat weight = nn_mat_new(&s->pass, s->n_clusters, d_n);
-	for (uint32_t k = 0; k < s->episode; k++)
+	for (uint32_t k = 0; k < s->n_seen; k++)
 		scale = fmax(scale, fabs(reward(s, k) - s->baseline));
-	for (uint32_t k = 0; k < s->episode && scale > 0; k++)
+	for (uint32_t k = 0; k < s->n_seen && scale > 0; k++)
 		for (uint32_t c = 0; c < s->n_clusters; c++)
 			weight.data[c * d_n + s->choice[(size_t)k * s->n_nodes + c]] -=
-				(reward(s, k) - s->baseline) / scale / s->episode;
+				(reward(s, k) - s->baseline) / scale / s->n_seen;
 	struct nn_var loss = nn_sum(&t, nn_mul(&t, nn_clamp(&t, p, -50, 1), nn_constant(&t, weight)));
 	struct nn_var plogp = nn_mul(&t, nn_exp(&t, p), nn_clamp(&t, p, -50, 1));
 	loss = nn_add(&t, loss, nn_scale(&t, nn_sum(&t, plogp), s->entropy / s->n_clusters));
@@ -450,8 +450,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		mq_coarse_plan(&s->coarse, s->coarse.even, problem, arena, plan);
 		return MQ_OK;
 	}
-	if (s->n_drawn == 0 || s->n_drawn == s->episode)
+	/* An episode ends with the batch that fills it: only then are all of its scores known. */
+	if (s->n_drawn >= s->episode && s->n_seen == s->n_drawn) {
+		update_baseline(s, problem);
+		learn(s);
+	}
+	if (s->n_seen == s->n_drawn && (!s->n_drawn || s->n_drawn >= s->episode))
 		begin_episode(s);
+	mq_assert(s->n_drawn < s->episode + BATCH);
 	uint32_t *choice = s->choice + (size_t)s->n_drawn++ * s->n_nodes;
 	for (uint32_t c = 0; c < s->n_clusters; c++)
 		choice[c] = nn_sample(s->log_p + (size_t)c * d_n, d_n, problem->rng);
@@ -486,10 +492,6 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 	}
 	s->excess[s->n_seen] = excess;
 	s->time_s[s->n_seen++] = result->step_time_s;
-	if (s->n_seen == s->episode) {
-		update_baseline(s, problem);
-		learn(s);
-	}
 }
 
 static void stop(void *state, const struct mq_problem *problem)
@@ -511,7 +513,7 @@ MQ_ENGINE(hsdag) = {
 	.paper = "arXiv 2405.14185, NeurIPS 2024",
 	.opts = opts,
 	.state_size = sizeof(struct hsdag),
-	.batch = 4,
+	.batch = BATCH,
 	.heuristic = true,
 	.lacks = MQ_LACKS_ALL,
 	.start = start,
