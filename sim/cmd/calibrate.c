@@ -505,9 +505,11 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	       fit.has_link ? " and link class " : "", fit.has_link ? request.link_class : "");
 	if (fit.has_device && fit.has_link)
 		MQ_TRY(check_probes(c, &fit, err));
-	if (c->node.cores && !is_gpu(c) && fit.has_device)
-		return write_platform(c, &fit, err);
-	return MQ_OK;
+	if (!fit.has_device)
+		return MQ_OK;
+	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu)
+		return mq_node_gpu_save(&fit, c->from.item[0], in->n_devices, c->platform_out, err);
+	return c->node.cores && !is_gpu(c) ? write_platform(c, &fit, err) : MQ_OK;
 }
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)

@@ -84,11 +84,11 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
-	const struct mq_device_type *type = NULL;
+	const struct mq_device_type *type = options->type;
 	char *text = NULL;
 	enum mq_status status = MQ_OK;
 
-	if (options->gpu)
+	if (options->gpu && !type)
 		status = mq_device_type_get(options->gpu, &type, err);
 	if (status == MQ_OK && !path) {
 		status = mq_machine_read_hwloc(NULL, type, m, err);

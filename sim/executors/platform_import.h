@@ -13,6 +13,7 @@
 
 struct mq_import_options {
 	const char *gpu;   /* device type; NULL = as the file says (hwloc) */
+	const struct mq_device_type *type; /* or a type that the table does not have; NULL = `gpu` */
 	const char *name;  /* of the platform; NULL = from the file's name ("here") */
 };
 

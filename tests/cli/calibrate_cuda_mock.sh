@@ -24,5 +24,10 @@ near all_reduce_t1_s 12.00005e-6
 near all_reduce_t7_s 25.981e-6
 near sendrecv_t9_s 906.785e-6
 grep -c "held out" log
+# The node's platform is what NCCL said of it; where there is one GPU and so no NCCL, the usual machine.
+grep -o 'the platform of this node.*' log
+grep -c 'mq_type" value="unknown-GPU"' c.xml; grep -o 'mq_class" value="nv[a-z]*' c.xml | sort | uniq -c
+MOCK_DEVICES=1 "$MAQUETTE" calibrate --executor cuda --reps 3 --launches 1 --draws 10 -o one.json 2>&1 | grep -o 'the platform of this node.*'
+"$MAQUETTE" search -m gpt:layers=2,hidden=256,heads=4,vocab=1024,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib c.json -e expert --evals 3 -o s | head -n 1
 "$MAQUETTE" calibrate --from c.samples --draws 20 --executor cuda -o again.json >again.log 2>&1 || cat again.log
 cmp c.json again.json && echo "a fit of the same samples is the same, byte for byte"

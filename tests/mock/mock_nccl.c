@@ -165,6 +165,26 @@ MOCK_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	return ncclSuccess;
 }
 
+/* As NCCL_TOPO_DUMP_FILE has it: all devices behind one socket, joined by an NVSwitch. */
+static void dump_topology(void)
+{
+	const char *path = getenv("NCCL_TOPO_DUMP_FILE"), *devices = getenv("MOCK_DEVICES");
+	FILE *file = path ? fopen(path, "w") : NULL;
+
+	if (!file)
+		return;
+	fputs("<system version=\"1\">\n  <cpu numaid=\"0\">\n", file);
+	for (int i = 0; i < (devices ? atoi(devices) : 2); i++)
+		fprintf(file,
+		        "    <pci busid=\"0000:%02x:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+		        "PCIe\" link_width=\"16\">\n      <gpu dev=\"%d\" sm=\"90\" rank=\"%d\" "
+		        "gdr=\"1\"><nvlink target=\"0000:f0:00.0\" count=\"18\" "
+		        "tclass=\"0x068000\"/></gpu>\n    </pci>\n",
+		        16 + i, i, i);
+	fputs("  </cpu>\n</system>\n", file);
+	fclose(file);
+}
+
 MOCK_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, int rank,
                                              ncclConfig_t *config)
 {
@@ -182,6 +202,8 @@ MOCK_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUnique
 	c->n = n;
 	c->rank = rank;
 	c->failed = fault("init-error", -1);
+	if (!rank)
+		dump_topology();
 	if (!fault("init-hang", -1))
 		atomic_fetch_add(&c->shared->joined, 1);
 	*comm = c;

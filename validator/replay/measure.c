@@ -153,6 +153,19 @@ static void make_room(struct measure *m)
 		m->order[i] = i;
 }
 
+/* NCCL writes down what it finds of the machine, where nobody asked otherwise: calibrate makes a platform
+ * of it. Executors without NCCL do not look at the variable. */
+static void ask_for_topology(const struct replay_job *job)
+{
+	const struct replay_settings *set = job->set;
+
+	if (set->options.rank || set->options.share_gpu || set->n_paths < 2)
+		return;
+	mkdir(set->out, 0777); /* a failure is told when the timelines are opened */
+	setenv("NCCL_TOPO_DUMP_FILE",
+	       mq_arena_printf(job->session.arena, "%s/topology.xml", set->out), 0);
+}
+
 enum mq_status replay_measure(const struct replay_job *job, struct mq_err *err)
 {
 	struct measure m = {.job = job, .arena = MQ_ARENA_INIT};
@@ -160,6 +173,7 @@ enum mq_status replay_measure(const struct replay_job *job, struct mq_err *err)
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);
 	m.state = mq_arena_alloc(&m.arena, job->executor->state_size);
+	ask_for_topology(job);
 	enum mq_status status = job->executor->open(m.state, &job->session, err);
 	if (status == MQ_OK)
 		status = repetitions(&m, err);
