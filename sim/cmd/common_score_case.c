@@ -41,6 +41,8 @@ static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)
 		return mq_fail(err, MQ_EINPUT, "no global batch");
+	if (has(r->notes, "LoRA") || has(r->locator, "LoRA"))
+		return mq_fail(err, MQ_EINPUT, "low-rank adaptation is not modelled");
 	return MQ_OK;
 }
 
@@ -151,11 +153,11 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 		{ "fp8", MQ_BF16 }, { "bf16", MQ_BF16 }, { "fp16", MQ_FP16 },
 		{ "tf32", MQ_TF32 }, { "fp32", MQ_FP32 },
 	};
-	const char *p = c->run->precision;
+	const char *p = *c->run->precision ? c->run->precision : c->stack.precision;
 
 	if (has(p, "fp4"))
 		return mq_fail(err, MQ_EINPUT, "precision '%s': 4-bit types are not modelled", p);
-	c->fp8 = has(p, "fp8");
+	c->train.fp8_cast_B = has(p, "fp8") ? c->stack.fp8_cast_B : 0;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (has(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
@@ -180,9 +182,11 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
 	if (c->image) /* as image networks are trained everywhere */
 		c->train.optimizer = MQ_OPTIMIZER_MOMENTUM;
+	c->train.merge_copies = c->stack.merge_copies;
+	c->train.expert_traffic = c->stack.expert_traffic;
 	MQ_TRY(dtype_of(c, bf16, err));
 	for (uint32_t i = 0; i < c->n_parts; i++) {
-		enum mq_dtype need = c->fp8 ? MQ_FP8 : c->train.dtype;
+		enum mq_dtype need = c->train.fp8_cast_B > 0 ? MQ_FP8 : c->train.dtype;
 
 		if (!(device[i]->peak_flops[need] > 0))
 			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,

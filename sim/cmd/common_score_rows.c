@@ -20,7 +20,7 @@ static const struct text_column text_columns[] = {
 	TEXT("schedule", schedule), TEXT("recompute", recompute), TEXT("metric", metric),
 	TEXT("unit", unit), TEXT("step_time_basis", basis), TEXT("status", status),
 	TEXT("source", source), TEXT("provenance", provenance), TEXT("notes", notes),
-	TEXT("stack", stack),
+	TEXT("stack", stack), TEXT("locator", locator),
 };
 
 static const struct text_column number_columns[] = {

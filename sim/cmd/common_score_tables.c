@@ -205,6 +205,10 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
+	MQ_TRY(mq_table_f64(csv, row, "fp8_cast_B", 4, &s->fp8_cast_B, err));
+	MQ_TRY(mq_table_f64(csv, row, "expert_traffic", 1, &s->expert_traffic, err));
+	MQ_TRY(read_flag(csv, row, "merge_copies", &s->merge_copies, err));
+	s->precision = mq_table_text(csv, row, "precision");
 	return read_memory(csv, row, s, err);
 }
 
@@ -217,7 +221,8 @@ enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_ru
 		bool fits = *run->stack ?
 			!strcmp(run->stack, mq_table_text(csv, r, "stack")) :
 			mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) &&
-				mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes);
+				mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) &&
+				mq_pattern_fits(mq_table_text(csv, r, "release"), run->locator);
 
 		if (fits)
 			return read_stack(csv, r, stack, err);

@@ -69,12 +69,6 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		d->host_launch_s *= c->stack.host;
 		d->attention_eff *= c->stack.attention;
 		put_memory(d, &c->stack, has_nvlink(cluster));
-		if (c->fp8) { /* products in fp8, attention and the rest in 16 bit */
-			double faster = d->peak_flops[MQ_FP8] / d->peak_flops[MQ_BF16];
-
-			d->peak_flops[MQ_BF16] = d->peak_flops[MQ_FP8];
-			d->attention_eff /= faster;
-		}
 	}
 	return calib;
 }

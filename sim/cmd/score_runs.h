@@ -18,7 +18,7 @@
 struct mq_run {
 	const char *id, *model, *gpu, *intra, *inter, *precision, *zero, *stage_layers, *placement;
 	const char *schedule, *recompute, *metric, *unit, *basis, *status, *source, *provenance;
-	const char *notes, *stack;
+	const char *notes, *stack, *locator;
 	double params_b, layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
 	double tp, pp, dp, vp, cp, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;
 	uint32_t line;
@@ -51,6 +51,9 @@ struct mq_stack {
 	double comm_B;             /* buffers of its communicators where NVLink joins GPUs */
 	enum mq_recompute recompute; /* where the row does not say */
 	bool selective_ops;        /* "selective" keeps attention and every second product */
+	double fp8_cast_B, expert_traffic; /* see mq_train */
+	bool merge_copies;         /* likewise */
+	const char *precision;     /* where the row does not say; "" = 16 bit */
 };
 
 /* Machines of one kind in a row that mixes several: `gpus` devices from rank `first` on. */
@@ -74,7 +77,6 @@ struct mq_case {
 	uint32_t zero_group, seq;
 	uint32_t n_devices;
 	bool image;                /* an image network: no layers, no sequence in the row */
-	bool fp8;                  /* GEMMs in fp8, the rest in 16 bit */
 	const char *platform;      /* a name for score.csv */
 };
 

@@ -149,7 +149,8 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 	struct gemm g = gemm_of(device, dtype, m, n, k);
 
 	g.count = count;
-	g.bytes = (m * k + k * n + m * n) * count * g.size_B;
+	/* fp8 operands make a 16-bit product */
+	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
 	if (misaligned(&g))
 		g.eff *= count > 1 ? device->bmm_misaligned : device->gemm_misaligned;
 	return gemm_time(device, &g);

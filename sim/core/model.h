@@ -123,6 +123,12 @@ struct mq_train {
 	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
 	enum mq_optimizer optimizer;
 	bool infer;               /* forward only, no gradients, no optimizer state */
+	/* > 0: the products of layers (not the head, the router, attention) take operands in fp8, and
+	 * making one element of an operand moves so many bytes. 0: they take them in dtype. */
+	double fp8_cast_B;
+	bool merge_copies;     /* an all-to-all brings a token once to a rank, however many of its
+				* experts are there (DeepEP, HybridEP) */
+	double expert_traffic; /* bytes moved between router and expert products / the least; 0 = 1 */
 };
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */

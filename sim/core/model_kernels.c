@@ -20,6 +20,9 @@
  * two batched products for each of the two. Fused attention counts 2x forward FLOPs backwards: the
  * recomputation of the scores inside the kernel is part of its efficiency, not of the model.
  *
+ * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward input and
+ * weights, backward the output's gradient (the copies of the forward pass are kept for it).
+ *
  * RECURRENT: m steps of a product [samples x k][k x n]; see recurrent_kernels.
  *
  * Not modelled: unbalanced experts, padding of uneven shares (they are fractions).
@@ -126,6 +129,9 @@ struct work {
 	struct scale scale;
 	double size_B;           /* of one element */
 	double weights;          /* parameter elements that the op multiplies with, tied ones too */
+	double cast_B;           /* to make an element of an fp8 operand; 0 = no fp8 here */
+	enum mq_dtype dtype;     /* of what is not a product in fp8 */
+	double expert_traffic;
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
 	uint32_t n;
@@ -139,6 +145,14 @@ static struct mq_kernel *add(struct work *w, enum mq_kernel_kind kind)
 	return &w->kernel[w->n++];
 }
 
+/* Experts are called one by one: a product each, on streams of their own. */
+static uint32_t calls(const struct work *w)
+{
+	double experts = w->op->kind == MQ_OP_GEMM ? w->op->count * w->scale.count : 1;
+
+	return experts > 1 ? (uint32_t)ceil(experts) : 1;
+}
+
 static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
 {
 	struct mq_kernel *k =
@@ -149,9 +163,21 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->k = mnk[2];
 	k->count = (w->op->count > 0 ? w->op->count : 1) * w->scale.count;
 	k->flop = flop;
-	k->bytes = elems * w->size_B;
-	k->launches = w->op->kernels;
+	k->bytes = elems * mq_dtype_size(k->dtype);
+	k->launches = w->op->kernels * calls(w);
 	k->winograd = w->op->winograd;
+}
+
+/* The operands of a pass in fp8: comes after the products, whose places are known (see left_out in
+ * lower/template.c). */
+static void add_cast(struct work *w, double elems, uint32_t launches)
+{
+	if (!(w->cast_B > 0))
+		return;
+	struct mq_kernel *k = add(w, MQ_KERNEL_COPY);
+	k->dtype = (uint8_t)w->dtype;
+	k->bytes = elems * w->cast_B;
+	k->launches = launches * calls(w);
 }
 
 static void gemm_kernels(struct work *w, bool backward)
@@ -162,6 +188,7 @@ static void gemm_kernels(struct work *w, bool backward)
 
 	if (!backward) {
 		add_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
+		add_cast(w, op->read * w->scale.read + w->weights, 2);
 		return;
 	}
 	double flop = op->flop_bwd * w->scale.flop;
@@ -170,6 +197,7 @@ static void gemm_kernels(struct work *w, bool backward)
 		add_gemm(w, (double[]){ m, k, n }, flop, elems);
 	}
 	add_gemm(w, (double[]){ k, n, m }, flop, elems);
+	add_cast(w, op->write * w->scale.write, 1);
 }
 
 static void bmm_kernels(struct work *w, bool backward)
@@ -244,6 +272,8 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 		return;
 	struct mq_kernel *k = add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B;
+	if (op->extent[MQ_DIM_EXPERT] > 0 && w->expert_traffic > 0)
+		k->bytes *= w->expert_traffic;
 	k->flop = flop;
 	k->launches = op->kernels;
 }
@@ -376,9 +406,15 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		.size_B = mq_dtype_size(train->dtype),
 		.blank = { .op = id, .phase = (uint8_t)phase, .dtype = (uint8_t)train->dtype,
 			   .causal = op->causal },
+		.dtype = train->dtype,
+		.expert_traffic = train->expert_traffic,
 		.kernel = kernel,
 	};
 
+	if (train->fp8_cast_B > 0 && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
+		w.cast_B = train->fp8_cast_B;
+		w.blank.dtype = MQ_FP8;
+	}
 	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))
 		return 0;
 	if (phase == MQ_UPDATE) {

@@ -234,6 +234,8 @@ static uint32_t router(struct mq_net *net, uint32_t input, const struct mq_exper
 	return id;
 }
 
+/* Tokens are copied for each expert that they visit; what arrives from each sender is then sorted by
+ * expert: two passes over the copies on the way there and two on the way back, and their reverses. */
 static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct mq_experts *e)
 {
 	bool out = kind == MQ_OP_DISPATCH;
@@ -241,13 +243,14 @@ static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct 
 	struct mq_op *op = mq_net_at(net, id);
 	double tokens = net->rows * e->hidden, copies = tokens * e->top_k;
 
-	op->read = out ? tokens : copies;
-	op->write = op->output = out ? copies : tokens;
-	op->moved_bwd = (out ? 1 : 2) * copies + tokens;
+	op->read = copies + (out ? tokens : copies);
+	op->write = copies + (out ? copies : tokens);
+	op->output = out ? copies : tokens;
+	op->moved_bwd = (out ? 3 : 4) * copies + tokens;
 	op->flop = out ? 0 : 2 * copies;
 	op->flop_bwd = 2 * op->flop;
 	op->saved = copies; /* the experts' input; their output, for the router's gradient */
-	op->kernels = out ? 3 : 2;
+	op->kernels = out ? 4 : 3;
 	allow(op, MQ_DIM_EXPERT, e->experts);
 	return id;
 }

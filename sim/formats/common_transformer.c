@@ -232,6 +232,18 @@ static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *
 	return bias;
 }
 
+/* What an all-to-all moves is a copy of the token for each expert that it visits. */
+static void count_copies(struct mq_model *m, uint32_t top_k)
+{
+	for (uint32_t i = 0; i < m->n_edges; i++) {
+		struct mq_edge *e = &m->edge[i];
+
+		if (m->op[e->src].kind == MQ_OP_COMBINE ||
+		    (m->op[e->dst].kind == MQ_OP_DISPATCH && m->op[e->src].kind != MQ_OP_ROUTER))
+			e->elems *= top_k;
+	}
+}
+
 static void describe(struct mq_model *m, const struct mq_transformer *t)
 {
 	m->n_layers = t->layers;
@@ -285,6 +297,7 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 		x = head(&net, t, x, embedding);
 	if (!infer)
 		mq_net_loss(&net, x, t->vocab);
+	count_copies(net.b.model, t->top_k);
 	describe(net.b.model, t);
 	return mq_model_finish(&net.b, model, err);
 }

@@ -107,10 +107,12 @@ uint32_t mq_emit_compute(struct mq_low *low, uint32_t device, const struct mq_pi
 
 /* Ops with weights give the input gradient first, the weight gradient second (model_kernels.c); only they
  * can do the two at different times. */
-static bool left_out(const struct mq_low *low, const struct mq_piece *piece, uint32_t count, uint32_t k)
+static bool left_out(const struct mq_low *low, const struct mq_piece *piece,
+		     const struct mq_kernel *kernel, uint32_t count, uint32_t k)
 {
 	enum mq_op_kind kind = low->model->op[piece->op].kind;
-	bool two = count == 2 && (kind == MQ_OP_GEMM || kind == MQ_OP_CONV || kind == MQ_OP_ROUTER);
+	bool weights = kind == MQ_OP_GEMM || kind == MQ_OP_CONV || kind == MQ_OP_ROUTER;
+	bool two = weights && count >= 2 && kernel[1].kind == kernel[0].kind;
 
 	return (piece->only == 1 && two && k == 1) || (piece->only == 2 && !(two && k == 1));
 }
@@ -131,7 +133,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		uint32_t count = mq_op_kernels(low->model, low->train, piece[i].op, piece[i].phase,
 					       &share, type, buffer);
 		for (uint32_t k = 0; k < count; k++) {
-			if (left_out(low, &piece[i], count, k))
+			if (left_out(low, &piece[i], buffer, count, k))
 				continue;
 			if (piece[i].host)
 				buffer[k].kind = MQ_KERNEL_HOST_UPDATE;

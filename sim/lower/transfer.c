@@ -104,6 +104,21 @@ static bool no_op(const struct mq_low *low, const struct mq_transfer *t)
 	return c.possible && !c.n_steps;
 }
 
+/* The part of a token's copies that travels: with balanced routing k experts lie on
+ * ep (1 - (1 - 1/ep)^k) ranks. */
+static double merged(const struct mq_low *low, const struct mq_edge *e)
+{
+	enum mq_op_kind from = low->model->op[e->src].kind, to = low->model->op[e->dst].kind;
+	uint32_t op = from == MQ_OP_COMBINE ? e->src : e->dst;
+	double ep = low->plan->config[low->plan->config_of[op]].split[MQ_DIM_EXPERT];
+	double k = low->model->top_k;
+
+	if (!low->train->merge_copies || !(ep > 1 && k > 1) ||
+	    (from != MQ_OP_COMBINE && (to != MQ_OP_DISPATCH || from == MQ_OP_ROUTER)))
+		return 1;
+	return ep * (1 - pow(1 - 1 / ep, k)) / k;
+}
+
 static struct mq_transfer forward_transfer(const struct mq_low *low, const struct mq_edge *e)
 {
 	const struct mq_op *u = &low->model->op[e->src], *v = &low->model->op[e->dst];
@@ -119,7 +134,7 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 		.to = mq_layout_of(v, &low->plan->config[to], MQ_TENSOR_IN),
 		.channel = back,
 		.inside = u->layer != MQ_NONE && u->layer == v->layer,
-		.elems = e->elems,
+		.elems = e->elems * merged(low, e),
 		.from_stage = low->stage_of[e->src],
 		.to_stage = low->stage_of[e->dst],
 		.pass = back ? MQ_PASS_B : MQ_PASS_F,
@@ -174,7 +189,7 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 			.to = mq_layout_of(&low->model->op[op], &low->plan->config[to], MQ_TENSOR_DY),
 			.channel = 1,
 			.from_stage = low->stage_of[edge->dst],
-			.elems = edge->elems,
+			.elems = edge->elems * merged(low, edge),
 			.to_stage = low->stage_of[op],
 			.pass = MQ_PASS_B,
 		};

@@ -251,6 +251,34 @@ static void context_parallel_gathers_keys(void **state)
 	assert_near(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
 }
 
+/* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
+ * and back, forward and backward. Scores and indices of the router go with them. */
+static void experts_exchange_copies(void **state)
+{
+	struct world *w = *state;
+	struct mq_model_request rq = {
+		.spec = "moe:layers=1,hidden=64,heads=4,kv_heads=4,ffn=64,experts=4,top_k=2,seq=32,"
+			"vocab=128",
+		.train = &w->train,
+	};
+	const struct mq_shape shape = { .dp = 2, .ep = 2, .micro_batches = 1 };
+	struct mq_model *gpt = w->model;
+	double bytes[2];
+
+	for (int merge = 0; merge < 2; merge++) {
+		w->train.merge_copies = merge;
+		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
+		struct count a2a = count(lower_shape(w, &shape), MQ_TASK_COLLECTIVE,
+					 MQ_COLL_ALL_TO_ALL, -1);
+		bytes[merge] = a2a.bytes;
+	}
+	w->model = gpt;
+	w->train.merge_copies = false;
+	/* 4 exchanges by 2 devices of 8 samples of 32 tokens of 64 elements of 2 bytes */
+	assert_near(bytes[0] - bytes[1], 4 * 2 * (2 - 1.5) * 8 * 32 * 64 * 2, 1e-6);
+	assert_true(bytes[0] >= 4 * 2 * 2.0 * 8 * 32 * 64 * 2);
+}
+
 static void uneven_shares_keep_the_batch(void **state)
 {
 	struct world *w = *state;
@@ -474,6 +502,7 @@ int main(void)
 		cmocka_unit_test(zero_shards_what_it_says),
 		cmocka_unit_test(full_recomputation_runs_forward_again),
 		cmocka_unit_test(context_parallel_gathers_keys),
+		cmocka_unit_test(experts_exchange_copies),
 		cmocka_unit_test(uneven_shares_keep_the_batch),
 		cmocka_unit_test(offload_copies_shards),
 		cmocka_unit_test(placement_crosses_devices),

@@ -265,6 +265,30 @@ static void test_gemm_whole(void **state)
 	assert_int_equal(k[1].phase, MQ_BACKWARD);
 }
 
+/* In fp8 a pass makes the operands that are new to it; the head, outside the layers, stays in 16 bit. */
+static void test_gemm_in_fp8(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
+				      .fp8_cast_B = 3 };
+	const struct mq_share whole = { .samples = 1 };
+
+	gemm(f)->layer = 0;
+	f->b.model->n_layers = 1;
+	assert_int_equal(finish(f), MQ_OK);
+	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_FORWARD, &whole, "gpu", k), 2);
+	assert_true(k[0].dtype == MQ_FP8 && k[0].bytes == 24 + 48 + 40);
+	assert_true(k[1].kind == MQ_KERNEL_COPY && k[1].dtype == MQ_BF16);
+	assert_true(k[1].bytes == 3 * (24 + 40) && k[1].launches == 2);
+	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_BACKWARD, &whole, "gpu", k), 3);
+	assert_true(k[0].dtype == MQ_FP8 && k[1].dtype == MQ_FP8);
+	assert_true(k[2].kind == MQ_KERNEL_COPY && k[2].bytes == 3 * 48 && k[2].launches == 1);
+	f->model->op[0].layer = MQ_NONE;
+	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_FORWARD, &whole, "gpu", k), 1);
+	assert_int_equal(k[0].dtype, MQ_BF16);
+}
+
 static void test_gemm_by_columns_and_rows(void **state)
 {
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
@@ -557,6 +581,7 @@ int main(void)
 		TEST(test_refuses_one_sided_mates),
 		TEST(test_refuses_a_layer_that_is_not_there),
 		TEST(test_gemm_whole),
+		TEST(test_gemm_in_fp8),
 		TEST(test_gemm_by_columns_and_rows),
 		TEST(test_gemm_without_input_gradient),
 		TEST(test_expert_gemm),

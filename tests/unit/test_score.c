@@ -67,7 +67,7 @@ static struct mq_run blank(void)
 			    .precision = "fp16", .zero = "", .stage_layers = "", .placement = "",
 			    .schedule = "", .recompute = "", .metric = "", .unit = "", .basis = "",
 			    .status = "ok", .source = "", .provenance = "text", .notes = "",
-			    .stack = "megatron", .line = 2 };
+			    .stack = "megatron", .locator = "", .line = 2 };
 
 	r.params_b = r.layers = r.hidden = r.ffn = r.heads = r.kv_heads = r.seq = r.vocab = NAN;
 	r.gpus = r.gpus_per_node = r.nodes = r.tp = r.pp = r.dp = r.vp = r.cp = r.ep = NAN;
@@ -151,7 +151,17 @@ static void test_case(void **state)
 	r.precision = "MXFP8";
 	r.gpu = "H100";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.fp8 && c.train.dtype == MQ_BF16);
+	assert_true(c.train.fp8_cast_B > 0 && c.train.dtype == MQ_BF16);
+
+	/* software that trains in fp8 where the row says nothing; its releases differ */
+	r.stack = r.precision = "";
+	r.source = "NeMo";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_true(c.train.fp8_cast_B > 0 && c.train.merge_copies);
+	double older = c.train.expert_traffic;
+	r.locator = "line 60; \"26.08 NeMo Container\"";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_true(c.train.expert_traffic < older);
 }
 
 static void build(const struct mq_run *r, struct mq_case *c)
@@ -240,6 +250,7 @@ static void test_refused(void **state)
 	} while (0)
 	REFUSE(r.provenance = "memory", "unverified");
 	REFUSE(r.status = "failed", "failed");
+	REFUSE(r.locator = "LoRA Performance", "low-rank");
 	REFUSE(r.step_time_s = NAN, "step time");
 	REFUSE(r.gpu = "TPU v4", "systems.csv");
 	REFUSE(r.model = "StyleGAN", "models.csv");
