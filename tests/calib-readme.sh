@@ -55,6 +55,12 @@ How the fitted values came about:
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../stacks.csv`: memory traffic, attention kernel, host cost): per training software, in the same joint fits.
+  A row of it is found by `source`, `notes` and `release` (patterns on a table's cells of these names; `release` on `locator`). `precision` is what
+  the software trains in where the row does not say. `fp8_cast_B`: bytes moved to make one element of an fp8 operand; tensor-wise scaling without
+  fusion moves 7 (read for the maximum 2, read again 2, write 1, transpose 2: stated), Transformer Engine 1.5 (fit: NeMo's dense runs).
+  `expert_traffic`: bytes moved between router and expert products over one pass each; 3.5 where every step is a kernel of its own, .45 where experts
+  are one fused kernel (fits: NeMo's mixtures before and from release 26.06). Host cost of that older release: 6.3 (same fit), with a call per
+  local expert. `merge_copies`: its dispatcher sends a token once to each rank that has experts for it.
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice` and `flat_M` follow from what the software
   holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
