@@ -126,28 +126,6 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-static size_t pool_size(const struct mq_replay_session *session)
-{
-	size_t need = POOL_MIN_B;
-
-	for (uint32_t i = 0; i < session->n_schedules; i++) {
-		const struct mq_schedule *s = session->schedule[i];
-
-		for (uint32_t w = 0; w < s->n_works; w++)
-			for (uint32_t k = 0; k < s->work[w].n_kernels; k++) {
-				size_t n = cuda_kernel_need(&s->work[w].kernel[k]);
-
-				need = n > need ? n : need;
-			}
-		for (uint32_t t = 0; t < s->n_tasks; t++)
-			if ((s->task[t].kind == MQ_TASK_SEND || s->task[t].kind == MQ_TASK_RECV ||
-			     s->task[t].kind == MQ_TASK_COLLECTIVE) &&
-			    s->task[t].bytes + 65536 > (double)need)
-				need = (size_t)s->task[t].bytes + 65536;
-	}
-	return need;
-}
-
 /* 32-bit words that are ordinary numbers read as fp32, as fp64 pairs, and by halves as fp16 and
  * bf16. */
 static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *err)
@@ -179,7 +157,7 @@ static enum mq_status make_buffers(struct cuda *c, struct mq_err *err)
 {
 	const struct mq_replay_options *o = c->session->options;
 
-	c->pool.size = pool_size(c->session);
+	c->pool.size = mq_replay_room(c->session, cuda_kernel_need, false, POOL_MIN_B);
 	c->pinned_B = PINNED_B;
 	if (o->memory_B > 0) {
 		CUDA_TRY(c, cudaMalloc(&c->reserved, (size_t)o->memory_B));

@@ -87,6 +87,12 @@ struct mq_replay_executor {
 	double (*memory)(void *state);
 };
 
+/* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the most that
+ * `kernel_need` says of a kernel, or a message (with `copies`, also a copy) with 64 KiB to spare. */
+MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
+                             size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies,
+                             size_t least);
+
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
 #define MQ_REPLAY_HEAD(text)                                                                       \
 	.abi = MQ_REPLAY_ABI, .size = sizeof(struct mq_replay_executor), .name = text

@@ -157,27 +157,6 @@ static void align_clock(struct host_rank *r)
 	}
 }
 
-static size_t pool_size(const struct mq_replay_session *session)
-{
-	size_t need = POOL_MIN_B;
-
-	for (uint32_t i = 0; i < session->n_schedules; i++) {
-		const struct mq_schedule *s = session->schedule[i];
-
-		for (uint32_t w = 0; w < s->n_works; w++)
-			for (uint32_t k = 0; k < s->work[w].n_kernels; k++) {
-				size_t n = host_kernel_need(&s->work[w].kernel[k]);
-
-				need = n > need ? n : need;
-			}
-		for (uint32_t t = 0; t < s->n_tasks; t++)
-			if (s->task[t].kind != MQ_TASK_COMPUTE &&
-			    s->task[t].bytes + 65536 > (double)need)
-				need = (size_t)s->task[t].bytes + 65536;
-	}
-	return need;
-}
-
 static enum mq_status reserve(struct host *h, double bytes, struct mq_err *err)
 {
 	if (bytes <= 0)
@@ -209,7 +188,8 @@ static enum mq_status make_room(struct host *h, const struct mq_replay_session *
 	h->places = mq_arena_array(session->arena, h->rank.size, int);
 	h->script = mq_arena_array(session->arena, session->n_schedules, struct host_script);
 	MQ_TRY(reserve(h, session->options->memory_B, err));
-	return host_pool_init(&h->rank.pool, pool_size(session),
+	return host_pool_init(&h->rank.pool,
+	                      mq_replay_room(session, host_kernel_need, true, POOL_MIN_B),
 	                      session->options->seed + h->rank.rank, err);
 }
 

@@ -4,7 +4,6 @@
  */
 #include "cmd/score_runs.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <string.h>
@@ -67,16 +66,6 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_
 	for (uint32_t i = 0; i < o->set.n; i++)
 		MQ_TRY(mq_score_set(NULL, &t->stacks, o->set.item[i], o->arena, err));
 	return MQ_OK;
-}
-
-int mq_score_executor(struct mq_score_options *options, const char *name, struct mq_err *err)
-{
-	if (strcmp(name, "analytic") && strcmp(name, "simgrid")) {
-		mq_fail(err, MQ_EINPUT, "--executor %s: give simgrid or analytic", name);
-		return EINVAL;
-	}
-	options->executor = name;
-	return 0;
 }
 
 enum mq_status mq_score_open(struct mq_score_options *o, struct mq_err *err)

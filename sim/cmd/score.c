@@ -12,33 +12,19 @@
 
 #include "cmd/score_runs.h"
 
-enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_PLATFORMS, KEY_EXECUTOR, KEY_ONLY, KEY_FIT,
-       KEY_THRESHOLD, KEY_ROW_SECONDS, KEY_PARAMETERS, KEY_SET, KEY_WORKER };
+enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_FIT, KEY_THRESHOLD, KEY_PARAMETERS, KEY_WORKER };
 
 struct options {
 	struct mq_score_options score;
 	const char *worker;
 	bool gemm, collectives, parameters;
-	uint64_t jobs;
-	struct mq_err *err;
 };
 
 static const struct argp_option option_rows[] = {
-	{ "output", 'o', "DIR", 0, "folder for score.csv and summary.csv", 0 },
 	{ "gemm", KEY_GEMM, NULL, 0, "the table holds GEMM timings", 0 },
 	{ "collectives", KEY_COLLECTIVES, NULL, 0, "the table holds timings of collectives", 0 },
-	{ "platforms", KEY_PLATFORMS, "DIR", 0,
-	  "systems.csv, models.csv, stacks.csv and calib/ (default: the shipped ones)", 0 },
-	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 0 },
-	{ "only", KEY_ONLY, "TEXT", 0, "rows whose id or model contains it", 0 },
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm: estimate the device's parameters first", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
-	{ "row-seconds", KEY_ROW_SECONDS, "S", 0,
-	  "processor time that one row may take (default 30); a row above it is refused", 0 },
-	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
-	{ "set", KEY_SET, "NAME=VALUE", 0,
-	  "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
-	  "stack:NAME.COLUMN=VALUE of stacks.csv; repeatable", 0 },
 	{ "parameters", KEY_PARAMETERS, NULL, 0,
 	  "print what a calibration may say, as Markdown tables, and do nothing else", 0 },
 	{ "worker", KEY_WORKER, "XML", OPTION_HIDDEN, NULL, 0 },
@@ -50,8 +36,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct options *o = state->input;
 
 	switch (key) {
-	case 'o':
-		o->score.out = arg;
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &o->score;
 		return 0;
 	case KEY_GEMM:
 		o->gemm = true;
@@ -59,25 +45,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_COLLECTIVES:
 		o->collectives = true;
 		return 0;
-	case KEY_PLATFORMS:
-		o->score.platforms = arg;
-		return 0;
-	case KEY_EXECUTOR:
-		return mq_score_executor(&o->score, arg, o->err);
-	case KEY_ONLY:
-		o->score.only = arg;
-		return 0;
 	case KEY_FIT:
 		o->score.fit = true;
 		return 0;
 	case KEY_THRESHOLD:
-		return mq_arg_f64("--threshold", arg, 0, 1e6, &o->score.threshold, o->err);
-	case KEY_ROW_SECONDS:
-		return mq_arg_f64("--row-seconds", arg, .001, 1e6, &o->score.row_seconds, o->err);
-	case 'j':
-		return mq_arg_u64("-j", arg, 1, 1024, &o->jobs, o->err);
-	case KEY_SET:
-		return mq_arg_push("--set", &o->score.set, arg, o->err);
+		return mq_arg_f64("--threshold", arg, 0, 1e6, &o->score.threshold, o->score.err);
 	case KEY_PARAMETERS:
 		o->parameters = true;
 		return 0;
@@ -93,13 +65,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+static const struct argp_child children[] = { { &mq_score_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
+	.children = children,
 	.args_doc = "TABLE",
 	.doc = "Holds predictions against a table of measurements (a CSV file, or a folder of them): "
 	       "step times of training runs, or with --gemm or --collectives those of kernels and "
-	       "collectives. Rows that cannot be scored are listed with the reason.",
+	       "collectives. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
+	       "refused.csv and summary.csv.",
 };
 
 static enum mq_status check(struct options *o, struct mq_err *err)
@@ -112,7 +87,6 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "--gemm and --collectives exclude each other");
 	if (o->score.fit && !o->gemm)
 		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm");
-	o->score.jobs = (uint32_t)o->jobs;
 	return mq_score_open(&o->score, err);
 }
 
@@ -143,10 +117,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options o = {
-		.score = { .executor = "simgrid", .threshold = INFINITY, .row_seconds = 30,
-			   .arena = &arena },
-		.jobs = cpus > 0 ? (uint64_t)cpus : 1,
-		.err = err,
+		.score = { MQ_SCORE_DEFAULTS, .jobs = cpus > 0 ? (uint32_t)cpus : 1, .arena = &arena,
+			   .err = err },
 	};
 	enum mq_status status = mq_args_parse(&argp, argc, argv, &o, err);
 

@@ -28,8 +28,15 @@ struct mq_score_options {
 	double row_seconds;     /* --row-seconds: processor time that one row may take */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
+	struct mq_err *err;     /* set before parsing: where a bad value is reported */
 	struct mq_calib *calib; /* of `platforms` */
 };
+
+/* Options of `score` and `fit`, as an argp child whose input is a struct mq_score_options with `arena` and
+ * `err` set. */
+extern const struct argp mq_score_argp;
+/* What they are where nothing is said. */
+#define MQ_SCORE_DEFAULTS .executor = "simgrid", .threshold = INFINITY, .row_seconds = 30
 
 /* Relative errors: predicted / measured - 1. */
 struct mq_score_stats {

@@ -87,8 +87,6 @@ struct mq_score_tables {
 enum mq_status mq_score_tables_load(const struct mq_score_options *options,
 				    struct mq_score_tables *tables, struct mq_err *err) MQ_MUST_CHECK;
 
-/* For option parsers: --executor; EINVAL and a message for a name that is none. */
-int mq_score_executor(struct mq_score_options *options, const char *name, struct mq_err *err);
 /* Finds `platforms` where it is not given, loads its calibrations and applies --set to them. */
 enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -1,0 +1,34 @@
+/*
+ * room.c - how large an executor's pool of operands must be, see executor.h.
+ */
+#include "executor.h"
+
+enum { SPARE_B = 65536 }; /* collectives round up to whole elements on all ranks */
+
+static bool moves_bytes(const struct mq_task *task, bool copies)
+{
+	return task->kind != MQ_TASK_COMPUTE && (copies || task->kind != MQ_TASK_COPY);
+}
+
+size_t mq_replay_room(const struct mq_replay_session *session,
+                      size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies,
+                      size_t least)
+{
+	size_t need = least;
+
+	for (uint32_t i = 0; i < session->n_schedules; i++) {
+		const struct mq_schedule *s = session->schedule[i];
+
+		for (uint32_t w = 0; w < s->n_works; w++)
+			for (uint32_t k = 0; k < s->work[w].n_kernels; k++) {
+				size_t n = kernel_need(&s->work[w].kernel[k]);
+
+				need = n > need ? n : need;
+			}
+		for (uint32_t t = 0; t < s->n_tasks; t++)
+			if (moves_bytes(&s->task[t], copies) &&
+			    s->task[t].bytes + SPARE_B > (double)need)
+				need = (size_t)s->task[t].bytes + SPARE_B;
+	}
+	return need;
+}
