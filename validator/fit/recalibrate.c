@@ -20,7 +20,7 @@ struct scale {
 	const char *name;
 	double factor;
 	double *value[2]; /* what it multiplies */
-	double start[2];
+	double start[2], min[2], max[2]; /* within what a calibration file may say */
 };
 
 struct context {
@@ -36,6 +36,11 @@ struct context {
 	bool comm;
 };
 
+static double within(const struct scale *s, int v)
+{
+	return fmin(fmax(s->start[v] * s->factor, s->min[v]), s->max[v]);
+}
+
 static void apply(struct context *c)
 {
 	struct mq_link_calib *link = c->r->link;
@@ -44,7 +49,7 @@ static void apply(struct context *c)
 	for (uint32_t i = 0; i < c->n_scales; i++)
 		for (int v = 0; v < 2; v++)
 			if (c->scale[i].value[v])
-				*c->scale[i].value[v] = c->scale[i].start[v] * c->scale[i].factor;
+				*c->scale[i].value[v] = within(&c->scale[i], v);
 	if (!c->comm)
 		return;
 	/* Speeds are scaled: times go the other way. */
@@ -67,10 +72,19 @@ static void predict(void *context, double *predicted)
 			predicted[i] = NAN;
 }
 
-static void add_scale(struct context *c, const char *name, double *a, double *b)
+/* `fields` are those of `entry`, which a and b (or NULL) are values of. */
+static void add_scale(struct context *c, const char *name, const struct mq_calib_field *fields,
+                      void *entry, double *a, double *b)
 {
-	c->scale[c->n_scales++] = (struct scale){
-	        .name = name, .factor = 1, .value = {a, b}, .start = {*a, b ? *b : 0}};
+	struct scale s = {.name = name, .factor = 1, .value = {a, b}, .start = {*a, b ? *b : 0}};
+
+	for (const struct mq_calib_field *f = fields; f->name; f++)
+		for (int v = 0; v < 2; v++)
+			if ((char *)s.value[v] == (char *)entry + f->offset) {
+				s.min[v] = f->min;
+				s.max[v] = f->max;
+			}
+	c->scale[c->n_scales++] = s;
 }
 
 /* Observations of the kind at hand on this device type or link. */
@@ -187,15 +201,17 @@ enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib
 	*comm = *compute;
 	comm->comm = true;
 	r->n_fitted = 0;
-	add_scale(compute, "matrix products", &d->gemm_eff, &d->gemm_bw_share);
-	add_scale(compute, "convolutions", &d->conv_eff, NULL);
-	add_scale(compute, "attention", &d->attention_eff, NULL);
-	add_scale(compute, "memory-bound kernels", &d->elementwise_bw_share, NULL);
+	const struct mq_calib_field *f = mq_calib_device_fields();
+	add_scale(compute, "matrix products", f, d, &d->gemm_eff, &d->gemm_bw_share);
+	add_scale(compute, "convolutions", f, d, &d->conv_eff, NULL);
+	add_scale(compute, "attention", f, d, &d->attention_eff, NULL);
+	add_scale(compute, "memory-bound kernels", f, d, &d->elementwise_bw_share, NULL);
 	MQ_TRY(fit_scales(compute, observed, n, arena, err));
 	if (!r->link)
 		return MQ_OK;
 	memcpy(comm->call_start, r->link->call_s, sizeof(comm->call_start));
-	add_scale(comm, "communication", &r->link->bw_share, NULL);
+	add_scale(comm, "communication", mq_calib_link_fields(), r->link, &r->link->bw_share,
+	          NULL);
 	if (d->serial_comm)
 		return scale_serial(comm, observed, n, arena);
 	return fit_scales(comm, observed, n, arena, err);

@@ -1,0 +1,44 @@
+# validate on the mock libraries: from a bare node to measured plans, each way of doing it, and its ends.
+. "$ROOT/tests/cli/lib.sh.inc"
+export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
+export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so TMPDIR=$PWD
+"$M" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 20 -o c.json >/dev/null || bad=1
+look() { "$M" search -m gpt:layers=$2,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 \
+	-p c.xml --calib c.json -e exhaustive --evals 20 --top 3 "${@:3}" -o "$1" >/dev/null || bad=1; }
+look one 4 --max devices=1; look two 6 --max devices=1
+# What would run, without running it; then the same schedules as files and command lines.
+"$M" validate one --top 1 --dry-run | sed 's/, [0-9.]* [MG]B on the fullest/, N on the fullest/'
+[ -e one/validate ] && echo "--dry-run left something"
+"$M" validate one two --top 2 --launches 1 --reps 3 --schedule-only -o out >lines || bad=1
+ls out | sort | tr '\n' ' '; sed 's# .*maquette-replay# maquette-replay#; s#-[0-9]*\.jsonl#-N.jsonl#g' lines | tail -n 1 | cut -c1-40
+# Here, and from what was brought back: the same tables.
+"$M" validate one two --top 2 --launches 2 --reps 3 -o out >said || { cat said; bad=1; }
+"$M" validate one two --top 2 --from out -o again >/dev/null || bad=1
+cmp out/validate.csv again/validate.csv && cmp out/plans.csv again/plans.csv && echo "the same from the samples"
+grep -oE '[0-9]+ plans, median error' said; grep -oE 'Kendall.s tau' said | head -n 1; grep -oE '0 of [0-9]+ samples dropped' said
+head -n 1 out/validate.csv
+awk -F, 'NR > 1 && $2 == "step" { n++; if ($9 / $10 < .5 || $9 / $10 > 2) print "far off:", $0; if (!($11 <= $10 && $10 <= $12)) print "interval:", $0 } END { print n, "steps" }' out/validate.csv
+# The trace has both lanes.
+for lane in predicted analytic measured; do grep -q "$lane" out/trace-one-plan-1.json && echo "lane $lane"; done
+# An error above the threshold is exit status 5; a calibration made half as fast is mended by recalibration.
+try 5 'median error .* is above --threshold 0.001 %' validate one two --top 2 --from out --threshold 0.001 -o x
+awk '/"(gemm_eff|elementwise_bw_share)":/ { slow = 1 } slow && /"value":/ { match($0, /[0-9.e+-]+,?$/)
+	printf "%s%.9g,\n", substr($0, 1, RSTART - 1), substr($0, RSTART) * .5; slow = 0; next } { print }' c.json >slow.json
+"$M" validate one two --top 2 --from out --calib slow.json --recalibrate -o mended >mended.log || { cat mended.log; bad=1; }
+awk '/^held out, before/ { match($0, /median error [0-9.]+/); b = substr($0, RSTART + 13, RLENGTH - 13) }
+	/^held out, after recalibration: [0-9]+ plans/ { match($0, /median error [0-9.]+/); a = substr($0, RSTART + 13, RLENGTH - 13) }
+	END { print a * 2 <= b ? "at least halved" : "from " b " to " a }' mended.log
+grep '^95 % intervals' mended.log | grep -o '0 of 4 plans inside'
+[ -s mended/calib.json ] || echo "no calibration"
+# The corrected calibration serves the search, and tells how sure it is.
+"$M" search -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib mended/calib.json -e exhaustive --evals 5 -o re >/dev/null || bad=1
+"$M" simulate -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib c.json \
+	-P one/plan-1.json --intervals --against one/plan-2.json -o i | grep -oE 'step time between|is faster with probability'
+"$M" simulate -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 -p dgx_a100 -P one/plan-1.json --intervals -o i2 2>&1 |
+	grep -o 'no calibration says how sure it is'
+# Its ends.
+try 2 'give the folder of a search' validate
+try 2 'no samples of' validate one two --top 3 --from out -o x
+MOCK_DRIVER=nodevice try 3 'no GPU' validate one --top 1 -o x
+try 2 'no such executor' validate one --top 1 -o x --executor nothing
+finish
