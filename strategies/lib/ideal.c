@@ -30,6 +30,7 @@ struct run {
 	/* search for the step that explains a value */
 	bool find;
 	uint32_t find_state, found_ideal, found_type, found_replicas;
+	double found_load;
 };
 
 /* The prefixes of the line as a chain of ideals. */
@@ -127,24 +128,26 @@ static void relax(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_
 	}
 }
 
-/* Does this set on r devices of type t explain the value of the state looked for? */
-static bool explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
+/* Does this set on r devices of type t explain the value of the state looked for? Of those that do, the
+ * one of least load is kept, so that stages before it are not emptier than they need be. */
+static void explains(struct run *r, uint32_t top, uint32_t sub, uint32_t t, uint32_t n, double load)
 {
 	uint32_t count = r->place->type[t].count, s = r->find_state;
 
 	if (s / r->stride[t] % (count + 1) < n)
-		return false;
+		return;
 	double value = fmax(r->dp[(size_t)sub * r->n_states + s - n * r->stride[t]], load);
 
-	if (value != r->dp[(size_t)top * r->n_states + s])
-		return false;
+	if (value != r->dp[(size_t)top * r->n_states + s] ||
+	    (r->found_ideal != MQ_NONE && load >= r->found_load))
+		return;
 	r->found_ideal = sub;
 	r->found_type = t;
 	r->found_replicas = n;
-	return true;
+	r->found_load = load;
 }
 
-static bool visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
+static void visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 {
 	r->pairs++;
 	for (uint32_t t = 0; t < r->n_types; t++) {
@@ -159,20 +162,18 @@ static bool visit(struct run *r, uint32_t top, uint32_t sub, uint32_t depth)
 				continue;
 			if (!r->find)
 				relax(r, top, sub, t, n, load);
-			else if (explains(r, top, sub, t, n, load))
-				return true;
+			else
+				explains(r, top, sub, t, n, load);
 		}
 	}
-	return false;
 }
 
-/* All sub-ideals of `top`, depth first; stops early when visit says so. */
+/* All sub-ideals of `top`, depth first. */
 static void descend(struct run *r, uint32_t top)
 {
 	const struct mq_ideals *s = &r->ideals;
 	const struct mq_units *u = r->u;
 	uint32_t depth = 0;
-	bool found = false;
 
 	r->stamp++;
 	r->frame[0] = (struct frame){.ideal = top, .link = s->link_first[top]};
@@ -181,7 +182,7 @@ static void descend(struct run *r, uint32_t top)
 	for (;;) {
 		struct frame *f = &r->frame[depth];
 
-		if (found || f->link == s->link_first[f->ideal + 1]) {
+		if (f->link == s->link_first[f->ideal + 1]) {
 			if (depth == 0)
 				return;
 			give_back(r, f->unit);
@@ -209,7 +210,7 @@ static void descend(struct run *r, uint32_t top)
 			continue;
 		}
 		depth++;
-		found = visit(r, top, sub, depth);
+		visit(r, top, sub, depth);
 	}
 }
 
@@ -281,7 +282,7 @@ static void backtrack(struct run *r, struct mq_placement *out)
 	while (top) {
 		const double *dp = r->dp + (size_t)top * r->n_states;
 
-		for (uint32_t t = 0; t < r->n_types && !r->use_all; t++) /* spare what is idle */
+		for (uint32_t t = r->n_types; t-- > 0 && !r->use_all;) /* spare what is idle, CPUs first */
 			while (s / r->stride[t] % (r->place->type[t].count + 1) &&
 			       dp[s - r->stride[t]] == dp[s])
 				s -= r->stride[t];

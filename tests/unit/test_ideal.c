@@ -310,7 +310,8 @@ static void check_latency(const char *graph, const char *workload, const struct 
 		double latency = mq_place_latency(&g->place, split, arena);
 
 		print_message("   latency of this split %.3f (table %.3f)\n", latency, want);
-		assert_true(latency > 0 && latency < 1e9);
+		/* Of equal max-loads, one split may be faster than the table's, none slower. */
+		assert_true(latency > 0 && latency <= want * (1 + 4e-6));
 	}
 }
 
