@@ -51,6 +51,8 @@ struct hsdag {
 	struct nn_norm norm[2];
 	struct nn_adam adam;
 	struct mq_arena pass;       /* memory of one forward pass */
+	struct nn_tape tape;        /* of this episode */
+	struct nn_var out;          /* log probabilities, clusters x devices */
 	/* the episode */
 	uint32_t n_clusters, *cluster_of; /* [n_nodes] */
 	bool *cluster_possible;     /* [n_clusters * devices] */
@@ -359,15 +361,16 @@ static struct nn_var forward(struct hsdag *s, struct nn_tape *t)
 	return nn_log_softmax(t, nn_mlp(t, &s->place, pooled), s->cluster_possible);
 }
 
-/* One forward pass serves a whole episode: the parameters do not change in between. */
-static void begin_episode(struct hsdag *s)
+/* One forward pass serves a whole episode, drawing and learning: the parameters do not change in between, and
+ * what dropout leaves out of it is left out of both. */
+static void begin_episode(struct hsdag *s, const struct mq_problem *problem)
 {
-	struct nn_tape t;
-
 	nn_forget(&s->pass);
-	nn_tape_begin(&t, &s->pass);
-	struct nn_var p = forward(s, &t);
-	memcpy(s->log_p, nn_value(&t, p)->data,
+	nn_tape_begin(&s->tape, &s->pass);
+	s->tape.training = true;
+	s->tape.rng = problem->rng;
+	s->out = forward(s, &s->tape);
+	memcpy(s->log_p, nn_value(&s->tape, s->out)->data,
 	       (size_t)s->n_clusters * s->coarse.n_devices * sizeof(double));
 	s->n_drawn = s->n_seen = 0;
 }
@@ -394,13 +397,10 @@ static void update_baseline(struct hsdag *s, const struct mq_problem *problem)
 /* loss = - mean_k A_k sum_c log p(choice_kc) - entropy bonus. */
 static void learn(struct hsdag *s)
 {
-	struct nn_tape t;
+	struct nn_tape *t = &s->tape;
+	struct nn_var p = s->out;
 	uint32_t d_n = s->coarse.n_devices;
 	double scale = 0;
-
-	nn_forget(&s->pass);
-	nn_tape_begin(&t, &s->pass);
-	struct nn_var p = forward(s, &t);
 	struct nn_mat weight = nn_mat_new(&s->pass, s->n_clusters, d_n);
 	for (uint32_t k = 0; k < s->n_seen; k++)
 		scale = fmax(scale, fabs(reward(s, k) - s->baseline));
@@ -408,10 +408,10 @@ static void learn(struct hsdag *s)
 		for (uint32_t c = 0; c < s->n_clusters; c++)
 			weight.data[c * d_n + s->choice[(size_t)k * s->n_nodes + c]] -=
 				(reward(s, k) - s->baseline) / scale / s->n_seen;
-	struct nn_var loss = nn_sum(&t, nn_mul(&t, nn_clamp(&t, p, -50, 1), nn_constant(&t, weight)));
-	struct nn_var plogp = nn_mul(&t, nn_exp(&t, p), nn_clamp(&t, p, -50, 1));
-	loss = nn_add(&t, loss, nn_scale(&t, nn_sum(&t, plogp), s->entropy / s->n_clusters));
-	nn_backward(&t, loss);
+	struct nn_var loss = nn_sum(t, nn_mul(t, nn_clamp(t, p, -50, 1), nn_constant(t, weight)));
+	struct nn_var plogp = nn_mul(t, nn_exp(t, p), nn_clamp(t, p, -50, 1));
+	loss = nn_add(t, loss, nn_scale(t, nn_sum(t, plogp), s->entropy / s->n_clusters));
+	nn_backward(t, loss);
 	nn_adam_step(&s->adam, &s->params);
 }
 
@@ -456,7 +456,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		learn(s);
 	}
 	if (s->n_seen == s->n_drawn && (!s->n_drawn || s->n_drawn >= s->episode))
-		begin_episode(s);
+		begin_episode(s, problem);
 	mq_assert(s->n_drawn < s->episode + BATCH);
 	uint32_t *choice = s->choice + (size_t)s->n_drawn++ * s->n_nodes;
 	for (uint32_t c = 0; c < s->n_clusters; c++)

@@ -15,6 +15,7 @@ const struct mq_opt mq_post_opts[] = {
 	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in, but at most 1 / groups"),
 	MQ_F64(struct mq_post, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),
 	MQ_F64(struct mq_post, rate, 0.5, 1e-6, 1e6, "step size of the gradient ascent"),
+	MQ_F64(struct mq_post, kl, 1, 1e-6, 1e6, "most that the placements' distribution moves at a time, nats"),
 	MQ_END
 };
 
@@ -48,6 +49,7 @@ enum mq_status mq_post_start(struct mq_post *p, const char *engine, const struct
 	p->u = mq_arena_array(problem->arena, size, double);
 	p->f = mq_arena_array(problem->arena, size, double);
 	p->f_old = mq_arena_array(problem->arena, size, double);
+	p->u_old = mq_arena_array(problem->arena, size, double);
 	p->time_s = mq_arena_array(problem->arena, p->samples, double);
 	p->sorted = mq_arena_array(problem->arena, p->samples, double);
 	p->excess = mq_arena_array(problem->arena, p->samples, double);
@@ -132,26 +134,55 @@ static double ratio(const struct mq_post *p, uint32_t k)
 	return exp(fmin(log_ratio, log(10)));
 }
 
+/* KL(f_old || f) of whole placements: the sum over the groups. */
+static double divergence(const struct mq_post *p)
+{
+	double sum = 0;
+
+	for (size_t at = 0; at < (size_t)p->coarse.n * p->coarse.n_devices; at++)
+		if (p->f_old[at] > 0)
+			sum += p->f_old[at] * log(p->f_old[at] / fmax(p->f[at], 1e-300));
+	return sum;
+}
+
 /* d/du of both objectives: w_k (1[d = d_k] - f), minus beta (f - f_old) for the proximal one. */
-static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
+static void add_gradient(struct mq_post *p, uint32_t from, uint32_t to)
 {
 	uint32_t d_n = p->coarse.n_devices;
 
-	for (uint32_t step = 0; step < (p->reinforce ? 1 : p->steps); step++) {
-		for (uint32_t k = from; k < to; k++) {
-			double w = advantage(p, k) * (p->reinforce ? 1 : ratio(p, k)) / (to - from);
+	for (uint32_t k = from; k < to; k++) {
+		double w = advantage(p, k) * (p->reinforce ? 1 : ratio(p, k)) / (to - from);
 
-			for (uint32_t g = 0; g < p->coarse.n; g++)
-				for (uint32_t d = 0; d < d_n; d++) {
-					bool chosen = p->choice[(size_t)k * p->coarse.n + g] == d;
-					size_t at = (size_t)g * d_n + d;
+		for (uint32_t g = 0; g < p->coarse.n; g++)
+			for (uint32_t d = 0; d < d_n; d++) {
+				bool chosen = p->choice[(size_t)k * p->coarse.n + g] == d;
+				size_t at = (size_t)g * d_n + d;
 
-					p->u[at] += p->rate * w * (chosen - p->f[at]);
-				}
-		}
-		for (size_t at = 0; !p->reinforce && at < (size_t)p->coarse.n * d_n; at++)
-			p->u[at] -= p->rate * p->beta * (p->f[at] - p->f_old[at]);
+				p->u[at] += p->rate * w * (chosen - p->f[at]);
+			}
+	}
+	for (size_t at = 0; !p->reinforce && at < (size_t)p->coarse.n * d_n; at++)
+		p->u[at] -= p->rate * p->beta * (p->f[at] - p->f_old[at]);
+}
+
+/* REINFORCE takes one step. The proximal steps end where the placements' distribution has moved by `kl`: the
+ * ratio of two placements is a product over all groups, so that a step that suits ten of them would throw
+ * hundreds far from where the samples came from. */
+static void ascend(struct mq_post *p, uint32_t from, uint32_t to)
+{
+	size_t size = (size_t)p->coarse.n * p->coarse.n_devices;
+	bool inside = true;
+
+	for (uint32_t step = 0; step < (p->reinforce ? 1 : p->steps) && inside; step++) {
+		memcpy(p->u_old, p->u, size * sizeof(double));
+		add_gradient(p, from, to);
 		softmax(p);
+		for (int half = 0; half < 20 && !p->reinforce && divergence(p) > p->kl; half++) {
+			for (size_t at = 0; at < size; at++)
+				p->u[at] = (p->u[at] + p->u_old[at]) / 2;
+			softmax(p);
+			inside = false;
+		}
 	}
 }
 

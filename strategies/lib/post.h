@@ -12,11 +12,12 @@
  *
  * Differences from the paper: sample sizes, rho, eps, beta and the step size were not published and are
  * options; eps is at most 1 / groups, or a placement of hundreds of groups would never be drawn whole;
- * ratios are cut at 10, because a product over hundreds of groups overflows; a placement that
- * does not fit counts as the worst step time seen times 1 + the memory needed / there, so that less excess
- * is better; the first proposals are everything on one device, for each device, so that the result is never
- * worse than those, and runs of the graph with memory shared evenly; where the latter does not fit, all
- * plans accumulate micro-batches or recompute (fit.h); groups are runs of the graph (coarse.h).
+ * ratios are cut at 10 and a policy step moves the distribution of whole placements by at most `kl`, because
+ * both are products over all groups; a placement that does not fit counts as the worst step time seen times
+ * 1 + the memory needed / there, so that less excess is better; the first proposals are everything on one
+ * device, for each device, so that the result is never worse than those, and runs of the graph with memory
+ * shared evenly; where the latter does not fit, all plans accumulate micro-batches or recompute (fit.h);
+ * groups are runs of the graph (coarse.h).
  */
 #ifndef MQ_STRATEGIES_LIB_POST_H
 #define MQ_STRATEGIES_LIB_POST_H
@@ -26,11 +27,12 @@
 struct mq_post {
 	/* options */
 	uint32_t groups, samples, every, steps;
-	double rho, eps, beta, rate;
+	double rho, eps, beta, rate, kl;
 	/* what the engine does */
 	bool cross_entropy, proximal, reinforce;
 	struct mq_coarse coarse;
 	double *u, *f, *f_old;  /* [groups * devices] logits, probabilities, those that drew the samples */
+	double *u_old;          /* [groups * devices] before a gradient step */
 	uint32_t n_single;      /* single-device placements proposed so far */
 	uint32_t n;             /* samples in the round */
 	uint32_t *drawn;        /* [batch * groups] placements whose score is still to come */

@@ -34,10 +34,12 @@ static void back_group_sum(struct nn_tape *t, struct nn_node *n)
 	const struct nn_mat *x = nn_input(t, n, 0);
 	double *dx = nn_grad_of(t, n, 0);
 
-	for (uint32_t i = 0; dx && i < x->rows; i++)
+	for (uint32_t i = 0; dx && i < x->rows; i++) {
+		const double *from = n->grad.data + (size_t)n->index[i] * x->cols;
+
 		for (uint32_t k = 0; k < x->cols; k++)
-			dx[(size_t)i * x->cols + k] +=
-				n->grad.data[(size_t)n->index[i] * x->cols + k];
+			dx[(size_t)i * x->cols + k] += from[k];
+	}
 }
 
 struct nn_var nn_group_sum(struct nn_tape *t, struct nn_var a, const uint32_t *group, uint32_t n)
@@ -48,9 +50,12 @@ struct nn_var nn_group_sum(struct nn_tape *t, struct nn_var a, const uint32_t *g
 
 	t->node[y.id].index = group;
 	for (uint32_t i = 0; i < rows; i++) {
+		const double *from = nn_value(t, a)->data + (size_t)i * cols;
+		double *to = out + (size_t)group[i] * cols;
+
 		mq_assert(group[i] < n);
 		for (uint32_t k = 0; k < cols; k++)
-			out[(size_t)group[i] * cols + k] += nn_value(t, a)->data[(size_t)i * cols + k];
+			to[k] += from[k];
 	}
 	return y;
 }

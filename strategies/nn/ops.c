@@ -73,11 +73,11 @@ static uint32_t at(const struct nn_mat *b, uint32_t i, uint32_t k)
 
 enum pair { ADD, SUB, MUL, MIN };
 
-static void back_pair(struct nn_tape *t, struct nn_node *n)
+/* Inlined once for each kind, so that the loops hold no choice. */
+static inline void back_kind(struct nn_tape *t, struct nn_node *n, enum pair kind)
 {
 	const struct nn_mat *a = nn_input(t, n, 0), *b = nn_input(t, n, 1);
 	double *da = nn_grad_of(t, n, 0), *db = nn_grad_of(t, n, 1);
-	enum pair kind = (enum pair)n->number;
 
 	for (uint32_t i = 0; i < n->value.rows; i++)
 		for (uint32_t k = 0; k < n->value.cols; k++) {
@@ -95,6 +95,24 @@ static void back_pair(struct nn_tape *t, struct nn_node *n)
 					 kind == MIN ? (first ? 0 : dy) :
 						       dy;
 		}
+}
+
+static void back_pair(struct nn_tape *t, struct nn_node *n)
+{
+	switch ((enum pair)n->number) {
+	case ADD:
+		back_kind(t, n, ADD);
+		break;
+	case SUB:
+		back_kind(t, n, SUB);
+		break;
+	case MUL:
+		back_kind(t, n, MUL);
+		break;
+	case MIN:
+		back_kind(t, n, MIN);
+		break;
+	}
 }
 
 static struct nn_var pair(struct nn_tape *t, struct nn_var va, struct nn_var vb, enum pair kind)

@@ -4,7 +4,7 @@
  *
  * Judged by the analytic executor; enumerated here, without any engine.
  *
- * link: igraph openblas jansson
+ * link: igraph openblas jansson -lmetis
  */
 #include <math.h>
 #include <setjmp.h>
@@ -19,6 +19,7 @@
 #include "core/loader.h"
 #include "core/search.h"
 #include "executors/executor.h"
+#include "lib/tag_space.h"
 #include "lower/lower.h"
 
 enum { EVALS = 2000, SEEDS = 10, OPS = 8, DEVICES = 3 };
@@ -308,11 +309,82 @@ static void automap_splits(void **state)
 	count_hits("automap", "mode=opp,tie=false", truth, EVALS / 10, splits); /* 2,000 would take a minute */
 }
 
+/* ---- sets of unequal devices -------------------------------------------------------------------------- */
+
+static void unequal(struct question *q)
+{
+	struct mq_model_request request = { "gpt:layers=2,hidden=512,heads=4,vocab=4096", &q->train, 64 };
+	struct mq_err err;
+
+	q->train = (struct mq_train){ .batch = 16, .dtype = MQ_FP16 };
+	if (mq_model_load(&request, &q->arena, &q->model, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	struct mq_cluster *c = mq_cluster_flat(&q->arena, 4, "ideal", 1e13, 16e9, 1e10, 1e-6);
+	c->device[2].type = c->device[3].type = "slow";
+	set_machine(q, c);
+}
+
+static bool go_on(void *context, double done, const char *what)
+{
+	(void)context, (void)done, (void)what;
+	return true;
+}
+
+/* All actions of all groups; the plans are tag's own, the search is not. */
+static double enumerate_sets(struct question *q, uint32_t groups)
+{
+	struct mq_tag_options options = { .groups = groups };
+	struct mq_tag_space space;
+	struct mq_rng rng;
+	struct mq_err err;
+	double best = (double)INFINITY;
+	uint64_t all = 1;
+	uint32_t action[8];
+
+	mq_rng_seed(&rng, 1);
+	struct mq_problem p = { .model = q->model, .cluster = q->cluster, .calib = q->calib,
+				.train = &q->train, .costs = q->costs, .limits = &q->limits, .rng = &rng,
+				.arena = &q->arena, .tick = go_on };
+	if (mq_tag_space_make(&p, &options, &space, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	assert_int_equal(space.n_devices, 2);
+	assert_in_range(space.n, 2, groups);
+	for (uint32_t g = 0; g < space.n; g++)
+		all *= space.n_actions;
+	for (uint64_t code = 0; code < all; code++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct mq_plan plan;
+		struct mq_result r;
+		uint64_t c = code;
+
+		for (uint32_t g = 0; g < space.n; g++, c /= space.n_actions)
+			action[g] = (uint32_t)(c % space.n_actions);
+		if (mq_tag_plan(&space, action, &p, &arena, &plan, &err) == MQ_OK && screen(q, &plan, &r) &&
+		    r.verdict == MQ_VERDICT_OK)
+			best = fmin(best, r.step_time_s);
+		mq_arena_fini(&arena);
+	}
+	return best;
+}
+
+static void tag_sets(void **state)
+{
+	struct question q = { .arena = MQ_ARENA_INIT, .scratch = MQ_ARENA_INIT };
+
+	(void)state;
+	unequal(&q);
+	double truth = enumerate_sets(&q, 4);
+	mq_arena_fini(&q.arena);
+	mq_arena_fini(&q.scratch);
+	count_hits("tag", "groups=4,metis=false,sfb=false,weights=none", truth, EVALS, unequal);
+	count_hits("tag", "groups=4,metis=false,sfb=false", truth, EVALS, unequal);
+}
+
 int main(void)
 {
 	static const char *const engines[] = { "post", "cem", "ppo", "reinforce", "hsdag" };
-	struct CMUnitTest tests[8] = { cmocka_unit_test(automap_splits) };
-	size_t n = 1;
+	struct CMUnitTest tests[8] = { cmocka_unit_test(automap_splits), cmocka_unit_test(tag_sets) };
+	size_t n = 2;
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++) {
 		char *name = strdup(engines[i]);
