@@ -4,7 +4,8 @@
  *
  * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0)
  * any sets; latency, the time of one sample, with `pieces` sets per accelerator. See
- * lib/place_ip.h. Starts from the linearised dynamic programme; stops at the time limit and reports
+ * lib/place_ip.h. Starts from the linearised dynamic programme, or for latency from filling the
+ * accelerators in topological order where that is faster; stops at the time limit and reports
  * the gap that is left. Proposes one plan: the best placement found. Exponential in the worst case:
  * programs of more than `columns` columns are refused.
  *
@@ -143,6 +144,45 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 	}
 }
 
+/* Accelerators are filled one after the other in topological order; what is left goes to the CPUs.
+ * False: ops that share devices, or one that fits nowhere. */
+static bool fill_greedily(const struct mq_place *p, struct mq_arena *arena, struct mq_placement *out)
+{
+	uint32_t v = 0;
+
+	*out = (struct mq_placement){
+	        .stage = mq_arena_array(arena, p->n_nodes, struct mq_place_stage)};
+	for (uint32_t i = 0; i < p->n_nodes; i++)
+		for (uint32_t k = 0; k < i && p->color && p->color[i] != MQ_NONE; k++)
+			if (p->color[k] == p->color[i])
+				return false;
+	for (int own = 1; own >= 0; own--) {
+		for (uint32_t t = 0; t < p->n_types; t++) {
+			for (uint32_t d = 0; p->type[t].own_memory == own && d < p->type[t].count; d++) {
+				struct mq_place_stage *stage = &out->stage[out->n_stages];
+				bool *in = mq_arena_array(arena, p->n_nodes, bool);
+				double size = 0;
+
+				if (v == p->n_nodes)
+					return true;
+				*stage = (struct mq_place_stage){.type = t, .replicas = 1, .device = d};
+				stage->node = mq_arena_array(arena, p->n_nodes, uint32_t);
+				for (; v < p->n_nodes && isfinite(p->time[v * p->n_types + t]) &&
+				       size + p->size[v] <= p->type[t].memory;
+				     v++) {
+					size += p->size[v];
+					stage->node[stage->n_nodes++] = v;
+					in[v] = true;
+				}
+				stage->load = mq_place_load(p, in, t, 1, arena);
+				out->max_load = fmax(out->max_load, stage->load);
+				out->n_stages += stage->n_nodes > 0;
+			}
+		}
+	}
+	return v == p->n_nodes;
+}
+
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
@@ -150,6 +190,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 	struct mq_place_model model;
 	struct mq_ideal_result start_from;
+	struct mq_placement filled;
 	struct mq_place_ip_result r;
 	struct mq_place_ip_options o = {
 	        .objective = latency ? MQ_PLACE_LATENCY : MQ_PLACE_MAX_LOAD,
@@ -170,6 +211,10 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	MQ_TRY(start_line(s, problem, arena, &model, &start_from, err));
 	if (isfinite(start_from.placement.max_load))
 		o.start = &start_from.placement;
+	if (latency && fill_greedily(&model.place, arena, &filled) &&
+	    (!o.start || mq_place_latency(&model.place, &filled, arena) <
+	                         mq_place_latency(&model.place, o.start, arena)))
+		o.start = &filled;
 	s->tries++; /* each further one has half the time */
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
 	if (!r.placement.n_stages || isinf(r.value))

@@ -261,12 +261,44 @@ static void add_pool_times(struct ip *ip, uint32_t slot)
 		add_pool_time(ip, slot, ip->place->edge[e].src, ip->place->edge[e].dst);
 }
 
+/* No placement is below the longest path of the graph, every node on its fastest type. */
+static double longest_path(const struct mq_place *p, struct mq_arena *arena)
+{
+	double *end = mq_arena_array(arena, p->n_nodes, double), longest = 0;
+	bool changed = true;
+
+	for (uint32_t round = 0; changed && round <= p->n_nodes; round++) { /* edges in any order */
+		changed = false;
+		for (uint32_t v = 0; v < p->n_nodes && !round; v++) {
+			end[v] = INFINITY;
+			for (uint32_t t = 0; t < p->n_types; t++)
+				end[v] = fmin(end[v], p->time[v * p->n_types + t]);
+		}
+		for (uint32_t e = 0; e < p->n_edges; e++) {
+			uint32_t u = p->edge[e].src, v = p->edge[e].dst;
+			double own = INFINITY;
+
+			for (uint32_t t = 0; t < p->n_types; t++)
+				own = fmin(own, p->time[v * p->n_types + t]);
+			if (end[u] + own > end[v]) {
+				end[v] = end[u] + own;
+				changed = true;
+			}
+		}
+	}
+	for (uint32_t v = 0; v < p->n_nodes; v++)
+		longest = fmax(longest, end[v]);
+	return changed ? 0 : longest; /* a cycle: no bound */
+}
+
 static void formulate_latency(struct ip *ip)
 {
+	double least = fmin(longest_path(ip->place, ip->arena), ip->limit);
+
 	ip->latency = mq_arena_array(ip->arena, ip->place->n_nodes, uint32_t);
 	ip->start = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
 	ip->finish = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
-	ip->goal = mq_mip_column(&ip->mip, 1, 0, ip->limit, false);
+	ip->goal = mq_mip_column(&ip->mip, 1, least, ip->limit, false);
 	for (uint32_t v = 0; v < ip->place->n_nodes; v++) {
 		ip->latency[v] = mq_mip_column(&ip->mip, 0, 0, ip->limit, false);
 		add_after(ip, ip->goal, ip->latency[v], MQ_NONE);
@@ -414,6 +446,8 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	result->infeasible = solved.verdict == MQ_MIP_INFEASIBLE;
 	result->optimal = solved.verdict == MQ_MIP_OPTIMAL;
 	result->bound = solved.bound;
+	if (latency && !result->infeasible) /* also where cbc was stopped before it had one */
+		result->bound = fmax(result->bound, longest_path(place, arena));
 	if (solved.value) {
 		decode(&ip, solved.value, &result->placement);
 		result->value = value_of(&ip, &result->placement);
