@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "core/collective.h"
+#include "core/fluid.h"
+#include "core/rng.h"
 
 #define BW 1e9
 #define LAT 1e-6
@@ -132,12 +134,63 @@ static void test_ring_formula(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* Equal flows as one of their weight: na and nb of them, each through a port of its own, all through a trunk,
+ * and those of b through another too. */
+static void test_weights(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_rng rng;
+
+	(void)state;
+	mq_rng_seed(&rng, 11);
+	for (int i = 0; i < 200; i++) {
+		uint32_t na = 1 + mq_rng_below(&rng, 5), nb = 1 + mq_rng_below(&rng, 5), n = na + nb;
+		double port[2] = { mq_rng_unit(&rng) + 0.1, mq_rng_unit(&rng) + 0.1 };
+		double trunk[2] = { n * mq_rng_unit(&rng) + 0.1, nb * mq_rng_unit(&rng) + 0.1 };
+		double cap = mq_rng_below(&rng, 2) ? (double)INFINITY : mq_rng_unit(&rng) + 0.05;
+		/* One by one: ports 0 .. n-1, trunks n and n+1. */
+		struct mq_fluid all = { .n_flows = n, .n_links = n + 2 };
+		all.first = mq_arena_array(&arena, n + 1, uint32_t);
+		all.link = mq_arena_array(&arena, 3 * n, uint32_t);
+		all.cap_Bps = mq_arena_array(&arena, n, double);
+		all.rate_Bps = mq_arena_array(&arena, n, double);
+		all.bw_Bps = mq_arena_array(&arena, n + 2, double);
+		uint32_t *running = mq_arena_array(&arena, n, uint32_t), at = 0;
+		for (uint32_t f = 0; f < n; f++) {
+			running[f] = f;
+			all.link[at++] = f;
+			all.link[at++] = n;
+			if (f >= na)
+				all.link[at++] = n + 1;
+			all.first[f + 1] = at;
+			all.cap_Bps[f] = f < na ? cap : (double)INFINITY;
+			all.bw_Bps[f] = port[f >= na];
+		}
+		all.bw_Bps[n] = trunk[0];
+		all.bw_Bps[n + 1] = trunk[1];
+		mq_fluid_begin(&all, &arena);
+		mq_fluid_rates(&all, running, n);
+		/* As two flows: ports 0 and 1, trunks 2 and 3. */
+		uint32_t first[] = { 0, 2, 5 }, link[] = { 0, 2, 1, 2, 3 }, both[] = { 0, 1 };
+		double weight[] = { 1, na, 1, nb, nb }, caps[] = { cap, INFINITY }, rate[2];
+		double bw[] = { port[0], port[1], trunk[0], trunk[1] };
+		struct mq_fluid two = { .n_flows = 2, .n_links = 4, .first = first, .link = link,
+					.weight = weight, .cap_Bps = caps, .rate_Bps = rate,
+					.bw_Bps = bw };
+		mq_fluid_begin(&two, &arena);
+		mq_fluid_rates(&two, both, 2);
+		for (uint32_t f = 0; f < n; f++)
+			near(all.rate_Bps[f], rate[f >= na], 1e-12);
+	}
+	mq_arena_fini(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shared_links), cmocka_unit_test(test_three_levels),
 		cmocka_unit_test(test_usable_share), cmocka_unit_test(test_bad_flows),
-		cmocka_unit_test(test_ring_formula),
+		cmocka_unit_test(test_ring_formula), cmocka_unit_test(test_weights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
