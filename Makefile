@@ -178,7 +178,8 @@ demo: ## install, build, and the main job on two clusters: tables and figures un
 	@$(MAKE) -s all
 	@tests/run-demo $(BUILD)/maquette build/demo
 plots: all ## the figures of results/ under build/plots/
-	@set -e; for d in $(filter-out results/contest/ results/learned/ results/tag_prior/,$(wildcard results/*/)); do n=$$(basename $$d); \
+	@set -e; for d in $(filter-out results/contest/,$(wildcard results/*/)); do n=$$(basename $$d); \
+		ls $$d | grep -qE '^(candidates|timeline|plans|score|whatif)\.csv$$' || continue; \
 		$(BUILD)/maquette plot $$d -o build/plots/$$n; done
 	@[ ! -f results/contest/curve.csv ] || $(MAKE) -s contest-figure
 contest: all ## every engine on eight questions at equal budgets: results/contest/*.csv and a figure

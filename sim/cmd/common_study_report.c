@@ -14,7 +14,11 @@
 #include "core/csv.h"
 #include "executors/pool.h"
 
-enum { MAX_TASKS = 20000, MAX_BANDS = 32 };
+enum {
+	MAX_TASKS = 20000,
+	MAX_BANDS = 32,
+	MAX_DETAIL = 512, /* devices: more take minutes and gigabytes one by one */
+};
 
 struct report {
 	struct mq_arena arena;
@@ -305,29 +309,39 @@ static enum mq_status put_whole(struct report *r, const struct mq_point *point)
 	return status;
 }
 
-/* The fastest point once more: its timeline, and what it was made of. */
-static enum mq_status put_best(struct report *r, const struct mq_point *point, const char *plan_path)
+/* The timeline, from a simulation of every device; of large plans the judgement alone. */
+static enum mq_status put_plan(struct report *r, struct mq_session *s, const struct mq_plan *plan,
+			       uint32_t point)
 {
 	const char *dir = path_of(r, "best");
 	const struct mq_outputs outputs = { .dir = dir };
-	struct mq_session s;
-	struct mq_plan plan;
+	bool large = mq_plan_degrees(plan).n_devices > MAX_DETAIL;
 	struct mq_result result;
 
 	MQ_TRY(mq_make_dir(dir, r->err));
+	MQ_TRY(large ? mq_session_judge(s, &plan, 1, &result, r->err) :
+		       mq_pool_detail(s->pool, plan, &outputs, &result, r->err));
+	fprintf(r->f, "<h2 id=\"best\">The fastest point: %u</h2>\n<p>", point);
+	put_escaped(r->f, mq_plan_describe(plan, s->cluster, &s->arena));
+	fprintf(r->f, ": %.6g s a step, MFU %.1f %%. Bottleneck: ", result.step_time_s, 100 * result.mfu);
+	put_escaped(r->f, result.bottleneck);
+	fputs("</p>\n", r->f);
+	if (!large)
+		return put_tasks(r, mq_arena_printf(&r->arena, "%s/timeline.csv", dir));
+	fprintf(r->f, "<p>Its timeline is not drawn: it has more than %d devices.</p>\n", MAX_DETAIL);
+	return MQ_OK;
+}
+
+/* The fastest point once more: its timeline, and what it was made of. */
+static enum mq_status put_best(struct report *r, const struct mq_point *point, const char *plan_path)
+{
+	struct mq_session s;
+	struct mq_plan plan;
+
 	MQ_TRY(mq_session_open(&s, &point->question, r->err));
 	enum mq_status status = mq_plan_load(plan_path, s.model, s.cluster, &s.arena, &plan, r->err);
 	if (status == MQ_OK)
-		status = mq_pool_detail(s.pool, &plan, &outputs, &result, r->err);
-	if (status == MQ_OK) {
-		fprintf(r->f, "<h2 id=\"best\">The fastest point: %u</h2>\n<p>", point->index);
-		put_escaped(r->f, mq_plan_describe(&plan, s.cluster, &s.arena));
-		fprintf(r->f, ": %.6g s a step, MFU %.1f %%. Bottleneck: ", result.step_time_s,
-			100 * result.mfu);
-		put_escaped(r->f, result.bottleneck);
-		fputs("</p>\n", r->f);
-		status = put_tasks(r, mq_arena_printf(&r->arena, "%s/timeline.csv", dir));
-	}
+		status = put_plan(r, &s, &plan, point->index);
 	if (status == MQ_OK)
 		status = put_topology(r, &s);
 	if (status == MQ_OK)
