@@ -53,6 +53,8 @@ How the fitted values came about:
   5.5 / 28.6 % (its tail is the library's choice of kernels for odd shapes, which no parameter describes).
 - **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`, `gemm_misaligned`, `overlap_compute`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
+  Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
+  BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
   **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../stacks.csv`: memory traffic, attention kernel, host cost): per training software, in the same joint fits.
   A row of it is found by `source`, `notes` and `release` (patterns on a table's cells of these names; `release` on `locator`). `precision` is what

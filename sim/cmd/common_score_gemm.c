@@ -2,7 +2,8 @@
  * common_score_gemm.c - `score --gemm`: the cost model against published GEMM timings, and its fit.
  *
  * Table columns: gpu, dtype, m, n, k, time_us. Kernels under 20 us are not scored: the published
- * tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left out.
+ * tables have a resolution of 1 us. Short benchmarks run at full clocks: `sustained` is left out,
+ * and so is gemm_q_train.
  */
 #include "cmd/score.h"
 
@@ -90,6 +91,7 @@ static struct mq_device_calib short_run(const struct mq_score_options *o, const 
 	struct mq_device_calib d = *mq_calib_device(o->calib, type);
 
 	d.sustained = 1;
+	d.gemm_q_train = 0;
 	return d;
 }
 
@@ -139,6 +141,7 @@ static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_row
 	       100 * held.p90, d.gemm_eff, d.gemm_kt, d.gemm_a0, d.gemm_q, d.gemm_bw_share,
 	       d.gemm_corner, d.gemm_t0_s * 1e6);
 	d.sustained = base->sustained;
+	d.gemm_q_train = base->gemm_q_train;
 	*base = d;
 	return mq_calib_save_device(base, mq_arena_printf(o->arena, "%s/%s.json", o->out, type), err);
 }

@@ -42,6 +42,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(gemm_kt, "1", 50, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
 	DEV(gemm_a0, "1", 12, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
 	DEV(gemm_q, "1", .3, 0, 1, "cost of a just begun wave, as a share of a full one"),
+	DEV(gemm_q_train, "1", 0, 0, 1, "the same amid a training step; 0 = as in benchmarks (gemm_q)"),
 	DEV(gemm_bw_share, "1", .8, .001, 1.5, "share of memory bandwidth of a memory-bound GEMM"),
 	DEV(gemm_corner, "1", 3, 0, 100, "sharpness p of the roofline's corner; 0 = a plain maximum"),
 	DEV(gemm_t0_s, "s", 5e-6, 0, 1, "fixed time of a GEMM kernel"),

@@ -311,6 +311,7 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	add_param(&g, "gemm_a0", &d->gemm_a0, 10, .01, 1e4);
 	add_param(&g, "gemm_t0_s", &d->gemm_t0_s, r->kind == MQ_CPU ? 1e-6 : 4e-6, 1e-9, 1e-3);
 	if (r->kind == MQ_GPU) {
+		d->gemm_q_train = 0; /* one value for what was measured */
 		add_param(&g, "gemm_q", &d->gemm_q, .3, .01, 1);
 		add_param(&g, "gemm_bw_share", &d->gemm_bw_share, .8, .05, 1.5);
 	}

@@ -93,6 +93,7 @@ enum mq_status mq_fit_gemm(const struct mq_gemm_sample *sample, uint32_t n, uint
 	struct problem p = { sample, n, held_out, *device };
 	uint32_t used = 0;
 
+	p.device.gemm_q_train = 0; /* the samples are products by themselves */
 	for (uint32_t i = 0; i < n; i++) {
 		if (!(sample[i].time_s > 0) || !isfinite(sample[i].time_s))
 			return mq_fail(err, MQ_EINPUT, "GEMM sample %u has time %g s; times must be "
