@@ -282,10 +282,15 @@ static void backtrack(struct run *r, struct mq_placement *out)
 	while (top) {
 		const double *dp = r->dp + (size_t)top * r->n_states;
 
-		for (uint32_t t = r->n_types; t-- > 0 && !r->use_all;) /* spare what is idle, CPUs first */
+		for (uint32_t k = 0; k < 2 * r->n_types && !r->use_all; k++) {
+			uint32_t t = k % r->n_types; /* spare what is idle, CPUs first */
+
+			if (r->place->type[t].own_memory == (k < r->n_types))
+				continue;
 			while (s / r->stride[t] % (r->place->type[t].count + 1) &&
 			       dp[s - r->stride[t]] == dp[s])
 				s -= r->stride[t];
+		}
 		r->find_state = s;
 		r->found_ideal = MQ_NONE;
 		descend(r, top);
