@@ -71,7 +71,8 @@ static enum mq_status figure_as(struct plotting *p, const char *name, const char
 	for (int i = 0; i < 2; i++) {
 		const char *all = mq_arena_printf(&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
 						  mq_gnuplot_quoted(&p->arena, common), formats[i],
-						  mq_gnuplot_quoted(&p->arena, out), mq_gnuplot_quoted(&p->arena, p->title),
+						  mq_gnuplot_quoted(&p->arena, out),
+						  mq_gnuplot_quoted(&p->arena, p->title),
 						  settings);
 		MQ_TRY(mq_gnuplot(all, script, err));
 		printf("%s.%s\n", out, formats[i]);
@@ -266,7 +267,8 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		return status != MQ_OK ? status : closed;
 	return figure(p, "links",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
-				      mq_gnuplot_quoted(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names),
+				      mq_gnuplot_quoted(&p->arena, file), n,
+				      mq_gnuplot_quoted(&p->arena, names),
 				      mq_gnuplot_quoted(&p->arena, classes)),
 		      err);
 }
@@ -379,7 +381,8 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
 	return figure(p, "timeline",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
-				      mq_gnuplot_quoted(&p->arena, file), n, mq_gnuplot_quoted(&p->arena, names), bands.last_ms,
+				      mq_gnuplot_quoted(&p->arena, file), n,
+				      mq_gnuplot_quoted(&p->arena, names), bands.last_ms,
 				      classes),
 		      err);
 }
