@@ -46,7 +46,9 @@ struct mock_op {
 	int (*arrived)(void *call, double own_s, double *last_s);
 	void *call;
 };
-/* Puts an operation at the end of a stream; seconds get the planted noise. */
+/* Puts an operation at the end of a stream; seconds of WORK get the planted noise. */
 MOCK_API void mock_enqueue(cudaStream_t stream, struct mock_op op);
+/* The planted noise as a factor: the same for every rank that asks with the same key. */
+MOCK_API double mock_noise(uint64_t key);
 
 #endif

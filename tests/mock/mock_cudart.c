@@ -30,18 +30,25 @@ static size_t n_streams;
 static size_t allocated;
 static uint64_t noise_state = 88172645463325252u;
 
-static double noise(void)
+static double noise(uint64_t *state)
 {
 	const char *text = getenv("MOCK_NOISE");
 	double deviation = text ? atof(text) : 0, sum = 0;
 
 	for (int i = 0; i < 12 && deviation > 0; i++) {
-		noise_state ^= noise_state << 13;
-		noise_state ^= noise_state >> 7;
-		noise_state ^= noise_state << 17;
-		sum += (double)(noise_state >> 11) * 0x1p-53;
+		*state ^= *state << 13;
+		*state ^= *state >> 7;
+		*state ^= *state << 17;
+		sum += (double)(*state >> 11) * 0x1p-53;
 	}
 	return deviation > 0 ? exp(deviation * (sum - 6)) : 1;
+}
+
+double mock_noise(uint64_t key)
+{
+	uint64_t state = (key + 1) * 0x9e3779b97f4a7c15u | 1;
+
+	return noise(&state);
 }
 
 /* ---- the clock ------------------------------------------------------------------------------- */
@@ -107,7 +114,7 @@ void mock_enqueue(cudaStream_t stream, struct mock_op op)
 		it.turn = ++event->recorded;
 	if (op.kind == MOCK_WAIT)
 		it.turn = event->recorded;
-	it.op.seconds *= op.kind == MOCK_WORK || op.kind == MOCK_CALL ? noise() : 1;
+	it.op.seconds *= op.kind == MOCK_WORK ? noise(&noise_state) : 1;
 	if (s->n == s->room) {
 		s->room = s->room ? 2 * s->room : 256;
 		s->item = realloc(s->item, s->room * sizeof(*s->item));

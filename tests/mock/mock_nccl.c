@@ -90,6 +90,14 @@ static int arrived(void *opaque, double own_s, double *last_s)
 	return 1;
 }
 
+/* A call ends on all its ranks at once, so its noise is one for all of them. */
+static double lasts_s(const struct call *c, double bytes)
+{
+	uint64_t key = (uint64_t)c->comm->n << 32 | c->index;
+
+	return (MOCK_CALL_A_S + bytes / MOCK_CALL_BPS) * mock_noise(key);
+}
+
 static void issue(struct ncclComm *comm, cudaStream_t stream, double bytes)
 {
 	struct call *c = calloc(1, sizeof(*c));
@@ -107,7 +115,7 @@ static void issue(struct ncclComm *comm, cudaStream_t stream, double bytes)
 	mock_enqueue(stream, (struct mock_op){.kind = MOCK_CALL,
 	                                      .arrived = arrived,
 	                                      .call = c,
-	                                      .seconds = MOCK_CALL_A_S + bytes / MOCK_CALL_BPS});
+	                                      .seconds = lasts_s(c, bytes)});
 }
 
 /* Inside a group the messages of one communicator are one call. */
