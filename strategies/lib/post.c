@@ -15,7 +15,7 @@ const struct mq_opt mq_post_opts[] = {
 	MQ_F64(struct mq_post, eps, 0.1, 0, 1, "share of the uniform distribution mixed in, but at most 1 / groups"),
 	MQ_F64(struct mq_post, beta, 1, 0, 1e6, "weight of the Kullback-Leibler penalty"),
 	MQ_F64(struct mq_post, rate, 0.5, 1e-6, 1e6, "step size of the gradient ascent"),
-	MQ_F64(struct mq_post, kl, 1, 1e-6, 1e6, "most that the placements' distribution moves at a time, nats"),
+	MQ_F64(struct mq_post, kl, 0.3, 1e-6, 1e6, "most that the placements' distribution moves at a time, nats"),
 	MQ_END
 };
 
