@@ -104,18 +104,34 @@ static bool no_op(const struct mq_low *low, const struct mq_transfer *t)
 	return c.possible && !c.n_steps;
 }
 
+/* The machines that the ranks of the first group of experts lie on. */
+static uint32_t machines_of_experts(const struct mq_low *low, const struct mq_config *c)
+{
+	uint32_t ep = c->split[MQ_DIM_EXPERT], batch = c->split[MQ_DIM_BATCH], n = 1;
+	uint32_t stride = c->n_devices / (ep * (batch ? batch : 1));
+	const struct mq_device *device = low->rq->cluster->device;
+
+	for (uint32_t i = 1; i < ep && i * stride < c->n_devices; i++)
+		n += device[c->device[i * stride]].node != device[c->device[(i - 1) * stride]].node;
+	return n;
+}
+
 /* The part of a token's copies that travels: with balanced routing k experts lie on
- * ep (1 - (1 - 1/ep)^k) ranks. */
+ * ep (1 - (1 - 1/ep)^k) ranks. Between machines it goes once to each, and is passed on inside. */
 static double merged(const struct mq_low *low, const struct mq_edge *e)
 {
 	enum mq_op_kind from = low->model->op[e->src].kind, to = low->model->op[e->dst].kind;
 	uint32_t op = from == MQ_OP_COMBINE ? e->src : e->dst;
-	double ep = low->plan->config[low->plan->config_of[op]].split[MQ_DIM_EXPERT];
+	const struct mq_config *c = &low->plan->config[low->plan->config_of[op]];
+	double ep = c->split[MQ_DIM_EXPERT], machines;
 	double k = low->model->top_k;
 
 	if (!low->train->merge_copies || !(ep > 1 && k > 1) ||
 	    (from != MQ_OP_COMBINE && (to != MQ_OP_DISPATCH || from == MQ_OP_ROUTER)))
 		return 1;
+	machines = machines_of_experts(low, c);
+	if (machines > 1)
+		ep = machines;
 	return ep * (1 - pow(1 - 1 / ep, k)) / k;
 }
 
