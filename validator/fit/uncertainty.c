@@ -193,8 +193,10 @@ static struct mq_calib *perturb_calib(const struct mq_interval_request *r, uint3
 	*calib = *r->calib;
 	calib->device = mq_arena_array(arena, calib->n_devices, struct mq_device_calib);
 	calib->link = mq_arena_array(arena, calib->n_links, struct mq_link_calib);
-	memcpy(calib->device, r->calib->device, calib->n_devices * sizeof(*calib->device));
-	memcpy(calib->link, r->calib->link, calib->n_links * sizeof(*calib->link));
+	for (uint32_t d = 0; d < calib->n_devices; d++)
+		calib->device[d] = r->calib->device[d];
+	for (uint32_t l = 0; l < calib->n_links; l++)
+		calib->link[l] = r->calib->link[l];
 	for (uint32_t i = 0; i < r->uncertainty->n; i++) {
 		const struct mq_uncertain *u = &r->uncertainty->group[i];
 
