@@ -4,7 +4,9 @@
  * DNN Workloads", arXiv 2007.04069, 2020).
  *
  * The plan is a sequence of choices, one action each:
- *     stages, tensor-parallel degree, micro-batches, recomputation     (mode=hybrid; fixed in the others)
+ *     stages, tensor-parallel degree                                   (mode=hybrid)
+ *     parts of the inputs' sequence; what is left splits their batch   (mode=adp and hybrid)
+ *     micro-batches, recomputation                                     (all but mode=opp)
  *     split or replicate, for each linkage group                       (mode=opp and hybrid)
  *     device at which each stage begins                                (mode=pp)
  *     shift of each stage boundary from its share of the layers, -r .. r layers   (mode=pp and hybrid)
@@ -22,7 +24,7 @@
  * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline
  * formula as reward; here the graph is the model's, the three combine, and the simulator scores. The
  * discount is 0.95 by default (0.6 there), because the reward comes at the end. In mode=hybrid all stages have
- * as many devices.
+ * as many devices. Of the inputs' dimensions batch and sequence may be split, not height and width.
  *
  * An episode costs O(decisions) passes through a network of two hidden layers. Refuses models of more than
  * MAX_CHOICES decisions. Promises no optimum.
@@ -37,8 +39,8 @@
 #include "nn/dqn.h"
 
 enum { BATCH = 4, MAX_CHOICES = 512, MAX_ACTIONS = 32, NOTE_EVERY = 16 };
-enum mode { OPP, PP, HYBRID };
-enum kind { STAGES, TENSOR, MICRO, RECOMPUTE, GROUP, CUT, SHIFT };
+enum mode { OPP, PP, HYBRID, ADP };
+enum kind { STAGES, TENSOR, CONTEXT, MICRO, RECOMPUTE, GROUP, CUT, SHIFT };
 
 struct choice {
 	uint8_t kind;
@@ -75,8 +77,9 @@ struct automap {
 };
 
 static const struct mq_opt opts[] = {
-	MQ_CHOICE(struct automap, mode, HYBRID, "opp|pp|hybrid",
-		  "operator partitioning over all devices, pipeline cuts, or all together"),
+	MQ_CHOICE(struct automap, mode, HYBRID, "opp|pp|hybrid|adp",
+		  "operator partitioning over all devices, pipeline cuts, all together, or the dimensions of "
+		  "data parallelism"),
 	MQ_U32(struct automap, stages, 2, 2, 1024, "mode=pp: number of stages (K)"),
 	MQ_U32(struct automap, radius, 2, 0, 7, "layers by which a boundary may move from its share"),
 	MQ_U32(struct automap, cuts, 3, 0, 8, "mode=pp: devices by which a stage may begin off a machine's first"),
@@ -232,20 +235,30 @@ static void add_cuts(const struct automap *s, const struct mq_problem *p, struct
 	}
 }
 
+static bool has_sequence(const struct mq_model *m)
+{
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		if (m->op[op].splits >> MQ_DIM_SEQ & 1 && m->op[op].extent[MQ_DIM_SEQ] > 1)
+			return true;
+	return false;
+}
+
 static enum mq_status list_choices(struct automap *s, const struct mq_problem *p, struct mq_err *err)
 {
 	const struct mq_model *m = p->model;
 	uint32_t devices = device_count(p), boundaries;
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
-	if (s->n_groups + 2 * boundaries + 4 > MAX_CHOICES)
+	if (s->n_groups + 2 * boundaries + 5 > MAX_CHOICES)
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': %u decisions, more than %d; use tie=true",
-			       s->n_groups + 2 * boundaries + 4, MAX_CHOICES);
+			       s->n_groups + 2 * boundaries + 5, MAX_CHOICES);
 	s->choice = mq_arena_array(p->arena, MAX_CHOICES, struct choice);
 	if (s->mode == HYBRID) {
 		add_divisors(add_choice(s, STAGES), devices, m->n_layers ? (m->n_layers < 8 ? m->n_layers : 8) : 1);
 		add_divisors(add_choice(s, TENSOR), devices, 64);
 	}
+	if ((s->mode == HYBRID || s->mode == ADP) && has_sequence(m))
+		add_divisors(add_choice(s, CONTEXT), devices, 64);
 	if (s->mode != OPP) {
 		struct choice *c = add_choice(s, MICRO);
 
@@ -256,7 +269,7 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
 			c->value[c->n++] = r;
 	}
-	for (uint32_t g = 0; s->mode != PP && g < s->n_groups; g++) {
+	for (uint32_t g = 0; (s->mode == OPP || s->mode == HYBRID) && g < s->n_groups; g++) {
 		struct choice *c = add_choice(s, GROUP);
 
 		c->group = g;
@@ -316,7 +329,7 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 /* ---- plans --------------------------------------------------------------------------------------------------------- */
 
 struct decided {
-	uint32_t stages, tensor, micro, recompute;
+	uint32_t stages, tensor, context, micro, recompute;
 	bool *split;             /* [n_groups] */
 	int *shift;              /* [boundaries] layers */
 	uint32_t n_shifts;
@@ -328,6 +341,7 @@ static struct decided read_episode(const struct automap *s, const struct episode
 {
 	struct decided d = { .stages = s->mode == PP ? s->stages : 1,
 			     .tensor = s->mode == OPP ? s->whole : 1,
+			     .context = 1,
 			     .micro = 1,
 			     .split = mq_arena_array(arena, s->n_groups, bool),
 			     .shift = mq_arena_array(arena, s->n_choices, int),
@@ -343,6 +357,9 @@ static struct decided read_episode(const struct automap *s, const struct episode
 			break;
 		case TENSOR:
 			d.tensor = v;
+			break;
+		case CONTEXT:
+			d.context = v;
 			break;
 		case MICRO:
 			d.micro = v;
@@ -432,9 +449,11 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 				const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
 				struct mq_err *err)
 {
-	uint32_t per = device_count(p) / d->stages, *layers = mq_arena_array(arena, d->stages, uint32_t);
-	struct mq_shape shape = { .dp = per / d->tensor,
+	uint32_t per = device_count(p) / d->stages, inner = d->tensor * d->context;
+	uint32_t *layers = mq_arena_array(arena, d->stages, uint32_t);
+	struct mq_shape shape = { .dp = per / inner,
 				  .tp = d->tensor,
+				  .cp = d->context,
 				  .pp = d->stages,
 				  .micro_batches = d->micro,
 				  .pipeline = MQ_PIPE_1F1B,
@@ -443,8 +462,8 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 
 	if (s->mode == PP)
 		return make_pipeline(d, p, arena, plan, err);
-	if (per % d->tensor)
-		return mq_fail(err, MQ_EINPUT, "tensor degree does not divide a stage");
+	if (per % inner)
+		return mq_fail(err, MQ_EINPUT, "tensor degree and parts of the sequence do not divide a stage");
 	if (p->model->n_layers && !cut_layers(d, p->model->n_layers, layers))
 		return mq_fail(err, MQ_EINPUT, "an empty stage");
 	shape.stage_layers = p->model->n_layers ? layers : NULL;
@@ -463,6 +482,7 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 			memcpy(plan->config[c].device, plan->config[from].device,
 			       plan->config[from].n_devices * sizeof(uint32_t));
 			plan->config[c].split[MQ_DIM_BATCH] = shape.dp;
+			plan->config[c].split[MQ_DIM_SEQ] = d->context;
 			plan->config[c].stage = stage;
 			plan->config[c].recompute = plan->config[from].recompute;
 			whole[stage] = c + 1;

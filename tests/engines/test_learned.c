@@ -309,6 +309,49 @@ static void automap_splits(void **state)
 	count_hits("automap", "mode=opp,tie=false", truth, EVALS / 10, splits); /* 2,000 would take a minute */
 }
 
+/* Dimensions of data parallelism: batch against sequence, micro-batches, recomputation. */
+static double enumerate_dimensions(struct question *q)
+{
+	double best = (double)INFINITY;
+
+	for (uint32_t i = 0; i < 3 * 4 * MQ_N_RECOMPUTES; i++) {
+		struct mq_shape shape = { .dp = 4 >> i % 3, .cp = 1u << i % 3, .tp = 1, .pp = 1,
+					  .micro_batches = 1u << i / 3 % 4, .pipeline = MQ_PIPE_1F1B,
+					  .recompute = (uint8_t)(i / 12), .vocab_parallel = true };
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct mq_plan plan;
+		struct mq_result r;
+		struct mq_err err;
+
+		if (mq_plan_from_shape(&shape, q->model, q->cluster, &arena, &plan, &err) == MQ_OK &&
+		    mq_plan_check(&plan, q->model, q->cluster, &q->train, &err) == MQ_OK &&
+		    screen(q, &plan, &r) && r.verdict == MQ_VERDICT_OK)
+			best = fmin(best, r.step_time_s);
+		mq_arena_fini(&arena);
+	}
+	return best;
+}
+
+/* Two samples for four devices: the batch alone cannot keep them busy. */
+static void few_samples(struct question *q)
+{
+	splits(q);
+	q->train.batch = 2;
+}
+
+static void automap_dimensions(void **state)
+{
+	struct question q = { .arena = MQ_ARENA_INIT, .scratch = MQ_ARENA_INIT };
+
+	(void)state;
+	few_samples(&q);
+	double truth = enumerate_dimensions(&q);
+	assert_true(isfinite(truth));
+	mq_arena_fini(&q.arena);
+	mq_arena_fini(&q.scratch);
+	count_hits("automap", "mode=adp", truth, EVALS / 20, few_samples);
+}
+
 /* ---- sets of unequal devices -------------------------------------------------------------------------- */
 
 static void unequal(struct question *q)
@@ -383,8 +426,9 @@ static void tag_sets(void **state)
 int main(void)
 {
 	static const char *const engines[] = { "post", "cem", "ppo", "reinforce", "hsdag" };
-	struct CMUnitTest tests[8] = { cmocka_unit_test(automap_splits), cmocka_unit_test(tag_sets) };
-	size_t n = 2;
+	struct CMUnitTest tests[9] = { cmocka_unit_test(automap_splits), cmocka_unit_test(automap_dimensions),
+				       cmocka_unit_test(tag_sets) };
+	size_t n = 3;
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++) {
 		char *name = strdup(engines[i]);
