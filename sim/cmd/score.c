@@ -73,7 +73,8 @@ static const struct argp argp = {
 	.args_doc = "TABLE",
 	.doc = "Holds predictions against a table of measurements (a CSV file, or a folder of them): "
 	       "step times of training runs, or with --gemm or --collectives those of kernels and "
-	       "collectives. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
+	       "collectives. A row of mixed machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
+	       "placement (\"V100xTP2|T4xTP2 ; ...\"). Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
 	       "refused.csv and summary.csv.",
 };
 
