@@ -14,8 +14,6 @@
 #include "executors/conductor.h"
 #include "executors/platform.h"
 
-enum { ALL_PAIRS = 128 };
-
 static void keep(struct mq_err *err, char *line, bool aborted)
 {
 	static const char *const noise[] = { "Exiting now", "Backtrace", "Current backtrace", "  ->" };
@@ -93,30 +91,6 @@ enum mq_status mq_platform_child(const char *word, const char *file, int argc, c
 	fclose(messages);
 	mq_arena_fini(&arena);
 	return done;
-}
-
-/* Spread over the machines: the first, second and last devices of machines at growing distance, which
- * shows every level of a regular fabric. */
-void mq_platform_sample(const struct mq_cluster *cluster, struct mq_arena *arena,
-			struct mq_platform_sample *sample)
-{
-	uint32_t n = cluster->n_devices;
-	uint32_t step = n <= ALL_PAIRS ? 1 : (n + ALL_PAIRS - 1) / ALL_PAIRS;
-	bool *taken = mq_arena_array(arena, n, bool);
-
-	sample->all = n <= ALL_PAIRS;
-	sample->n = 0;
-	sample->device = mq_arena_array(arena, n, uint32_t);
-	for (uint32_t i = 0; i < n; i += step)
-		taken[i] = true;
-	for (uint32_t i = 0; i < n && i < ALL_PAIRS / 2; i++)
-		taken[i] = true;
-	for (uint32_t i = 1; i < n; i *= 2)
-		taken[i] = taken[n - 1 - i] = true;
-	taken[n - 1] = true;
-	for (uint32_t i = 0; i < n; i++)
-		if (taken[i])
-			sample->device[sample->n++] = i;
 }
 
 struct exploring {

@@ -176,11 +176,6 @@ static enum mq_status put_pairs(struct tables *t, struct mq_arena *arena, struct
 	return MQ_OK;
 }
 
-uint32_t mq_platform_partner(uint32_t n, uint32_t rank)
-{
-	return (rank + n / 2) % (n - n % 2);
-}
-
 static enum mq_status put_bisection(const struct tables *t, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_cluster *c = t->cluster;

@@ -16,6 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "executors/platform_node.h"
+
 enum { MAX_STAR = 512, MAX_TORUS = 512, MAX_GROUPS = 256, MAX_DIMS = 6 };
 
 struct torus {
