@@ -234,6 +234,24 @@ static enum mq_status from_placement(const struct mq_score_tables *t, struct mq_
 					   "has %u", c->run->placement, n, c->n_devices);
 }
 
+/*
+ * GPUs that a job takes of each NVLink domain. Slurm's topology/block plugin cuts a job in segments of as many
+ * machines each (--segment); one lies in a single domain, which holds as many of them as fit. Jobs that
+ * fit a domain ask for one segment, larger ones for the largest that divides them evenly, as NVIDIA's own
+ * performance runs do (Megatron-Bridge, scripts/performance/utils/executors.py): 64 machines of four GPUs
+ * are four segments of 16, so 64 GPUs of each domain of 72. `tray`: GPUs of a machine.
+ */
+static uint32_t of_domain(uint32_t gpus, uint32_t tray, uint32_t domain)
+{
+	uint32_t machines = gpus / tray, most = domain / tray, segment = most;
+
+	if (tray > domain || gpus % tray || machines <= most)
+		return domain;
+	while (machines % segment)
+		segment--;
+	return most / segment * segment * tray;
+}
+
 static void count_machines(struct mq_case *c, struct mq_arena *arena)
 {
 	const char *name = NULL;
@@ -246,7 +264,7 @@ static void count_machines(struct mq_case *c, struct mq_arena *arena)
 				      ? 8
 				      : (uint32_t)c->run->gpus_per_node;
 		if (p->system.domain)
-			p->per_node = p->system.domain;
+			p->per_node = of_domain(p->gpus, p->per_node, p->system.domain);
 		if (p->per_node > p->gpus)
 			p->per_node = p->gpus;
 		p->nodes = (p->gpus + p->per_node - 1) / p->per_node;
@@ -392,6 +410,8 @@ enum mq_status mq_case_platform(const struct mq_case *c, struct mq_platform_spec
 		MQ_TRY(mq_opt_parse(mq_platform_opts, &one, "systems.csv", p->system.platform,
 				    arena, err));
 		one.gpu = p->system.device;
+		if (p->system.domain)
+			one.domain = p->per_node;
 		if (i)
 			MQ_TRY(join(spec, &one, err));
 		else

@@ -172,6 +172,39 @@ static void build(const struct mq_run *r, struct mq_case *c)
 		fail_msg("%s", err.text);
 }
 
+/* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
+static void test_domains(void **state)
+{
+	static const struct {
+		double gpus;
+		uint32_t per_domain, domains;
+	} want[] = {
+		{ 8, 8, 1 }, { 72, 72, 1 },   /* one domain holds it */
+		{ 128, 64, 2 }, { 256, 64, 4 },
+		{ 512, 64, 8 }, { 576, 72, 8 },
+		{ 108, 72, 2 },               /* 27 machines: three segments of 9, two to a domain */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct mq_platform_spec spec;
+		struct mq_err err = MQ_ERR_INIT;
+		struct mq_run r = gpt();
+		struct mq_case c;
+
+		r.gpu = "GB200";
+		r.gpus_per_node = 4;
+		r.gpus = want[i].gpus;
+		r.gbs = 16 * r.gpus;
+		r.tp = r.pp = 1;
+		build(&r, &c);
+		assert_int_equal(c.part[0].per_node, want[i].per_domain);
+		assert_int_equal(c.part[0].nodes, want[i].domains);
+		assert_int_equal(mq_case_platform(&c, &spec, &arena, &err), MQ_OK);
+		assert_int_equal(spec.domain, want[i].per_domain);
+	}
+}
+
 /* Two kinds of machines: numbers from the cell or from the notes, ranks in the order of the cell. */
 static void test_mixed_machines(void **state)
 {
@@ -288,6 +321,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_rank, teardown),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),
