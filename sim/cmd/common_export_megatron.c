@@ -59,8 +59,11 @@ static bool is_even(const struct mq_shape *s, uint32_t n)
 static void put_layout(const struct mq_shape *s, uint32_t n, FILE *f)
 {
 	fputs(" \\\n  --pipeline-model-parallel-layout \"E", f);
-	for (uint32_t i = 0; i < n; i++)
-		fprintf(f, "%st*%u", i ? "|" : "", s->stage_layers[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		fputs(i ? "|" : "", f);
+		if (s->stage_layers[i])
+			fprintf(f, "t*%u", s->stage_layers[i]);
+	}
 	fputs("L\"", f);
 }
 
@@ -145,7 +148,7 @@ struct flags {
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ep, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket;
-	bool sequence, zero1, overlap, selective, full, offload, no_scatter;
+	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	const char *layout, *skipped;
 };
 
@@ -232,6 +235,8 @@ static enum mq_status read_flags(struct flags *x, const char *text)
 		{ "--recompute-activations", NULL, &x->selective, NULL },
 		{ "--optimizer-cpu-offload", NULL, &x->offload, NULL },
 		{ "--no-scatter-gather-tensors-in-pipeline", NULL, &x->no_scatter, NULL },
+		{ "--account-for-embedding-in-pipeline-split", NULL, &x->count_embedding, NULL },
+		{ "--account-for-loss-in-pipeline-split", NULL, &x->count_loss, NULL },
 		{ "--pipeline-model-parallel-layout", NULL, NULL, &x->layout },
 		{ "--recompute-granularity", NULL, NULL, &granularity },
 		{ NULL, NULL, NULL, NULL },
@@ -329,6 +334,23 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	return MQ_OK;
 }
 
+/* The embedding, the loss or both count as a layer each. */
+static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
+{
+	uint32_t layers = x->e->model->n_layers, total = layers + x->count_embedding + x->count_loss;
+	uint32_t n = s->pp * s->virtual, *each = mq_arena_array(x->e->arena, n, uint32_t);
+
+	if (total % n)
+		return mq_fail(x->err, MQ_EINPUT, "--account-for-...-in-pipeline-split: %u layers with those "
+			       "counted are no multiple of %u stages", total, n);
+	for (uint32_t i = 0; i < n; i++)
+		each[i] = total / n;
+	each[0] -= x->count_embedding;
+	each[n - 1] -= x->count_loss;
+	s->stage_layers = each;
+	return MQ_OK;
+}
+
 /* Chunks per rank and layers per chunk. */
 static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 {
@@ -336,13 +358,18 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 
 	if (x->layers_per_chunk) {
 		uint32_t each = s->pp * x->layers_per_chunk;
+		uint32_t total = x->e->model->n_layers + x->count_embedding + x->count_loss;
 
-		if (x->e->model->n_layers % each)
+		if (total % each)
 			return mq_fail(x->err, MQ_EINPUT, "--num-layers-per-virtual-pipeline-stage %u: %u layers "
-				       "are no multiple of %u", x->layers_per_chunk, x->e->model->n_layers,
-				       each);
-		s->virtual = x->e->model->n_layers / each;
+				       "are no multiple of %u", x->layers_per_chunk, total, each);
+		s->virtual = total / each;
 	}
+	if (x->layout && (x->count_embedding || x->count_loss))
+		return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout excludes "
+			       "--account-for-...-in-pipeline-split");
+	if (s->pp > 1 && (x->count_embedding || x->count_loss))
+		MQ_TRY(count_ends(x, s));
 	if (x->layout) {
 		MQ_TRY(read_layout(x, &layers, &n));
 		if (n % s->pp)

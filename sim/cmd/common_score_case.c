@@ -314,6 +314,25 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 	return MQ_OK;
 }
 
+/* Megatron deals layers out evenly to all chunks or not at all. Where they do not divide but would with the
+ * embedding, the head or both counted as a layer each (--account-for-embedding-in-pipeline-split,
+ * --account-for-loss-in-pipeline-split), so they were: the first and last chunk have one layer less. */
+static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
+{
+	uint32_t n = c->shape.pp * c->shape.virtual, ends = 0;
+
+	while (ends <= 2 && (layers + ends) % n)
+		ends++;
+	if (!ends || ends > 2)
+		return;
+	uint32_t *stage = mq_arena_array(arena, n, uint32_t);
+	for (uint32_t s = 0; s < n; s++)
+		stage[s] = (layers + ends) / n;
+	stage[n - 1]--; /* the head first: its loss is more work than looking words up */
+	stage[0] -= ends == 2;
+	c->shape.stage_layers = stage;
+}
+
 /* Where the row lists no stages: even, or as its software divides. */
 static enum mq_status stages(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
@@ -322,9 +341,13 @@ static enum mq_status stages(struct mq_case *c, struct mq_arena *arena, struct m
 
 	if (*c->run->stage_layers && !isnan(layers))
 		return listed_stages(c, layers, arena, err);
-	if (isnan(layers) || n == 1 || c->shape.virtual > 1)
+	if (isnan(layers) || n == 1)
 		return MQ_OK;
 	total = (uint32_t)layers;
+	if (c->shape.virtual > 1) {
+		chunks(c, total, arena);
+		return MQ_OK;
+	}
 	bool ends = has(c->run->notes, "embedding counted as a layer") && (total + 2) % n == 0;
 	if (!ends && (total % n == 0 || !c->stack.full_first))
 		return MQ_OK;

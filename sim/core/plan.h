@@ -122,7 +122,8 @@ struct mq_shape {
 	bool sequence_parallel;        /* norms and dropouts split along the sequence over tp */
 	bool vocab_parallel;           /* embedding, head and loss split over tp */
 	const uint32_t *stage_layers;  /* [pp * virtual] layers per stage, or NULL = even: first stages
-					  get the remainder; embedding joins the first, head the last */
+					  get the remainder; embedding joins the first, head the last, which
+					  may have no layer */
 	const uint32_t *device;        /* [dp*cp*tp*pp] ranks: [stage][dp][cp][tp], or NULL = 0, 1, 2.. */
 	const double *share;           /* [dp] batch weights for every stage, or NULL */
 };

@@ -126,13 +126,16 @@ static enum mq_status layer_stages(const struct mq_shape *shape, const struct mq
 {
 	uint32_t layer = 0, layers = model->n_layers;
 
-	if (layers < stages)
+	if (layers < stages && !shape->stage_layers)
 		return mq_fail(err, MQ_EINPUT, "%u layers cannot fill %u stages; use at most %u",
 			       layers, stages, layers);
 	for (uint32_t s = 0; s < stages; s++) {
 		uint32_t n = shape->stage_layers ? shape->stage_layers[s] :
 						   layers / stages + (s < layers % stages);
 
+		if (!n && s && s + 1 < stages)
+			return mq_fail(err, MQ_EINPUT, "stage_layers leave stage %u without a layer; only "
+				       "the first and the last have other work", s);
 		if (n > layers - layer)
 			return mq_fail(err, MQ_EINPUT, "stage_layers add up to more than %u layers",
 				       layers);
@@ -170,7 +173,8 @@ static enum mq_status assign_stages(const struct mq_shape *shape, const struct m
 	uint32_t *of_layer = mq_arena_array(arena, model->n_layers + 1, uint32_t);
 	if (model->n_layers)
 		MQ_TRY(layer_stages(shape, model, stages, of_layer, err));
-	/* What belongs to no layer goes with its first consumer; what has none, with the last stage. */
+	/* What belongs to no layer goes with its first consumer; what has none, with the last stage. A first
+	 * stage without layers has what lies before them. */
 	for (uint32_t op = model->n_ops; op-- > 0;) {
 		stage[op] = stages - 1;
 		for (uint32_t e = model->out_first[op]; e < model->out_first[op + 1]; e++)
@@ -178,6 +182,9 @@ static enum mq_status assign_stages(const struct mq_shape *shape, const struct m
 				stage[op] = stage[model->edge[e].dst];
 		if (model->op[op].layer != MQ_NONE)
 			stage[op] = of_layer[model->op[op].layer];
+		else if (model->n_layers && stage[op] == of_layer[0] &&
+			 model->op[op].kind != MQ_OP_INPUT)
+			stage[op] = 0;
 	}
 	return MQ_OK;
 }

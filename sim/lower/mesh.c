@@ -170,8 +170,10 @@ struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struc
 		c.identity = c.identity && f[i].from == f[i].to;
 	/* Slices first (they shrink what is exchanged), then reductions, then the rest. */
 	for (uint32_t i = 0; i < n; i++)
-		if (f[i].from == MQ_ROLE_REPLICA && f[i].to != MQ_ROLE_PARTIAL)
+		if (f[i].from == MQ_ROLE_REPLICA && f[i].to != MQ_ROLE_PARTIAL) {
+			c.n_slices += f[i].to != MQ_ROLE_REPLICA;
 			f[i].from = f[i].to;
+		}
 	for (uint32_t i = 0; i < n; i++)
 		if (f[i].from == MQ_ROLE_PARTIAL && f[i].to != MQ_ROLE_PARTIAL)
 			add_step(&c, f, n, i,

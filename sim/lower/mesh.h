@@ -49,6 +49,7 @@ struct mq_step {
 struct mq_conversion {
 	bool possible;            /* false: sizes have no common refinement */
 	bool identity;            /* roles agree everywhere (given equal devices): nothing to do */
+	uint32_t n_slices;        /* factors along which copies become parts, which costs nothing */
 	uint32_t n_steps;
 	struct mq_step step[MQ_MAX_FACTORS];
 };

@@ -73,7 +73,9 @@ struct mq_transfer {
 	uint32_t from_stage;
 	uint32_t to_stage;
 	uint8_t pass;            /* MQ_PASS_F or MQ_PASS_B: in which it is sent and received */
-	struct mq_step gather;   /* PAIRS with scatter_gather: what the receivers do; size 0 = nothing */
+	struct mq_layout sent;   /* PAIRS: what the senders make of it first */
+	double share;            /* PAIRS: of the tensor, in each message */
+	struct mq_step gather;   /* PAIRS: what the receivers do; size 0 = nothing */
 	uint32_t serial;         /* template in which `arrival` holds */
 	struct mq_ids *arrival;  /* [positions of to_config] tasks that deliver it there */
 };

@@ -7,8 +7,10 @@
  *
  * A boundary between devices that split alike is a set of pairs; where both sides hold copies along one
  * factor, each copy sends its part and the receivers gather them (Megatron's scatter/gather, Narayanan et
- * al. 2021, section 4.1). Anything else goes by intersection of what each side holds, from the copy with
- * the receiver's own index.
+ * al. 2021, section 4.1). So it is where the sides differ in that partial sums or copies on one become parts
+ * of the sequence or the features on the other (an embedding alone on its stage under sequence
+ * parallelism): parts travel, the senders reduce to them or the receivers gather them. Anything else goes by
+ * intersection of what each side holds, from the copy with the receiver's own index.
  *
  * In a graph with backward ops of its own, a forward tensor that a backward op needs on other devices
  * leaves as soon as it is made, if its consumer's stage does not come before its own: then the consumer's
@@ -43,21 +45,68 @@ static bool same_layout(const struct mq_layout *a, const struct mq_layout *b)
 	return true;
 }
 
-/* How the tensor gets there. Equal shares are even ones or the very same uneven ones. */
-static enum mq_way way_of(const struct mq_low *low, const struct mq_transfer *t)
+/* Are partial sums all that the steps deal with? */
+static bool only_reduces(const struct mq_conversion *c)
+{
+	for (uint32_t i = 0; i < c->n_steps; i++)
+		if (c->step[i].kind != MQ_COLL_ALL_REDUCE && c->step[i].kind != MQ_COLL_REDUCE_SCATTER)
+			return false;
+	return true;
+}
+
+static bool same_samples(const struct mq_config *a, const struct mq_config *b)
+{
+	return same_shares(a, b) && a->split[MQ_DIM_BATCH] == b->split[MQ_DIM_BATCH] &&
+	       a->split[MQ_DIM_EXPERT] == b->split[MQ_DIM_EXPERT];
+}
+
+/* The part of the whole that a position holds. */
+static double part_of(const struct mq_layout *layout)
+{
+	double part = 1;
+
+	for (uint32_t i = 0; i < layout->n_factors; i++)
+		if (layout->role[i] != MQ_ROLE_REPLICA)
+			part /= layout->size[i];
+	return part;
+}
+
+/* Position to position, where that can be: fills `sent`, `share` and `gather`. */
+static bool pair_up(const struct mq_low *low, struct mq_transfer *t)
 {
 	const struct mq_config *a = &low->plan->config[t->from_config];
 	const struct mq_config *b = &low->plan->config[t->to_config];
-	bool shares = same_shares(a, b);
+	struct mq_layout whole = mq_layout_reduced(&t->from);
+	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+	struct mq_conversion rest = mq_layout_convert(&whole, &t->to);
+
+	if (!c.possible || !same_shares(a, b))
+		return false;
+	if (rest.identity || (same_samples(a, b) && only_reduces(&c))) {
+		t->sent = t->to;
+	} else if (same_samples(a, b) && c.n_steps == 1 && !c.n_slices &&
+		   c.step[0].kind == MQ_COLL_ALL_GATHER) {
+		t->sent = t->from;
+		t->gather = c.step[0];
+	} else {
+		return false;
+	}
+	t->share = part_of(&t->sent);
+	return true;
+}
+
+/* How the tensor gets there. Equal shares are even ones or the very same uneven ones. */
+static enum mq_way way_of(const struct mq_low *low, struct mq_transfer *t)
+{
+	const struct mq_config *a = &low->plan->config[t->from_config];
+	const struct mq_config *b = &low->plan->config[t->to_config];
 
 	if (low->devset_of[t->from_config] == low->devset_of[t->to_config]) {
 		struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 
-		return c.possible && shares ? MQ_WAY_STEPS : MQ_WAY_BOXES;
+		return c.possible && same_shares(a, b) ? MQ_WAY_STEPS : MQ_WAY_BOXES;
 	}
-	struct mq_layout whole = mq_layout_reduced(&t->from);
-	struct mq_conversion c = mq_layout_convert(&whole, &t->to);
-	return c.possible && c.identity && shares ? MQ_WAY_PAIRS : MQ_WAY_BOXES;
+	return pair_up(low, t) ? MQ_WAY_PAIRS : MQ_WAY_BOXES;
 }
 
 /* The one replica factor along which the receivers can gather, if there is just one. */
@@ -86,8 +135,11 @@ static uint32_t add_transfer(struct mq_low *low, const struct mq_transfer *like)
 	struct mq_transfer t = *like;
 
 	t.way = (uint8_t)way_of(low, &t);
-	if (t.way == MQ_WAY_PAIRS && low->plan->scatter_gather)
+	if (t.way == MQ_WAY_PAIRS && low->plan->scatter_gather && !t.gather.size) {
 		t.gather = gather_step(&t.to);
+		if (t.gather.size > 1)
+			t.share /= t.gather.size;
+	}
 	t.arrival = mq_arena_array(&low->scratch, t.to.n, struct mq_ids);
 	MQ_PUSH(&low->scratch, low->transfer, low->n_transfers, low->transfer_room, t);
 	return low->n_transfers - 1;
@@ -408,17 +460,12 @@ static void emit_pairs(struct mq_low *low, uint32_t transfer, const struct mq_id
 {
 	const struct mq_transfer *t = &low->transfer[transfer];
 	const struct mq_config *c = &low->plan->config[t->from_config];
-	double part = 1;
+	double part_B = t->share * t->elems * micro_batch_samples(low) *
+			mq_dtype_size(low->train->dtype);
 
-	for (uint32_t i = 0; i < t->to.n_factors; i++)
-		if (t->to.role[i] != MQ_ROLE_REPLICA)
-			part /= t->to.size[i];
-	if (t->gather.size > 1)
-		part /= t->gather.size;
-	part *= t->elems * micro_batch_samples(low) * mq_dtype_size(low->train->dtype);
 	for (uint32_t p = 0; p < t->to.n; p++)
 		if (mq_low_device(low, c, p) != MQ_NONE)
-			emit_message(low, transfer, &state[p], p, p, part * unevenness(low, c, p));
+			emit_message(low, transfer, &state[p], p, p, part_B * unevenness(low, c, p));
 }
 
 struct interval {
@@ -506,7 +553,7 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 		return;
 	}
 	struct mq_layout whole = mq_layout_reduced(&t->from);
-	emit_steps(low, t, &whole, state);
+	emit_steps(low, t, t->way == MQ_WAY_PAIRS ? &t->sent : &whole, state);
 	arrivals(low, t);
 	if (t->way == MQ_WAY_PAIRS)
 		emit_pairs(low, transfer, state);

@@ -200,6 +200,46 @@ static void interleaved_walks_every_chunk(void **state)
 	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
+/* The embedding alone on the first stage (Megatron counts it as a layer), its vocabulary split, behind it a
+ * layer split along the sequence: partial sums are scattered before they cross, gradients gathered behind. */
+static void bare_embedding_sends_parts(void **state)
+{
+	static const uint32_t layers[] = { 0, LAYERS, 0 };
+	struct world *w = *state;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .pp = 3, .micro_batches = 4,
+								   .sequence_parallel = true,
+								   .vocab_parallel = true,
+								   .pipeline = MQ_PIPE_1F1B,
+								   .stage_layers = layers });
+	double activation = 16.0 / 4 * SEQ * HIDDEN * 2;
+	struct count sends = count(s, MQ_TASK_SEND, -1, -1), rs = { 0 }, ag = { 0 };
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+
+		if (t->stage || t->kind != MQ_TASK_COLLECTIVE || t->micro_batch == MQ_NONE)
+			continue;
+		rs.tasks += t->coll == MQ_COLL_REDUCE_SCATTER;
+		rs.bytes += t->coll == MQ_COLL_REDUCE_SCATTER ? t->bytes : 0;
+		ag.tasks += t->coll == MQ_COLL_ALL_GATHER;
+		ag.bytes += t->coll == MQ_COLL_ALL_GATHER ? t->bytes : 0;
+	}
+	assert_int_equal(s->n_devices, 6);
+	assert_int_equal(sends.tasks, 2 * 2 * 2 * 4); /* boundaries, ways, halves, micro-batches */
+	assert_near(sends.bytes, 2 * 2 * 4 * activation, 1e-6);
+	assert_int_equal(rs.tasks, 2 * 4);
+	assert_near(rs.bytes, 2 * 4 * activation, 1e-6);
+	assert_int_equal(ag.tasks, 2 * 4);
+	assert_near(ag.bytes, 2 * 4 * activation, 1e-6);
+	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+
+	static const uint32_t hole[] = { 2, 0, 2 };
+	struct mq_shape shape = { .pp = 3, .micro_batches = 4, .stage_layers = hole };
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err),
+			 MQ_EINPUT);
+	assert_non_null(strstr(w->err.text, "stage 1 without a layer"));
+}
+
 static void zero_shards_what_it_says(void **state)
 {
 	struct world *w = *state;
@@ -499,6 +539,7 @@ int main(void)
 		cmocka_unit_test(data_parallel_reduces_all_parameters_once),
 		cmocka_unit_test(pipeline_sends_activations_and_gradients),
 		cmocka_unit_test(interleaved_walks_every_chunk),
+		cmocka_unit_test(bare_embedding_sends_parts),
 		cmocka_unit_test(zero_shards_what_it_says),
 		cmocka_unit_test(full_recomputation_runs_forward_again),
 		cmocka_unit_test(context_parallel_gathers_keys),

@@ -205,6 +205,32 @@ static void test_domains(void **state)
 	}
 }
 
+/* Megatron's chunks are even, or the embedding and the loss count as layers. */
+static void test_chunks(void **state)
+{
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	(void)state;
+	r.gpus = 64;
+	r.tp = 1;
+	r.pp = 4;
+	r.vp = 3;
+	build(&r, &c); /* 24 layers in 12 chunks */
+	assert_null(c.shape.stage_layers);
+	r.layers = 10; /* and the two ends */
+	build(&r, &c);
+	for (int s = 0; s < 12; s++)
+		assert_int_equal(c.shape.stage_layers[s], s > 0 && s < 11);
+	r.layers = 23;
+	build(&r, &c);
+	for (int s = 0; s < 12; s++)
+		assert_int_equal(c.shape.stage_layers[s], s < 11 ? 2 : 1);
+	r.layers = 20; /* no such way: first chunks get what is over */
+	build(&r, &c);
+	assert_null(c.shape.stage_layers);
+}
+
 /* Two kinds of machines: numbers from the cell or from the notes, ranks in the order of the cell. */
 static void test_mixed_machines(void **state)
 {
@@ -322,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),
