@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "cuda/cuda.h"
 
-enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20 };
+enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20, TASK_VALUES = 4 };
 
 enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err)
 {
@@ -210,8 +210,8 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 		if (session->schedule[i]->n_tasks > most)
 			most = session->schedule[i]->n_tasks;
 	}
-	c->packed = mq_arena_array(session->arena, 2 * (size_t)most, double);
-	c->all = mq_arena_array(session->arena, 2 * (size_t)most, double);
+	c->packed = mq_arena_array(session->arena, TASK_VALUES * (size_t)most, double);
+	c->all = mq_arena_array(session->arena, TASK_VALUES * (size_t)most, double);
 	c->counts = mq_arena_array(session->arena, c->meet.size, uint32_t);
 	MQ_TRY(make_streams(c, err));
 	return cuda_meet_barrier(&c->meet, err);
@@ -229,9 +229,11 @@ static enum mq_status gather(struct cuda *c, const struct cuda_script *script,
 	for (uint32_t i = 0; i < script->n_local; i++) {
 		c->packed[n++] = sample->start_s[script->local[i]];
 		c->packed[n++] = sample->finish_s[script->local[i]];
+		c->packed[n++] = sample->switches[script->local[i]];
+		c->packed[n++] = sample->lost_s[script->local[i]];
 	}
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		c->counts[s->task[i].device] += 2;
+		c->counts[s->task[i].device] += TASK_VALUES;
 	MQ_TRY(cuda_meet_gather(&c->meet, c->packed, c->all, c->counts, err));
 	if (c->meet.rank)
 		return MQ_OK;
@@ -243,6 +245,8 @@ static enum mq_status gather(struct cuda *c, const struct cuda_script *script,
 				continue;
 			sample->start_s[i] = *from++;
 			sample->finish_s[i] = *from++;
+			sample->switches[i] = *from++;
+			sample->lost_s[i] = *from++;
 			sample->step_time_s = fmax(sample->step_time_s, sample->finish_s[i]);
 		}
 	return MQ_OK;

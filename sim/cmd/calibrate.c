@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
         {"devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0},
         {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default 1)", 0},
         {"type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0},
-        {"link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0, or nvlink)", 0},
+        {"link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN)", 0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0},
         {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0},
         {"draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0},
@@ -179,8 +179,6 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 		                                      (uint32_t)c->cores);
 	if (c->share_gpu)
 		c->link_class = "loopback";
-	if (!c->link_class)
-		c->link_class = is_gpu(c) ? "nvlink" : "host-sm0"; /* between CPUs */
 	return MQ_OK;
 }
 
@@ -260,7 +258,7 @@ struct input {
 	struct mq_observed *observed;
 	uint32_t n, room, n_devices;
 	const char *environment, *type;
-	double run_sigma;
+	double run_sigma, launch_interval_s;
 };
 
 /* A log becomes observations of collectives on a communicator of all its ranks. */
@@ -319,9 +317,13 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 			in->n_devices = samples.measured[i].schedule->n_devices;
 			in->type = samples.measured[i].schedule->device_type[0];
 		}
-	for (uint32_t i = 0; i < samples.n; i++)
+	for (uint32_t i = 0; i < samples.n; i++) {
 		if (!strcmp(samples.name[i], "gemm"))
 			in->run_sigma = mq_measured_drift(&samples.measured[i], &c->arena);
+		if (!strcmp(samples.name[i], "empty") && samples.measured[i].n_samples)
+			in->launch_interval_s =
+			        mq_measured_interval(&samples.measured[i], &c->arena);
+	}
 	in->environment = samples.environment;
 	return MQ_OK;
 }
@@ -415,6 +417,14 @@ static enum mq_status write_platform(struct calibrate *c, const struct mq_calibr
 	return MQ_OK;
 }
 
+/* Links of the cluster that the probes are predicted on: the class that was fitted. */
+static enum mq_link_class class_of(const char *link_class)
+{
+	if (!strncmp(link_class, "nvlink", 6))
+		return MQ_LINK_NVSWITCH;
+	return strncmp(link_class, "pcie", 4) ? MQ_LINK_HOST : MQ_LINK_PCIE;
+}
+
 /* The probes inside the simulator: parameters that do not reproduce their own benchmark are wrong.
  */
 static enum mq_status check_probes(struct calibrate *c, const struct mq_calibration *fit,
@@ -427,7 +437,9 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 	                             .memory_B = fit->device.memory_B,
 	                             .node = &c->node,
 	                             .bw_Bps = fit->device.mem_bw_Bps,
-	                             .lat_s = 1e-6};
+	                             .lat_s = 1e-6,
+	                             .kind = fit->device.kind,
+	                             .class = class_of(fit->link.name)};
 	struct mq_cluster *cluster = mq_node_cluster(&p, &c->arena);
 	struct mq_calib *calib = mq_calib_new(&c->arena);
 	struct mq_samples samples;
@@ -465,6 +477,24 @@ static double recorded(const char *environment, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
+/* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
+ * compute capability, since what was measured here comes before what is known of the class at large. */
+static enum mq_status save_platform(struct calibrate *c, const struct input *in,
+                                    struct mq_calibration *fit, struct mq_err *err)
+{
+	const char *link;
+
+	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu) {
+		MQ_TRY(mq_node_gpu_save(fit, c->from.item[0], in->n_devices, c->platform_out, &link,
+		                        err));
+		if (!c->link_class)
+			fit->link.name = mq_arena_printf(&c->arena, "%s-sm%.0f", link,
+			                                 fit->device.compute_capability);
+		return MQ_OK;
+	}
+	return c->node.cores && !is_gpu(c) ? write_platform(c, fit, err) : MQ_OK;
+}
+
 static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
 {
 	struct mq_calibration fit;
@@ -483,6 +513,7 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	        .n_draws = (uint32_t)c->draws,
 	        .seed = c->seed,
 	        .run_sigma = in->run_sigma,
+	        .launch_interval_s = in->launch_interval_s,
 	        .memory_B = c->node.memory_B / (double)c->devices,
 	        .cores = (double)c->cores};
 
@@ -498,18 +529,14 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		request.reserve_B = 0;
 	MQ_TRY(mq_calibration_fit(&request, &c->arena, &fit, err));
 	print_fit(&fit);
+	if (fit.has_device)
+		MQ_TRY(save_platform(c, in, &fit, err));
 	MQ_TRY(mq_calibration_save(&fit, c->out, err));
 	if (in->environment)
 		MQ_TRY(write_environment(c, in->environment, err));
 	printf("%s: calibration of %s%s%s\n", c->out, request.type,
-	       fit.has_link ? " and link class " : "", fit.has_link ? request.link_class : "");
-	if (fit.has_device && fit.has_link)
-		MQ_TRY(check_probes(c, &fit, err));
-	if (!fit.has_device)
-		return MQ_OK;
-	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu)
-		return mq_node_gpu_save(&fit, c->from.item[0], in->n_devices, c->platform_out, err);
-	return c->node.cores && !is_gpu(c) ? write_platform(c, &fit, err) : MQ_OK;
+	       fit.has_link ? " and link class " : "", fit.has_link ? fit.link.name : "");
+	return fit.has_device && fit.has_link ? check_probes(c, &fit, err) : MQ_OK;
 }
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)

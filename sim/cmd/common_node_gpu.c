@@ -6,6 +6,7 @@
  * communicator, so that there is none: then the machine is one as is usual for the type.
  */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cmd/common_validate.h"
@@ -46,7 +47,8 @@ static enum mq_status usual_machine(const struct mq_device_type *type, uint32_t 
 }
 
 enum mq_status mq_node_gpu_save(const struct mq_calibration *fit, const char *samples,
-                                uint32_t n_devices, const char *path, struct mq_err *err)
+                                uint32_t n_devices, const char *path, const char **link,
+                                struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const char *topology = mq_arena_printf(&arena, "%s/launch-1/topology.xml", samples);
@@ -55,6 +57,7 @@ enum mq_status mq_node_gpu_save(const struct mq_calibration *fit, const char *sa
 	struct mq_import_report report;
 	enum mq_status status;
 
+	*link = type.nvlink_GBps > 0 ? "nvlink" : type.p2p ? "pcie" : "host";
 	if (access(topology, R_OK)) {
 		status = usual_machine(&type, n_devices, path, err);
 	} else {
@@ -62,6 +65,8 @@ enum mq_status mq_node_gpu_save(const struct mq_calibration *fit, const char *sa
 		if (status == MQ_OK)
 			printf("%s: the platform of this node (%u devices, as NCCL found them)\n",
 			       path, report.n_devices);
+		if (status == MQ_OK && (report.nvlink || !strcmp(*link, "nvlink")))
+			*link = report.nvlink ? "nvlink" : "pcie";
 	}
 	mq_arena_fini(&arena);
 	return status;

@@ -45,8 +45,9 @@ enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_aren
                                 struct mq_observed **observed, uint32_t *n, struct mq_err *err);
 
 /* Writes the platform file of a node of GPUs whose samples are in a folder: from NCCL's topology there,
- * else one machine as is usual. Says which on standard output. */
+ * else one machine as is usual. Says which on standard output. `link`: class that joins the GPUs. */
 enum mq_status mq_node_gpu_save(const struct mq_calibration *fit, const char *samples,
-                                uint32_t n_devices, const char *path, struct mq_err *err);
+                                uint32_t n_devices, const char *path, const char **link,
+                                struct mq_err *err);
 
 #endif

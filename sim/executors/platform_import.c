@@ -63,6 +63,15 @@ static const char *plain_name(const char *path, struct mq_arena *arena)
 	return *name ? name : "imported";
 }
 
+static bool has_nvlink(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		for (uint32_t j = i; j < m->n_devices; j++)
+			if (m->nvlink_GBps[i][j] > 0)
+				return true;
+	return false;
+}
+
 static enum mq_status write_platform(const struct mq_machine *m, const char *name, const char *source,
 				     const char *output, struct mq_err *err)
 {
@@ -108,7 +117,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 		*report = (struct mq_import_report){
 			.format = m->format, .type = m->device[0].type->name,
 			.n_devices = m->n_devices, .n_nics = m->n_nics, .n_sockets = m->n_sockets,
-			.nvswitch = m->nvswitch, .nic_GBps = m->nic_GBps,
+			.nvswitch = m->nvswitch, .nvlink = has_nvlink(m), .nic_GBps = m->nic_GBps,
 		};
 	mq_arena_fini(&arena);
 	return status;

@@ -22,7 +22,7 @@ struct mq_import_report {
 	const char *format; /* "nvidia-smi topo -m", "NCCL topology", "hwloc" */
 	const char *type;   /* device type written, of the first device */
 	uint32_t n_devices, n_nics, n_sockets;
-	bool nvswitch;
+	bool nvswitch, nvlink; /* nvlink: some pair is joined by it, through a switch or not */
 	double nic_GBps;    /* 0 = not said */
 };
 

@@ -33,6 +33,10 @@ done
 [ "$(grep -c inside intervals)" -ge 36 ] || sort intervals | uniq -c
 calibrate 1 20
 grep -c "held out" log
+# The probes inside the simulator, communication included: what was fitted is what is simulated.
+awk '/^the probes in the simulator/ { on = 1; next } on && $NF ~ /^[0-9.]+$/ { n++; if ($NF < .95 || $NF > 1.05) print }
+	END { print n, "probes simulated" }' log
+grep -o 'link class .*' log
 # The node's platform is what NCCL said of it; where there is one GPU and so no NCCL, the usual machine.
 grep -o 'the platform of this node.*' log
 grep -c 'mq_type" value="unknown-GPU"' c.xml; grep -o 'mq_class" value="nv[a-z]*' c.xml | sort | uniq -c

@@ -158,10 +158,12 @@ static enum mq_status product(struct cuda *c, const struct mq_kernel *kernel, do
 	return bad ? blas_failed(bad, err) : MQ_OK;
 }
 
-static enum mq_status sweep(struct cuda *c, double bytes, struct mq_err *err)
+/* In as many launches as the kernel says, more where a launch would not fit the pool. */
+static enum mq_status sweep(struct cuda *c, double bytes, double launches, struct mq_err *err)
 {
 	static const float alpha = 1.0009765625f;
-	double left = fmax(bytes / 12, 1), part = (double)(c->pool.size / 8);
+	double left = fmax(bytes / 12, fmax(launches, 1));
+	double part = fmin(ceil(left / fmax(launches, 1)), (double)(c->pool.size / 8));
 
 	for (; left >= 1; left -= part) {
 		int n = (int)fmin(left, fmin(part, 1e9));
@@ -175,11 +177,13 @@ static enum mq_status sweep(struct cuda *c, double bytes, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status pack(struct cuda *c, double bytes, cudaStream_t stream, struct mq_err *err)
+static enum mq_status pack(struct cuda *c, double bytes, double launches, cudaStream_t stream,
+                           struct mq_err *err)
 {
-	double part = (double)(c->pool.size / 2);
+	double left = fmax(bytes / 2, 4 * fmax(launches, 1));
+	double part = fmin(ceil(left / fmax(launches, 1)), (double)(c->pool.size / 2));
 
-	for (double left = fmax(bytes / 2, 4); left >= 1; left -= part) {
+	for (; left >= 1; left -= part) {
 		size_t n = (size_t)fmin(left, part);
 
 		CUDA_TRY(c, cudaMemcpyAsync(cuda_pool_out(&c->pool, n), cuda_pool_in(&c->pool, n),
@@ -205,6 +209,9 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cu
 
 	if (bad)
 		return blas_failed(bad, err);
+	/* What a product launches besides itself: bias and the like, of no size. */
+	if (is_product(k) && k->launches > 1)
+		MQ_TRY(sweep(c, 0, k->launches - 1, err));
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_GEMM:
 	case MQ_KERNEL_CONV:
@@ -217,10 +224,10 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cu
 		return MQ_OK;
 	case MQ_KERNEL_MEMORY:
 	case MQ_KERNEL_OPTIMIZER:
-		return sweep(c, k->bytes, err);
+		return sweep(c, k->bytes, k->launches, err);
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_COPY:
-		return pack(c, k->bytes, stream, err);
+		return pack(c, k->bytes, k->launches, stream, err);
 	case MQ_KERNEL_HOST_UPDATE:
 	case MQ_KERNEL_TIMED:
 	case MQ_N_KERNEL_KINDS:

@@ -14,6 +14,8 @@
 
 #include "cuda/cuda.h"
 
+#define LATE_S 10e-6 /* after the common start: an undisturbed thread needs less than 1 us */
+
 struct enqueue {
 	struct cuda *c;
 	struct cuda_script *script;
@@ -381,6 +383,11 @@ static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_rep
 		sample->finish_s[id] = fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
 		sample->switches[id] = sample->lost_s[id] = 0; /* events time the GPU itself */
 	}
+	/* A rank whose thread began late, because others had its core, has lost that time. */
+	if (e->script->n_local && base_s > LATE_S) {
+		sample->switches[e->script->local[0]] = 1;
+		sample->lost_s[e->script->local[0]] = base_s;
+	}
 	return MQ_OK;
 }
 
@@ -395,7 +402,7 @@ enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script,
 	memset(script->done, 0, script->schedule->n_tasks);
 	memset(script->next_call, 0, script->schedule->n_comms * sizeof(uint32_t));
 	MQ_TRY(cuda_meet_barrier(&c->meet, err));
-	start_s = cuda_meet_now(&c->meet) + 50e-6;
+	start_s = cuda_meet_now(&c->meet) + 300e-6; /* long enough for all to wake up */
 	MQ_TRY(cuda_meet_broadcast(&c->meet, &start_s, sizeof(start_s), err));
 	while (cuda_meet_now(&c->meet) < start_s)
 		;

@@ -520,6 +520,8 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->reserve_B = 5e7;
 		d->fragmentation = 1;
 	}
+	else if (r->launch_interval_s > 0)
+		d->host_launch_s = r->launch_interval_s;
 	if (r->reserve_B > 0)
 		d->reserve_B = r->reserve_B;
 }

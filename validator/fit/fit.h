@@ -75,6 +75,9 @@ uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena
  * median ratio to each task's median. Clocks, neighbours and memory layout differ from run to run.
  */
 double mq_measured_drift(const struct mq_measured *measured, struct mq_arena *scratch);
+/* Median time from the start of a task to that of the next on the same device: of empty tasks it is what
+ * the host, or the device if that is slower, takes to launch one. NaN where there are no samples. */
+double mq_measured_interval(const struct mq_measured *measured, struct mq_arena *scratch);
 
 /* ---- solve.c --------------------------------------------------------------------------------- */
 
@@ -171,6 +174,7 @@ struct mq_calibration_request {
 	uint32_t n_draws;
 	uint64_t seed;
 	double run_sigma; /* spread of whole runs, see mq_measured_drift; NaN = not known */
+	double launch_interval_s; /* of empty kernels, see mq_measured_interval; 0 = not known */
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
                                   struct mq_arena *arena, struct mq_calibration *calibration,
@@ -250,6 +254,9 @@ struct mq_node_platform {
 	const char *name, *type;
 	double speed_flops, memory_B, bw_Bps, lat_s;
 	const struct mq_node *node;
+	/* Of the cluster alone; a platform file is of CPUs. */
+	enum mq_device_kind kind;
+	enum mq_link_class class;
 };
 /* n_devices CPU devices of one node, joined through the memory of the host. */
 enum mq_status mq_node_save(const struct mq_node_platform *platform, const char *path,

@@ -284,3 +284,17 @@ double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)
 	}
 	return m->n_samples < 3 ? (double)NAN : 1.4826 * mq_quantile(common, m->n_samples, .5);
 }
+
+double mq_measured_interval(const struct mq_measured *m, struct mq_arena *scratch)
+{
+	const struct mq_schedule *s = m->schedule;
+	double *value = mq_arena_array(scratch, (size_t)m->n_samples * s->n_tasks + 1, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->n_samples; i++)
+		for (uint32_t t = 1; t < s->n_tasks; t++)
+			if (s->task[t].device == s->task[t - 1].device)
+				value[n++] = m->start_s[(size_t)i * s->n_tasks + t] -
+				             m->start_s[(size_t)i * s->n_tasks + t - 1];
+	return n ? mq_quantile(value, n, .5) : (double)NAN;
+}

@@ -124,8 +124,8 @@ struct mq_cluster *mq_node_cluster(const struct mq_node_platform *p, struct mq_a
 
 	c->name = mq_arena_strdup(arena, p->name);
 	for (uint32_t i = 0; i < c->n_devices; i++)
-		c->device[i].kind = MQ_CPU;
+		c->device[i].kind = p->kind;
 	for (uint32_t i = 0; i < c->n_links; i++)
-		c->link[i].class = MQ_LINK_HOST;
+		c->link[i].class = p->class;
 	return c;
 }
