@@ -27,6 +27,18 @@ static bool has(const char *text, const char *part)
 
 /* ---- may the row be scored at all ---------------------------------------------------------------- */
 
+/* It would follow from a throughput and its batch (see mq_run_complete): which of them is missing? */
+static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
+{
+	if (isnan(r->value) || !strstr(r->unit, "/s"))
+		return mq_fail(err, MQ_EINPUT, "no step time: neither step_time_s nor a throughput");
+	if (isnan(r->gbs))
+		return mq_fail(err, MQ_EINPUT, "no step time: %s without the global batch (gbs)",
+			       r->unit);
+	return mq_fail(err, MQ_EINPUT, "no step time: it does not follow from '%s'%s", r->unit,
+		       isnan(r->seq) ? " without the sequence length (seq)" : "");
+}
+
 static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
 {
 	if (!strcmp(r->provenance, "memory"))
@@ -36,7 +48,7 @@ static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
 	if (!strcmp(r->status, "suspect"))
 		return mq_fail(err, MQ_EINPUT, "marked as suspect");
 	if (isnan(r->step_time_s) && strcmp(r->status, "oom"))
-		return mq_fail(err, MQ_EINPUT, "no step time");
+		return no_step_time(r, err);
 	if (isnan(r->gpus) || r->gpus < 1)
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)
@@ -80,16 +92,6 @@ static void put_given(char *spec, size_t size, const char *given)
 	}
 }
 
-static double key_of(const char *spec, const char *key)
-{
-	size_t n = strlen(key);
-
-	for (const char *p = spec; *p; p += strcspn(p, ","), p += *p == ',')
-		if (!strncmp(p, key, n) && p[n] == '=')
-			return strtod(p + n + 1, NULL);
-	return NAN;
-}
-
 /* Parameters of a GPT's blocks are 12 h^2 each (embeddings apart, as the sizes in names count). */
 static double layers_of(const struct mq_run *r)
 {
@@ -106,18 +108,18 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 				 struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
-	const char *builder, *given;
+	struct mq_known_model known;
 	char spec[512] = "";
 	/* a rounded vocabulary ("250k") gives way to the exact one */
 	double vocab = r->vocab;
 
-	MQ_TRY(mq_known_model(t, r, &builder, &given, err));
-	if (!isnan(key_of(given, "image"))) { /* its size says all */
+	MQ_TRY(mq_known_model(t, r, &known, err));
+	if (!isnan(mq_given_value(known.given, "image"))) { /* its size says all */
 		c->image = true;
-		c->spec = mq_arena_printf(arena, "%s:%s", builder, given);
+		c->spec = mq_arena_printf(arena, "%s:%s", known.builder, known.given);
 		return MQ_OK;
 	}
-	if (!isnan(vocab) && fmod(vocab, 10000) == 0 && !isnan(key_of(given, "vocab")))
+	if (!isnan(vocab) && fmod(vocab, 10000) == 0 && !isnan(mq_given_value(known.given, "vocab")))
 		vocab = NAN;
 	put(spec, sizeof(spec), "layers", layers_of(r));
 	put(spec, sizeof(spec), "hidden", r->hidden);
@@ -125,18 +127,18 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	put(spec, sizeof(spec), "kv_heads", r->kv_heads);
 	put(spec, sizeof(spec), "ffn", r->ffn);
 	put(spec, sizeof(spec), "vocab", vocab);
-	put_given(spec, sizeof(spec), given);
-	if (isnan(key_of(spec, "layers")) && !strstr(spec, "size="))
+	put(spec, sizeof(spec), "seq", r->seq);
+	put_given(spec, sizeof(spec), known.given);
+	if (isnan(mq_given_value(spec, "layers")) && !strstr(spec, "size="))
 		return mq_fail(err, MQ_EINPUT, "the layers of '%s' are not given", r->model);
-	if (isnan(key_of(spec, "hidden")) && !strstr(spec, "size="))
+	if (isnan(mq_given_value(spec, "hidden")) && !strstr(spec, "size="))
 		return mq_fail(err, MQ_EINPUT, "the width of '%s' is not given", r->model);
-	if (isnan(key_of(spec, "heads")) && !strstr(spec, "size="))
+	if (isnan(mq_given_value(spec, "heads")) && !strstr(spec, "size="))
 		return mq_fail(err, MQ_EINPUT, "the attention heads of '%s' are not given", r->model);
 	if (isnan(r->seq))
 		return mq_fail(err, MQ_EINPUT, "no sequence length");
-	put(spec, sizeof(spec), "seq", r->seq);
 	c->seq = 0;
-	c->spec = mq_arena_printf(arena, "%s:%s,fused_attention=%s", builder, spec,
+	c->spec = mq_arena_printf(arena, "%s:%s,fused_attention=%s", known.builder, spec,
 				  c->stack.fused_attention ? "true" : "false");
 	return MQ_OK;
 }
@@ -336,7 +338,7 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 /* Where the row lists no stages: even, or as its software divides. */
 static enum mq_status stages(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
-	double layers = key_of(strchr(c->spec, ':') + 1, "layers");
+	double layers = mq_given_value(strchr(c->spec, ':') + 1, "layers");
 	uint32_t n = c->shape.pp, total;
 
 	if (*c->run->stage_layers && !isnan(layers))

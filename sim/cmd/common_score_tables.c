@@ -5,6 +5,8 @@
 #include "cmd/score_runs.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/common.h"
@@ -185,22 +187,45 @@ enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_ru
 		       *run->stack ? run->stack : run->source);
 }
 
+/* The sequence as written, for patterns; "" where the row has none. */
+static bool sequence_fits(const char *patterns, double seq)
+{
+	char text[32] = "";
+
+	if (!isnan(seq))
+		snprintf(text, sizeof(text), "%g", seq);
+	return mq_pattern_fits(patterns, text);
+}
+
 enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_run *run,
-			      const char **builder, const char **given, struct mq_err *err)
+			      struct mq_known_model *known, struct mq_err *err)
 {
 	const struct mq_csv *csv = &t->models;
 
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		if (!mq_pattern_fits(mq_table_text(csv, r, "model"), run->model) ||
-		    !mq_pattern_fits(mq_table_text(csv, r, "source"), run->source))
+		    !mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) ||
+		    !mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) ||
+		    !sequence_fits(mq_table_text(csv, r, "seq"), run->seq))
 			continue;
-		*builder = mq_table_text(csv, r, "builder");
-		*given = mq_table_text(csv, r, "given");
-		if (!**builder)
+		*known = (struct mq_known_model){ .builder = mq_table_text(csv, r, "builder"),
+						  .given = mq_table_text(csv, r, "given"),
+						  .batch = mq_table_text(csv, r, "batch") };
+		if (!*known->builder)
 			return mq_fail(err, MQ_EINPUT, "model '%s': %s", run->model,
 				       mq_table_text(csv, r, "about"));
 		return MQ_OK;
 	}
 	return mq_fail(err, MQ_EINPUT, "model '%s' has no builder; add a row to models.csv",
 		       run->model);
+}
+
+double mq_given_value(const char *given, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (const char *p = given; *p; p += strcspn(p, ","), p += *p == ',')
+		if (!strncmp(p, key, n) && p[n] == '=')
+			return strtod(p + n + 1, NULL);
+	return NAN;
 }

@@ -94,7 +94,15 @@ enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *er
 enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs,
 			    uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 
-/* MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
+/*
+ * What a row leaves to its source. From models.csv (where it knows the model): the sequence, as `seq` in
+ * `given`; the global batch of a published recipe, as a number in `batch`. "tokens*SHARE" there says that
+ * the row counts its batches in tokens, of which SHARE are not padding: they become sequences. From
+ * throughput, in tokens or samples per second, and batch follows the step time.
+ */
+void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *run);
+
+/* `run` is as mq_run_complete leaves it. MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,
 			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *out,
 			     struct mq_err *err) MQ_MUST_CHECK;

@@ -17,9 +17,16 @@ enum mq_status mq_system_find(const struct mq_score_tables *tables, const struct
 			      struct mq_system *system, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_stack_find(const struct mq_score_tables *tables, const struct mq_run *run,
 			     struct mq_stack *stack, struct mq_err *err) MQ_MUST_CHECK;
-/* The builder's name and what models.csv gives it, "key=value,...". */
+/* A row of models.csv. */
+struct mq_known_model {
+	const char *builder;
+	const char *given;         /* "key=value,..." for the builder where the row says nothing */
+	const char *batch;         /* see mq_run_complete */
+};
+/* MQ_EINPUT: no row fits the run's model, source, locator and sequence; or the model has no builder. */
 enum mq_status mq_known_model(const struct mq_score_tables *tables, const struct mq_run *run,
-			      const char **builder, const char **given,
-			      struct mq_err *err) MQ_MUST_CHECK;
+			      struct mq_known_model *known, struct mq_err *err) MQ_MUST_CHECK;
+/* The number behind KEY= in "key=value,...", NaN where there is none. */
+double mq_given_value(const char *given, const char *key);
 
 #endif

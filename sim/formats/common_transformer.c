@@ -180,8 +180,8 @@ static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32
 	return stream;
 }
 
-static uint32_t head(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
-		     uint32_t embedding)
+uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
+			     uint32_t embedding)
 {
 	bool biases = net->biases;
 
@@ -208,19 +208,20 @@ static void sentence_head(struct mq_net *net, const struct mq_transformer *t, ui
 	net->rows = rows;
 }
 
-static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
-			       uint32_t embedding)
+uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name,
+				double width, uint32_t stream, uint32_t embedding)
 {
-	double rows = net->rows;
+	const char *prefix = net->prefix;
 
-	sentence_head(net, t, stream);
-	net->rows = t->predictions ? t->predictions : fmax(round(.15 * rows), 1);
-	uint32_t x = mq_net_gemm(net, "mlm.transform", stream, t->hidden, t->hidden);
-	x = mq_net_activation(net, "mlm.activation", x, t->hidden, MQ_ACT_GELU);
-	x = mq_net_norm(net, "mlm.norm", x, t->hidden);
-	uint32_t logits = head(net, t, x, embedding);
+	net->prefix = mq_arena_printf(net->arena, "%s%s.", prefix, name);
+	uint32_t x = mq_net_gemm(net, "transform", stream, width, t->hidden);
+	x = mq_net_activation(net, "activation", x, t->hidden, MQ_ACT_GELU);
+	x = mq_net_norm(net, "norm", x, t->hidden);
+	net->prefix = prefix;
+	uint32_t logits = mq_transformer_head(net, t, x, embedding);
 	/* The bias over the vocabulary is not tied; it belongs to an op of its own. */
-	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE, "mlm.bias");
+	uint32_t bias = mq_net_add(net, MQ_OP_ELEMENTWISE,
+				   mq_arena_printf(net->arena, "%s.bias", name));
 	struct mq_op *op = mq_net_at(net, bias);
 	op->param = t->vocab;
 	op->output = net->rows * t->vocab;
@@ -230,6 +231,19 @@ static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *
 	op->extent[MQ_DIM_OUT] = t->vocab;
 	mq_net_join(net, logits, bias, t->vocab);
 	return bias;
+}
+
+static uint32_t pretrain_heads(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
+			       uint32_t embedding)
+{
+	sentence_head(net, t, stream);
+	net->rows = t->predictions ? t->predictions : fmax(round(.15 * net->rows), 1);
+	return mq_transformer_predict(net, t, "mlm", t->hidden, stream, embedding);
+}
+
+uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	return mq_net_gemm(net, "span", stream, t->hidden, 2);
 }
 
 /* What an all-to-all moves is a copy of the token for each expert that it visits. */
@@ -244,9 +258,9 @@ static void count_copies(struct mq_model *m, uint32_t top_k)
 	}
 }
 
-static void describe(struct mq_model *m, const struct mq_transformer *t)
+void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t, uint32_t layers)
 {
-	m->n_layers = t->layers;
+	m->n_layers = layers;
 	m->tokens_per_sample = t->seq;
 	m->hidden = t->hidden;
 	m->heads = t->heads;
@@ -258,6 +272,31 @@ static void describe(struct mq_model *m, const struct mq_transformer *t)
 	m->experts = t->experts;
 	m->top_k = t->top_k;
 	m->tied_embeddings = t->tied;
+}
+
+uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens,
+			      uint32_t *embedding)
+{
+	uint32_t x = *embedding = mq_net_embedding(net, tokens, t->vocab, t->hidden);
+
+	if (t->positions || t->token_types)
+		x = add_positions(net, t, x);
+	return t->post_norm ? mq_net_norm(net, "embedding.norm", x, t->hidden) : x;
+}
+
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t,
+			       const char *prefix, uint32_t first, uint32_t stream)
+{
+	const char *outside = net->prefix;
+
+	for (uint32_t i = 0; i < t->layers; i++) {
+		net->layer = first + i;
+		net->prefix = mq_arena_printf(net->arena, "%slayer%u.", prefix, i);
+		stream = block(net, t, stream);
+	}
+	net->layer = MQ_NONE;
+	net->prefix = outside;
+	return stream;
 }
 
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
@@ -275,29 +314,20 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 	net.dropout = t->dropout && !infer;
 	net.biases = t->biases;
 	net.rms = t->rms;
-	uint32_t embedding =
-		mq_net_embedding(&net, mq_net_tokens(&net, "tokens"), t->vocab, t->hidden);
-	uint32_t x = embedding;
-	if (t->positions || t->token_types)
-		x = add_positions(&net, t, x);
-	if (t->post_norm)
-		x = mq_net_norm(&net, "embedding.norm", x, t->hidden);
-	for (uint32_t i = 0; i < t->layers; i++) {
-		net.layer = i;
-		net.prefix = mq_arena_printf(arena, "layer%u.", i);
-		x = block(&net, t, x);
-	}
-	net.layer = MQ_NONE;
-	net.prefix = "";
+	uint32_t embedding;
+	uint32_t x = mq_transformer_embed(&net, t, mq_net_tokens(&net, "tokens"), &embedding);
+	x = mq_transformer_blocks(&net, t, "", 0, x);
 	if (!t->post_norm)
 		x = mq_net_norm(&net, "final.norm", x, t->hidden);
-	if (t->pretrain_heads)
+	if (t->span_head)
+		x = mq_transformer_span(&net, t, x);
+	else if (t->pretrain_heads)
 		x = pretrain_heads(&net, t, x, embedding);
 	else
-		x = head(&net, t, x, embedding);
+		x = mq_transformer_head(&net, t, x, embedding);
 	if (!infer)
-		mq_net_loss(&net, x, t->vocab);
+		mq_net_loss(&net, x, t->span_head ? 2 : t->vocab);
 	count_copies(net.b.model, t->top_k);
-	describe(net.b.model, t);
+	mq_transformer_describe(net.b.model, t, t->layers);
 	return mq_model_finish(&net.b, model, err);
 }

@@ -30,6 +30,7 @@ struct mq_transformer {
 	bool causal, fused, rotary, dropout;
 	bool post_norm;          /* norm behind the residual (BERT) */
 	bool pretrain_heads;     /* BERT: pooler, masked-language and next-sentence heads */
+	bool span_head;          /* instead of them: where an answer starts and ends (SQuAD) */
 };
 
 /* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
@@ -39,5 +40,26 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what,
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 				    const struct mq_model_request *request, struct mq_arena *arena,
 				    struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Pieces, for models that join several stacks; `t` has passed the check. Each returns its last op. */
+
+/* The embedding of tokens, learned positions and segments, and their norm where norms stand behind;
+ * `*embedding` gets the op that owns the vocabulary. */
+uint32_t mq_transformer_embed(struct mq_net *net, const struct mq_transformer *t, uint32_t tokens,
+			      uint32_t *embedding);
+/* t->layers blocks, numbered from `first` on; names begin with `prefix` and the block's own number. */
+uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *t,
+			       const char *prefix, uint32_t first, uint32_t stream);
+/* A product with the vocabulary, tied to `embedding` where t says so. */
+uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
+			     uint32_t embedding);
+/* BERT's prediction of tokens from net->rows of the stream: a dense layer from `width` to t->hidden,
+ * GELU, norm, vocabulary and its bias; the names of its ops begin with `name`. */
+uint32_t mq_transformer_predict(struct mq_net *net, const struct mq_transformer *t, const char *name,
+				double width, uint32_t stream, uint32_t embedding);
+/* Two numbers per token: does an answer start, does it end here? */
+uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t, uint32_t stream);
+/* What reports and shape rules want to know, of a model with `layers` blocks in all. */
+void mq_transformer_describe(struct mq_model *model, const struct mq_transformer *t, uint32_t layers);
 
 #endif

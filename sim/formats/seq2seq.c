@@ -1,13 +1,15 @@
 /*
- * seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019) and transformer
- * (Vaswani et al. 2017, base and big).
+ * seq2seq.c - the built-in encoder-decoder transformers: t5 (Raffel et al. 2019), transformer
+ * (Vaswani et al. 2017, base and big) and bart (Lewis et al. 2019).
  *
  * Blocks are numbered through: encoder first, then decoder, whose blocks attend to the encoder's
  * output. T5: RMS norms before each part, no biases, a table of relative positions in the first
  * attention of each stack, one embedding for both sides and the head. Vaswani's: layer norms behind
  * each part, biases in the feed-forward part (and, as in most code, in attention), fixed sine
- * positions, one shared embedding.
+ * positions, one shared embedding. BART: as Vaswani's, with GELU, learned positions on each side and a
+ * norm behind the embedding.
  */
+#include <math.h>
 #include <string.h>
 
 #include "formats/common_layers.h"
@@ -22,7 +24,7 @@ struct options {
 #define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
 
 static const struct mq_opt opts[] = {
-	MQ_STR(struct options, size, NULL, "t5: small base large 3b 11b; transformer: base big"),
+	MQ_STR(struct options, size, NULL, "t5: small base large 3b 11b; transformer: base big; bart: base large"),
 	DIM(layers, 10000, "encoder blocks"),
 	DIM(decoder_layers, 10000, "decoder blocks; default: as many as the encoder's"),
 	DIM(hidden, 1e7, "width of the residual stream"),
@@ -51,15 +53,19 @@ static const struct preset presets[] = {
 	{ "t5", "11b", 24, 1024, 128, 128, 65536, 32128, 512 },
 	{ "transformer", "base", 6, 512, 8, 64, 2048, 37000, 256 },
 	{ "transformer", "big", 6, 1024, 16, 64, 4096, 37000, 256 },
+	{ "bart", "base", 6, 768, 12, 64, 3072, 50265, 1024 },
+	{ "bart", "large", 12, 1024, 16, 64, 4096, 50265, 1024 },
 };
 
-enum { T5_BUCKETS = 32 }; /* relative positions that T5 tells apart */
+enum { T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
+       BART_POSITIONS = 1024 + 2, /* learned ones, behind two that are never looked up */
+};
 
 /* A stack under construction. */
 struct stack {
 	struct mq_net net;
 	struct options o;
-	bool t5;
+	bool t5, bart;
 	double q; /* heads * head_dim */
 };
 
@@ -174,7 +180,8 @@ static uint32_t feed_forward(struct stack *s, uint32_t stream, const char *index
 	uint32_t x = before(s, mq_arena_printf(net->arena, "norm%s", index), stream);
 
 	x = mq_net_gemm(net, "up", x, s->o.hidden, s->o.ffn);
-	x = mq_net_activation(net, "activation", x, s->o.ffn, MQ_ACT_RELU);
+	x = mq_net_activation(net, "activation", x, s->o.ffn,
+			      s->bart ? MQ_ACT_GELU : MQ_ACT_RELU);
 	x = mq_net_gemm(net, "down", x, s->o.ffn, s->o.hidden);
 	return behind(s, index, x, stream);
 }
@@ -210,12 +217,29 @@ static uint32_t embed(struct stack *s, uint32_t owner)
 	return id;
 }
 
+/* What comes behind the embedding: learned positions and a norm, in BART alone. */
+static uint32_t place(struct stack *s, uint32_t embedding)
+{
+	struct mq_net *net = &s->net;
+	double elems = net->rows * s->o.hidden;
+
+	if (!s->bart)
+		return embedding;
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "position");
+	struct mq_op *op = mq_net_at(net, id);
+	op->param = fmax(net->rows + 2, BART_POSITIONS) * s->o.hidden;
+	op->flop = op->flop_bwd = op->read = op->write = op->output = elems;
+	op->moved_bwd = elems; /* the table's gradient; the stream's passes through */
+	mq_net_join(net, embedding, id, s->o.hidden);
+	return mq_net_norm(net, "embedding.norm", id, s->o.hidden);
+}
+
 static uint32_t encode(struct stack *s, uint32_t *embedding)
 {
 	s->net.rows = s->o.seq;
 	leave(s, "encoder.");
 	*embedding = embed(s, MQ_NONE);
-	uint32_t x = *embedding;
+	uint32_t x = place(s, *embedding);
 	for (uint32_t i = 0; i < s->o.layers; i++) {
 		enter(s, i, "encoder", i);
 		x = self_attention(s, x, false, !i);
@@ -229,7 +253,7 @@ static uint32_t decode(struct stack *s, uint32_t memory, uint32_t embedding)
 {
 	s->net.rows = s->o.target;
 	leave(s, "decoder.");
-	uint32_t x = embed(s, embedding);
+	uint32_t x = place(s, embed(s, embedding));
 	for (uint32_t i = 0; i < s->o.decoder_layers; i++) {
 		enter(s, s->o.layers + i, "decoder", i);
 		x = self_attention(s, x, true, !i);
@@ -272,7 +296,7 @@ static enum mq_status build(const char *name, const char *options,
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool infer = request->train && request->train->infer;
 	const struct preset *preset = NULL;
-	struct stack s = { .t5 = !strcmp(name, "t5") };
+	struct stack s = { .t5 = !strcmp(name, "t5"), .bart = !strcmp(name, "bart") };
 	uint32_t embedding;
 
 	mq_opt_defaults(opts, &s.o);
@@ -296,8 +320,8 @@ static enum mq_status build(const char *name, const char *options,
 
 const struct mq_format mq_format_seq2seq = {
 	.name = "seq2seq",
-	.summary = "t5, transformer: encoder and decoder",
-	.names = (const char *const[]){ "t5", "transformer", NULL },
+	.summary = "t5, transformer, bart: encoder and decoder",
+	.names = (const char *const[]){ "bart", "t5", "transformer", NULL },
 	.opts = opts,
 	.build = build,
 };

@@ -16,10 +16,13 @@ struct options {
 	uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
 	uint32_t predictions;
+	uint32_t task; /* enum task */
 	/* 0 = as the size says, 1 = no, 2 = yes */
 	uint32_t gated, rms, rope, bias, tied, dropout, causal;
 	bool fused_attention;
 };
+
+enum task { TASK_PRETRAIN, TASK_SPAN };
 
 #define DIM(field, min, max, help) MQ_U32(struct options, field, 0, min, max, help)
 #define FLAG(field, help) MQ_CHOICE(struct options, field, 0, "auto|false|true", help)
@@ -42,6 +45,8 @@ static const struct mq_opt opts[] = {
 	DIM(dense_layers, 0, 1e5, "first layers without experts"),
 	DIM(dense_ffn, 0, 1e8, "inner width of those layers"),
 	DIM(predictions, 1, 1e8, "bert: masked tokens that the head looks at; default 15 %"),
+	MQ_CHOICE(struct options, task, TASK_PRETRAIN, "pretrain|span",
+		  "bert: what is trained; span: question answering (SQuAD)"),
 	FLAG(gated, "gated activation (SwiGLU): two matrices going up"),
 	FLAG(rms, "RMS norms instead of layer norms"),
 	FLAG(rope, "rotary positions instead of a learned table"),
@@ -175,6 +180,7 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.token_types = bert ? 2 : 0,
 		.post_norm = bert,
 		.pretrain_heads = bert,
+		.span_head = o->task == TASK_SPAN,
 		.predictions = o->predictions,
 		.q_rank = p->q_rank,
 		.kv_rank = p->kv_rank,
@@ -200,6 +206,9 @@ static enum mq_status build(const char *name, const char *options,
 	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	if ((o.experts || o.top_k || o.shared_ffn || o.dense_layers) && strcmp(name, "moe"))
 		return mq_fail(err, MQ_EINPUT, "%s has no experts; use the model 'moe'", what);
+	if (t.span_head && strcmp(name, "bert"))
+		return mq_fail(err, MQ_EINPUT, "%s is not trained on spans; use the model 'bert'",
+			       what);
 	if (!t.rotary) /* a learned table, as long as the sequences; BERT's has 512 rows */
 		t.positions = request->seq ? request->seq : t.seq;
 	if (t.token_types && t.positions < 512)

@@ -83,6 +83,15 @@ static void test_parameters(void **state)
 		{ "t5:size=large", 737668096 },
 		{ "t5:size=3b", 2851598336 },
 		{ "t5:size=11b", 11307321344 },
+		{ "bert:size=large,task=span", 334094338 },
+		{ "bart", 139420416 },
+		{ "bart:size=large", 406291456 },
+		/* the released discriminators (with the head that fine-tuning drops) ... */
+		{ "electra:task=span", 108891648 + 2 * 769 },
+		{ "electra:size=large,task=span", 334092288 + 2 * 1025 },
+		{ "electra:size=small,task=span", 13483008 + 2 * 257 },
+		/* ... and the whole: what the released generator shares with them, once */
+		{ "electra", 109483009 + 33511168 - 23837184 + 197376 + 1536 + 30522 },
 		{ "alexnet", 61100840 },
 		{ "rnnlm", 2 * 10000 * 2048. + 10000 + 2 * (2 * 2048 * 8192. + 2 * 8192) },
 		{ "resnet50", 25557032 },
@@ -126,6 +135,7 @@ static void test_gpt_sizes(void **state)
 		{ "gpt:size=1t", 1008 },
 		{ "transformer:size=base", .0631 },
 		{ "transformer:size=big", .214 },
+		{ "transformer_xl", .151 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -177,6 +187,77 @@ static void test_gpt_flops(void **state)
 	assert_true(backward == 2 * flop);
 	assert_int_equal(m->n_layers, 3);
 	assert_true(m->tokens_per_sample == 32);
+}
+
+/* FLOPs of products and attention, forward, and whether the backward pass has twice as many. */
+static double products(const struct mq_model *m)
+{
+	double flop = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		const struct mq_op *op = &m->op[i];
+
+		if (op->kind != MQ_OP_GEMM && op->kind != MQ_OP_ATTENTION && op->kind != MQ_OP_BMM)
+			continue;
+		flop += op->kind == MQ_OP_GEMM ? 2 * op->m * op->n * op->k : op->flop;
+		assert_true(op->flop_bwd == 2 * op->flop);
+	}
+	return flop;
+}
+
+/* A block of width h is 24 s h^2 + 4 s^2 h; generator and discriminator have the same number of them.
+ * Around them: e -> g and g -> e, the vocabulary, and a square layer with one output. */
+static void test_electra_flops(void **state)
+{
+	const char *small = "electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,"
+			    "predictions=5";
+	double s = 32, h = 128, e = 96, g = 64, v = 200, p = 5;
+	double blocks = 2 * (24 * s * (h * h + g * g) + 4 * s * s * (h + g));
+	double rest = 2 * s * e * (g + h) + 2 * s * h * (h + 1);
+	const struct mq_model *m = load(small, 32, &TRAIN);
+
+	assert_true(products(m) == blocks + rest + 2 * p * e * (g + v));
+	assert_int_equal(m->n_layers, 4);
+	assert_true(op_of(m, "discriminator.embedding")->tied ==
+		    (uint32_t)(op_of(m, "generator.embedding") - m->op));
+	/* logits of all tokens, of which five are copied out */
+	m = load("electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,predictions=5,"
+		 "logits=all", 32, &TRAIN);
+	assert_true(products(m) == blocks + rest + 2 * s * e * (g + v));
+	assert_true(op_of(m, "generator.choose")->output == p * v);
+	/* fine-tuning: no generator, two numbers per token */
+	m = load("electra:layers=2,hidden=128,embedding=96,task=span", 32, &TRAIN);
+	assert_true(products(m) ==
+		    2 * (24 * s * h * h + 4 * s * s * h) + 2 * s * e * h + 2 * s * h * 2);
+	assert_int_equal(m->n_layers, 2);
+}
+
+/* Q, K, V of memory and segment; three products of the scores' size; head and tails of the vocabulary. */
+static void test_transformer_xl_flops(void **state)
+{
+	const struct mq_model *m =
+		load("transformer_xl:layers=3,hidden=64,heads=4,ffn=96,vocab=20010,memory=48", 16, &TRAIN);
+	double s = 16, keys = 64, h = 64, f = 96, tokens = 0;
+	double block = 2 * keys * h * 3 * h + 2 * s * h * h + 6 * s * keys * h + 4 * s * h * f;
+
+	assert_true(fabs(products(m) / (3 * block + 2 * s * h * 20000 +
+					 2 * op_of(m, "tail1.head")->m * h * 11) - 1) < 1e-12);
+	/* Zipf's law puts less than a thousandth of the tokens on the last eleven of 20,010 words */
+	assert_true(op_of(m, "tail1.head")->m > 0 && op_of(m, "tail1.head")->m < 1e-3 * s);
+	m = load("transformer_xl:size=large", 0, &TRAIN);
+	for (int i = 0; i < 4; i++) {
+		const char *names[] = { "cluster0.embedding", "cluster1.embedding",
+					"cluster2.embedding", "cluster3.embedding" };
+		const struct mq_op *op = op_of(m, names[i]);
+
+		tokens += op->output / (1024 >> 2 * i);
+		assert_true(fmod(op->param, 1024 >> 2 * i) == 0);
+	}
+	assert_true(fabs(tokens - 384) < 1e-9);
+	/* the fused kernel does the same products and stores no scores */
+	assert_true(products(load("transformer_xl:layers=1,hidden=64,heads=4,ffn=96,vocab=100,"
+				  "memory=48,fused_attention=true", 16, &TRAIN)) ==
+		    block + 2 * s * h * 100);
 }
 
 static void test_llama_layer(void **state)
@@ -371,6 +452,9 @@ static void test_splits_conserve_work(void **state)
 		"moe:layers=1,hidden=64,heads=4,ffn=32,vocab=128,experts=4",
 		"moe:size=deepseek-v2-lite,layers=2,hidden=64,heads=4,ffn=32,vocab=128",
 		"t5:size=small,layers=1",
+		"bart:layers=1,hidden=64,heads=4",
+		"electra:layers=1,hidden=64,generator=64,vocab=128,logits=all",
+		"transformer_xl:layers=1,hidden=64,heads=4,divide=2",
 		"resnet50",
 		"resnext50",
 		"vgg11:batch_norm",
@@ -391,7 +475,8 @@ static void test_splits_conserve_work(void **state)
 static void test_inference_has_no_loss(void **state)
 {
 	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50",
-					     "gnmt:layers=2" };
+					     "gnmt:layers=2", "electra:layers=1",
+					     "transformer_xl:layers=1" };
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
 		const struct mq_model *m = load(specs[i], 0, &INFER);
@@ -429,6 +514,13 @@ static void test_bad_specifications(void **state)
 	refuse("inception_v3:image=75,aux=true", "the image is too small");
 	refuse("gnmt:layers=1", "layers=1 is out of range");
 	refuse("t5:hidden=100,heads=8", "not a multiple of heads=8");
+	refuse("gpt:task=span", "use the model 'bert'");
+	refuse("electra:size=huge", "no size 'huge'; it has: base small large");
+	refuse("electra:generator=100", "not a multiple of 64");
+	refuse("electra:hidden=100,heads=8", "not a multiple of heads=8");
+	refuse("electra:predictions=600", "predictions=600 exceed the sequence of 512");
+	refuse("transformer_xl:size=small", "it has: base large nvidia-base");
+	refuse("transformer_xl:hidden=100,heads=8", "not a multiple of heads=8");
 	refuse("/dev/null", "not a regular file");
 	refuse("/", "config.json");
 }
@@ -440,6 +532,8 @@ int main(void)
 		cmocka_unit_test(test_gpt_sizes),
 		cmocka_unit_test(test_image_flops),
 		cmocka_unit_test(test_gpt_flops),
+		cmocka_unit_test(test_electra_flops),
+		cmocka_unit_test(test_transformer_xl_flops),
 		cmocka_unit_test(test_llama_layer),
 		cmocka_unit_test(test_experts),
 		cmocka_unit_test(test_masked_tokens),

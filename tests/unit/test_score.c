@@ -164,6 +164,72 @@ static void test_case(void **state)
 	assert_true(c.train.expert_traffic < older);
 }
 
+/* What a row leaves to its source: sequence, batch and step time. */
+static void test_completed_rows(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_run r = blank();
+	struct mq_case c;
+
+	/* the sequence of a task that the locator names */
+	r.model = "BERT-Large (TensorFlow2)";
+	r.locator = "README.md line 784; Fine-tuning training performance for SQuAD v1.1";
+	r.gpus = 4;
+	r.gbs = 24;
+	r.mbs = 6;
+	r.value = 48;
+	r.unit = "sequences/s";
+	mq_run_complete(&tables, &r);
+	assert_true(r.seq == 384);
+	near(r.step_time_s, .5);
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_string_equal(c.spec,
+			    "bert:seq=384,size=large,task=span,fused_attention=false");
+
+	/* the batch of a published recipe; what the row says itself stays */
+	r = blank();
+	r.model = "PyTorch/LanguageModeling/BART";
+	r.source = "github NVIDIA/DeepLearningExamples";
+	r.seq = 512;
+	r.value = 100;
+	r.unit = "sequences/s/GPU";
+	r.gpus = 8;
+	mq_run_complete(&tables, &r);
+	near(r.gbs, 30720);
+	near(r.step_time_s, 30720 / 800.);
+	r.step_time_s = 7;
+	r.gbs = 1;
+	mq_run_complete(&tables, &r);
+	near(r.gbs, 1);
+	near(r.step_time_s, 7);
+
+	/* batches in tokens, part of them padding */
+	r = blank();
+	r.model = "PyTorch/Translation/Transformer";
+	r.source = "github NVIDIA/DeepLearningExamples";
+	r.gpus = 1;
+	r.gbs = r.mbs = 3200;
+	r.value = 1000;
+	r.unit = "tok/s";
+	mq_run_complete(&tables, &r);
+	near(r.gbs, 100);
+	near(r.mbs, 100);
+	near(r.step_time_s, 3.2 * .876);
+
+	/* a throughput without its batch says what is missing */
+	r = gpt();
+	r.step_time_s = r.gbs = NAN;
+	r.value = 10;
+	r.unit = "tok/s";
+	mq_run_complete(&tables, &r);
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "tok/s without the global batch (gbs)"));
+	r.unit = "TFLOP/s/GPU";
+	r.gbs = 8;
+	mq_run_complete(&tables, &r);
+	assert_true(isnan(r.step_time_s));
+}
+
 static void build(const struct mq_run *r, struct mq_case *c)
 {
 	struct mq_err err = MQ_ERR_INIT;
@@ -349,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),

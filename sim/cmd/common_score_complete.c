@@ -1,0 +1,52 @@
+/*
+ * common_score_complete.c - what a row of measurements leaves to its source, see mq_run_complete.
+ */
+#include "cmd/score_runs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/score_tables.h"
+
+/* "tokens*0.9" counts real tokens by the step time, padded ones by the work. */
+static void in_sequences(struct mq_run *r, double *real_share, const char *batch)
+{
+	const char *times = strchr(batch, '*');
+
+	*real_share = times ? strtod(times + 1, NULL) : 1;
+	r->gbs /= r->seq;
+	r->mbs /= r->seq;
+}
+
+/* Samples or tokens per second, of all devices; 0 where the unit is another. */
+static double per_second(const struct mq_run *r, bool *tokens)
+{
+	static const char *const samples[] = { "seq", "sample", "sentence", "im", NULL };
+	double each = strcasestr(r->unit, "/gpu") || strcasestr(r->unit, "per gpu") ? r->gpus : 1;
+	bool known = *tokens = !strncasecmp(r->unit, "tok", 3);
+
+	for (const char *const *word = samples; *word; word++)
+		known |= !strncasecmp(r->unit, *word, strlen(*word));
+	return known && strstr(r->unit, "/s") ? r->value * each : 0;
+}
+
+void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r)
+{
+	struct mq_err unknown = MQ_ERR_INIT;
+	struct mq_known_model known;
+	double real_share = 1, rate;
+	bool tokens;
+
+	if (mq_known_model(tables, r, &known, &unknown) == MQ_OK) {
+		if (isnan(r->seq))
+			r->seq = mq_given_value(known.given, "seq");
+		if (!strncmp(known.batch, "tokens", 6))
+			in_sequences(r, &real_share, known.batch);
+		else if (*known.batch && isnan(r->gbs))
+			r->gbs = strtod(known.batch, NULL);
+	}
+	rate = per_second(r, &tokens);
+	if (isnan(r->step_time_s) && rate > 0)
+		r->step_time_s = r->gbs * (tokens ? r->seq * real_share : 1) / rate;
+}
