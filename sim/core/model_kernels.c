@@ -15,7 +15,8 @@
  * as it had before the all-to-all. Routing is taken to be balanced.
  *
  * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. An op whose
- * backward FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone.
+ * backward FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone; one
+ * without backward FLOPs (frozen weights) has neither.
  * Unfused attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards
  * two batched products for each of the two. Fused attention counts 2x forward FLOPs backwards: the
  * recomputation of the scores inside the kernel is part of its efficiency, not of the model.
@@ -191,6 +192,8 @@ static void gemm_kernels(struct work *w, bool backward)
 		add_cast(w, op->read * w->scale.read + w->weights, 2);
 		return;
 	}
+	if (op->flop_bwd <= 0) /* frozen: neither its input nor its weights get a gradient */
+		return;
 	double flop = op->flop_bwd * w->scale.flop;
 	if (op->flop_bwd > 1.5 * op->flop) {
 		flop /= 2;

@@ -1,6 +1,7 @@
 /*
  * cnn.c - the built-in image networks: ResNet (He et al. 2015; the stride in the 3x3 convolution,
- * as in torchvision), ResNeXt 32x4d (Xie et al. 2016), AlexNet, VGG (Simonyan and Zisserman 2014),
+ * as in torchvision), ResNeXt 32x4d (Xie et al. 2016) and the same with
+ * squeeze and excitation (Hu et al. 2018), AlexNet, VGG (Simonyan and Zisserman 2014),
  * Inception v3 (Szegedy et al. 2015, torchvision's layers). A block (a VGG convolution, a
  * bottleneck, an inception module) is a `layer`, for pipelines.
  */
@@ -24,17 +25,6 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-#define SQUARE(n, size, step, pad) \
-	(&(struct mq_kernel_shape){ n, size, size, step, pad, pad, false, 1 })
-
-static void set_layer(struct mq_cnn *net, uint32_t layer, const char *prefix)
-{
-	net->layer = layer;
-	net->prefix = mq_arena_printf(net->arena, "%s", prefix);
-	if (layer != MQ_NONE)
-		net->b.model->n_layers = layer + 1;
-}
-
 static void classify(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 {
 	mq_cnn_loss(net, "loss", mq_cnn_linear(net, "classifier", x, classes));
@@ -42,51 +32,32 @@ static void classify(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 
 /* ---- resnet ---------------------------------------------------------------------------------- */
 
-/* A bottleneck of `width` channels in `groups` groups, and four times `base` channels out. */
-struct bottleneck {
-	uint32_t base, width, groups, stride;
-};
-
-static struct mq_map bottleneck(struct mq_cnn *net, struct mq_map in, const struct bottleneck *b)
-{
-	struct mq_map skip = in;
-	struct mq_map x = mq_cnn_unit(net, "conv1", in, SQUARE(b->width, 1, 1, 0));
-	struct mq_kernel_shape middle = *SQUARE(b->width, 3, b->stride, 1);
-
-	middle.groups = b->groups;
-	x = mq_cnn_unit(net, "conv2", x, &middle);
-	x = mq_cnn_conv(net, "conv3", x, SQUARE(4 * b->base, 1, 1, 0));
-	x = mq_cnn_batch_norm(net, "conv3.bn", x);
-	if (b->stride != 1 || in.shape.c != 4 * b->base) {
-		skip = mq_cnn_conv(net, "skip", in, SQUARE(4 * b->base, 1, b->stride, 0));
-		skip = mq_cnn_batch_norm(net, "skip.bn", skip);
-	}
-	return mq_cnn_relu(net, "relu", mq_cnn_add(net, "add", x, skip));
-}
-
-/* blocks[4]: channels of each of 32 groups in the first stage (ResNeXt); 0 = one group of 64. */
-static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5], uint32_t classes)
+/* blocks[4]: channels of each of 32 groups in the first stage (ResNeXt); 0 = one group of 64.
+ * blocks[5]: by what squeeze and excitation divide a block's channels; 0 = none. */
+static void resnet(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6], uint32_t classes)
 {
 	uint32_t layer = 0, groups = blocks[4] ? 32 : 1, width = blocks[4] ? 32 * blocks[4] : 64;
 
-	x = mq_cnn_unit(net, "stem", x, SQUARE(64, 7, 2, 3));
+	x = mq_cnn_unit(net, "stem", x, MQ_SQUARE(64, 7, 2));
 	x = mq_cnn_pool(net, "stem.pool", x, (uint32_t[]){ 3, 2, 1 }, true);
 	for (uint32_t stage = 0; stage < 4; stage++)
 		for (uint32_t i = 0; i < blocks[stage]; i++) {
-			const struct bottleneck b = { 64u << stage, width << stage, groups,
-						      stage && !i ? 2 : 1 };
+			const struct mq_bottleneck b = {
+				64u << stage, width << stage, groups, stage && !i ? 2 : 1,
+				blocks[5] ? (256u << stage) / blocks[5] : 0
+			};
 
-			set_layer(net, layer++,
+			mq_cnn_layer(net, layer++,
 				  mq_arena_printf(net->arena, "stage%u.block%u.", stage + 1, i));
-			x = bottleneck(net, x, &b);
+			x = mq_cnn_bottleneck(net, x, &b);
 		}
-	set_layer(net, MQ_NONE, "");
+	mq_cnn_layer(net, MQ_NONE, "");
 	classify(net, mq_cnn_global_pool(net, "pool", x), classes);
 }
 
 /* ---- vgg ------------------------------------------------------------------------------------- */
 
-static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5],
+static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[6],
 		const struct options *o)
 {
 	static const uint32_t width[] = { 64, 128, 256, 512, 512 };
@@ -94,10 +65,10 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5],
 
 	for (uint32_t b = 0; b < 5; b++) {
 		for (uint32_t i = 0; i < blocks[b]; i++) {
-			struct mq_kernel_shape k = *SQUARE(width[b], 3, 1, 1);
+			struct mq_kernel_shape k = *MQ_SQUARE(width[b], 3, 1);
 
 			k.bias = true;
-			set_layer(net, layer++, mq_arena_printf(net->arena, "block%u.", b + 1));
+			mq_cnn_layer(net, layer++, mq_arena_printf(net->arena, "block%u.", b + 1));
 			const char *name = mq_arena_printf(net->arena, "conv%u", i + 1);
 			x = mq_cnn_conv(net, name, x, &k);
 			if (o->batch_norm)
@@ -107,7 +78,7 @@ static void vgg(struct mq_cnn *net, struct mq_map x, const uint32_t blocks[5],
 		}
 		x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 2, 2, 0 }, true);
 	}
-	set_layer(net, MQ_NONE, "");
+	mq_cnn_layer(net, MQ_NONE, "");
 	for (uint32_t i = 1; i <= 2; i++) {
 		const char *name = mq_arena_printf(net->arena, "fc%u", i);
 
@@ -130,12 +101,12 @@ static void alexnet(struct mq_cnn *net, struct mq_map x, uint32_t classes)
 	};
 
 	for (uint32_t i = 0; i < 5; i++) {
-		set_layer(net, i, mq_arena_printf(net->arena, "block%u.", i + 1));
+		mq_cnn_layer(net, i, mq_arena_printf(net->arena, "block%u.", i + 1));
 		x = mq_cnn_relu(net, "relu", mq_cnn_conv(net, "conv", x, &convs[i]));
 		if (i < 2 || i == 4)
 			x = mq_cnn_pool(net, "pool", x, (uint32_t[]){ 3, 2, 0 }, true);
 	}
-	set_layer(net, MQ_NONE, "");
+	mq_cnn_layer(net, MQ_NONE, "");
 	for (uint32_t i = 1; i <= 2; i++) {
 		const char *name = mq_arena_printf(net->arena, "fc%u", i);
 
@@ -251,14 +222,14 @@ static void inception_v3(struct mq_cnn *net, struct mq_map x, const struct optio
 	x = chain(net, "stem.b", x, "1x1:80 3x3p0:192");
 	x = mq_cnn_pool(net, "stem.b.pool", x, (uint32_t[]){ 3, 2, 0 }, true);
 	for (uint32_t i = 0; i < sizeof(modules) / sizeof(*modules); i++) {
-		set_layer(net, i, mq_arena_printf(net->arena, "%s.", modules[i].name));
+		mq_cnn_layer(net, i, mq_arena_printf(net->arena, "%s.", modules[i].name));
 		x = inception_module(net, x, &modules[i]);
 		if (aux && !strcmp(modules[i].name, "mixed6e")) {
-			set_layer(net, i, "aux.");
+			mq_cnn_layer(net, i, "aux.");
 			auxiliary(net, x, o->classes);
 		}
 	}
-	set_layer(net, MQ_NONE, "");
+	mq_cnn_layer(net, MQ_NONE, "");
 	x = mq_cnn_global_pool(net, "pool", x);
 	classify(net, mq_cnn_dropout(net, "dropout", x), o->classes);
 }
@@ -267,11 +238,13 @@ static void inception_v3(struct mq_cnn *net, struct mq_map x, const struct optio
 
 static const struct {
 	const char *name;
-	uint32_t blocks[5];
+	uint32_t blocks[6];
 } sizes[] = {
 	{ "resnet50", { 3, 4, 6, 3 } },	   { "resnet101", { 3, 4, 23, 3 } },
 	{ "resnet152", { 3, 8, 36, 3 } },  { "resnext50", { 3, 4, 6, 3, 4 } },
-	{ "resnext101", { 3, 4, 23, 3, 4 } },  { "vgg11", { 1, 1, 2, 2, 2 } },
+	{ "resnext101", { 3, 4, 23, 3, 4 } },
+	{ "se_resnext101", { 3, 4, 23, 3, 4, 16 } },
+	{ "vgg11", { 1, 1, 2, 2, 2 } },
 	{ "vgg13", { 2, 2, 2, 2, 2 } },	   { "vgg16", { 2, 2, 3, 3, 3 } },
 	{ "vgg19", { 2, 2, 4, 4, 4 } },
 };
@@ -311,8 +284,8 @@ const struct mq_format mq_format_cnn = {
 	.name = "cnn",
 	.summary = "alexnet, vgg, resnet, resnext, inception_v3: image networks",
 	.names = (const char *const[]){ "alexnet", "inception_v3", "resnet101", "resnet152",
-					"resnet50", "resnext101", "resnext50", "vgg11", "vgg13",
-					"vgg16", "vgg19", NULL },
+					"resnet50", "resnext101", "resnext50", "se_resnext101",
+					"vgg11", "vgg13", "vgg16", "vgg19", NULL },
 	.opts = opts,
 	.build = build,
 };

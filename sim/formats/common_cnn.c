@@ -19,13 +19,26 @@ static uint32_t add(struct mq_cnn *net, enum mq_op_kind kind, const char *name, 
 				   mq_arena_printf(net->arena, "%s%s", net->prefix, name));
 
 	at(net, id)->layer = net->layer;
+	if (net->frozen)
+		traits = 0;
 	MQ_PUSH(net->arena, net->traits, net->n_traits, net->traits_room, traits);
 	return id;
 }
 
+/* A frozen op has no backward pass. */
+static struct mq_map made(struct mq_cnn *net, struct mq_map out)
+{
+	if (net->frozen)
+		at(net, out.op)->flop_bwd = at(net, out.op)->moved_bwd = 0;
+	return out;
+}
+
+/* Nothing before this op is trained, so that no gradient flows back to it. */
 static bool is_input(const struct mq_cnn *net, uint32_t op)
 {
-	return net->b.model->op[op].kind == MQ_OP_INPUT;
+	const struct mq_op *o = &net->b.model->op[op];
+
+	return o->kind == MQ_OP_INPUT || (net->train && o->flop > 0 && o->flop_bwd <= 0);
 }
 
 static void join(struct mq_cnn *net, struct mq_map in, uint32_t op)
@@ -43,18 +56,25 @@ static void split_like_image(struct mq_op *op, const struct mq_plane *shape)
 	op->extent[MQ_DIM_OUT] = shape->c;
 }
 
-struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name,
-			   const struct mq_model_request *request, struct mq_arena *arena,
-			   uint32_t image)
+struct mq_map mq_cnn_begin_with(struct mq_cnn *net, const char *name,
+				const struct mq_model_request *request, struct mq_arena *arena,
+				const struct mq_plane *shape)
 {
 	*net = (struct mq_cnn){ .arena = arena, .layer = MQ_NONE, .prefix = "",
 				.train = !request->train || !request->train->infer };
 	mq_model_begin(&net->b, arena, name);
 	net->b.model->unit = "image";
-	const struct mq_map images = { add(net, MQ_OP_INPUT, "images", 0), { 3, image, image } };
+	const struct mq_map images = { add(net, MQ_OP_INPUT, "images", 0), *shape };
 	at(net, images.op)->output = elems_of(images);
 	split_like_image(at(net, images.op), &images.shape);
 	return images;
+}
+
+struct mq_map mq_cnn_begin(struct mq_cnn *net, const char *name,
+			   const struct mq_model_request *request, struct mq_arena *arena,
+			   uint32_t image)
+{
+	return mq_cnn_begin_with(net, name, request, arena, &(struct mq_plane){ 3, image, image });
 }
 
 static double window(double in, uint32_t size, uint32_t stride, uint32_t pad)
@@ -62,36 +82,63 @@ static double window(double in, uint32_t size, uint32_t stride, uint32_t pad)
 	return fmax(floor((in + 2.0 * pad - size) / stride) + 1, 0);
 }
 
+struct mq_map mq_cnn_window(struct mq_cnn *net, const char *name, struct mq_map in,
+			    const struct mq_window *window)
+{
+	const struct mq_map out = { add(net, MQ_OP_CONV, name, MQ_NEEDS_INPUT), window->out };
+	struct mq_window w = *window;
+
+	w.input_grad = !is_input(net, in.op);
+	mq_amounts_conv(at(net, out.op), &w);
+	join(net, in, out.op);
+	return made(net, out);
+}
+
+struct mq_map mq_cnn_transposed(struct mq_cnn *net, const char *name, struct mq_map in,
+				const struct mq_window *window)
+{
+	const struct mq_map out = { add(net, MQ_OP_CONV, name, MQ_NEEDS_INPUT), window->out };
+	struct mq_window w = *window;
+
+	w.input_grad = !is_input(net, in.op);
+	mq_amounts_conv_transposed(at(net, out.op), &w);
+	join(net, in, out.op);
+	return made(net, out);
+}
+
 struct mq_map mq_cnn_conv(struct mq_cnn *net, const char *name, struct mq_map in,
 			  const struct mq_kernel_shape *k)
 {
-	const struct mq_map out = {
-		add(net, MQ_OP_CONV, name, MQ_NEEDS_INPUT),
-		{ k->filters, window(in.shape.h, k->kh, k->stride, k->ph),
-		  window(in.shape.w, k->kw, k->stride, k->pw) },
+	const struct mq_window w = {
+		.in = in.shape,
+		.out = { k->filters, window(in.shape.h, k->kh, k->stride, k->ph),
+			 window(in.shape.w, k->kw, k->stride, k->pw) },
+		.kh = k->kh,
+		.kw = k->kw,
+		.stride = k->stride,
+		.groups = k->groups ? k->groups : 1,
+		.bias = k->bias,
 	};
-	const struct mq_window w = { .in = in.shape,
-				     .out = out.shape,
-				     .kh = k->kh,
-				     .kw = k->kw,
-				     .stride = k->stride,
-				     .groups = k->groups ? k->groups : 1,
-				     .bias = k->bias,
-				     .input_grad = !is_input(net, in.op) };
 
-	mq_amounts_conv(at(net, out.op), &w);
-	join(net, in, out.op);
-	return out;
+	return mq_cnn_window(net, name, in, &w);
+}
+
+void mq_cnn_share(struct mq_cnn *net, struct mq_map op, struct mq_map owner)
+{
+	at(net, op.op)->tied = owner.op;
+	at(net, op.op)->param = 0;
 }
 
 struct mq_map mq_cnn_batch_norm(struct mq_cnn *net, const char *name, struct mq_map in)
 {
 	const struct mq_map out = { add(net, MQ_OP_NORM, name, MQ_NEEDS_INPUT), in.shape };
 
-	mq_amounts_norm(at(net, out.op), &in.shape, 4, net->train);
+	mq_amounts_norm(at(net, out.op), &in.shape, 4, net->train && !net->fixed_norms);
+	if (net->fixed_norms)
+		at(net, out.op)->moved_bwd = 2 * elems_of(in);
 	at(net, out.op)->param = 2 * in.shape.c; /* scale, shift; averages are not trained */
 	join(net, in, out.op);
-	return out;
+	return made(net, out);
 }
 
 struct mq_map mq_cnn_relu(struct mq_cnn *net, const char *name, struct mq_map in)
@@ -101,7 +148,47 @@ struct mq_map mq_cnn_relu(struct mq_cnn *net, const char *name, struct mq_map in
 	mq_amounts_elementwise(at(net, out.op), elems_of(in), 1, 1);
 	split_like_image(at(net, out.op), &in.shape);
 	join(net, in, out.op);
-	return out;
+	return made(net, out);
+}
+
+struct mq_map mq_cnn_swish(struct mq_cnn *net, const char *name, struct mq_map in)
+{
+	const struct mq_map out = { add(net, MQ_OP_ELEMENTWISE, name, MQ_NEEDS_INPUT), in.shape };
+
+	mq_amounts_elementwise(at(net, out.op), elems_of(in), 1, 5);
+	split_like_image(at(net, out.op), &in.shape);
+	join(net, in, out.op);
+	return made(net, out);
+}
+
+/* x times one factor per channel. Backwards: the product with the factors (gradient in and out), the
+ * factors' gradient (gradient and x in), and the sum of x's two gradients. */
+static struct mq_map gated(struct mq_cnn *net, const char *name, struct mq_map x, struct mq_map gate)
+{
+	const struct mq_map out = { add(net, MQ_OP_ELEMENTWISE, name, MQ_NEEDS_INPUT), x.shape };
+	struct mq_op *op = at(net, out.op);
+
+	mq_amounts_elementwise(op, elems_of(x), 1, 1);
+	op->moved_bwd = 7 * elems_of(x);
+	split_like_image(op, &x.shape);
+	join(net, x, out.op);
+	join(net, gate, out.op);
+	return made(net, out);
+}
+
+struct mq_map mq_cnn_squeeze(struct mq_cnn *net, const char *name, struct mq_map in,
+			     uint32_t reduced, bool swish)
+{
+	const char *text = mq_arena_printf(net->arena, "%s.reduce", name);
+	struct mq_map x = mq_cnn_global_pool(
+		net, mq_arena_printf(net->arena, "%s.pool", name), in);
+
+	x = mq_cnn_linear(net, text, x, reduced);
+	x = (swish ? mq_cnn_swish : mq_cnn_relu)(net, mq_arena_printf(net->arena, "%s.act", text), x);
+	x = mq_cnn_linear(net, mq_arena_printf(net->arena, "%s.expand", name), x,
+			  (uint32_t)in.shape.c);
+	x = mq_cnn_relu(net, mq_arena_printf(net->arena, "%s.sigmoid", name), x); /* costs as much */
+	return gated(net, name, in, x);
 }
 
 struct mq_map mq_cnn_unit(struct mq_cnn *net, const char *name, struct mq_map in,
@@ -120,7 +207,7 @@ static struct mq_map pool(struct mq_cnn *net, const char *name, struct mq_map in
 
 	mq_amounts_pool(at(net, out.op), w, max && net->train);
 	join(net, in, out.op);
-	return out;
+	return made(net, out);
 }
 
 struct mq_map mq_cnn_pool(struct mq_cnn *net, const char *name, struct mq_map in,
@@ -153,7 +240,7 @@ struct mq_map mq_cnn_add(struct mq_cnn *net, const char *name, struct mq_map a, 
 	split_like_image(at(net, out.op), &a.shape);
 	join(net, a, out.op);
 	join(net, b, out.op);
-	return out;
+	return made(net, out);
 }
 
 struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct mq_map *in,
@@ -168,15 +255,63 @@ struct mq_map mq_cnn_concat(struct mq_cnn *net, const char *name, const struct m
 	}
 	mq_amounts_copy(at(net, out.op), elems_of(out), elems_of(out));
 	split_like_image(at(net, out.op), &out.shape);
+	return made(net, out);
+}
+
+struct mq_map mq_cnn_copy(struct mq_cnn *net, const char *name, struct mq_map in,
+			  const struct mq_plane *shape)
+{
+	const struct mq_map out = { add(net, MQ_OP_RESHAPE, name, 0), *shape };
+
+	mq_amounts_copy(at(net, out.op), elems_of(in), elems_of(out));
+	split_like_image(at(net, out.op), &out.shape);
+	join(net, in, out.op);
+	return made(net, out);
+}
+
+struct mq_map mq_cnn_bottleneck(struct mq_cnn *net, struct mq_map in,
+				const struct mq_bottleneck *b)
+{
+	struct mq_map skip = in;
+	struct mq_map x = mq_cnn_unit(net, "conv1", in, MQ_SQUARE(b->width, 1, 1));
+	struct mq_kernel_shape middle = *MQ_SQUARE(b->width, 3, b->stride);
+
+	middle.groups = b->groups;
+	x = mq_cnn_unit(net, "conv2", x, &middle);
+	x = mq_cnn_conv(net, "conv3", x, MQ_SQUARE(4 * b->base, 1, 1));
+	x = mq_cnn_batch_norm(net, "conv3.bn", x);
+	if (b->squeeze)
+		x = mq_cnn_squeeze(net, "squeeze", x, b->squeeze, false);
+	if (b->stride != 1 || in.shape.c != 4 * b->base) {
+		skip = mq_cnn_conv(net, "skip", in, MQ_SQUARE(4 * b->base, 1, b->stride));
+		skip = mq_cnn_batch_norm(net, "skip.bn", skip);
+	}
+	return mq_cnn_relu(net, "relu", mq_cnn_add(net, "add", x, skip));
+}
+
+void mq_cnn_layer(struct mq_cnn *net, uint32_t layer, const char *prefix)
+{
+	net->layer = layer;
+	net->prefix = mq_arena_printf(net->arena, "%s", prefix);
+	if (layer != MQ_NONE)
+		net->b.model->n_layers = layer + 1;
+}
+
+struct mq_map mq_cnn_dense(struct mq_cnn *net, const char *name, struct mq_map in, double rows,
+			   uint32_t width)
+{
+	const struct mq_map out = { add(net, MQ_OP_GEMM, name, MQ_NEEDS_INPUT), { width, rows, 1 } };
+
+	mq_amounts_gemm(at(net, out.op), (double[]){ rows, width, elems_of(in) / rows }, true, true);
+	join(net, in, out.op);
 	return out;
 }
 
 struct mq_map mq_cnn_linear(struct mq_cnn *net, const char *name, struct mq_map in, uint32_t width)
 {
-	const struct mq_map out = { add(net, MQ_OP_GEMM, name, MQ_NEEDS_INPUT), { width, 1, 1 } };
+	struct mq_map out = mq_cnn_dense(net, name, in, 1, width);
 
-	mq_amounts_gemm(at(net, out.op), (double[]){ 1, width, elems_of(in) }, true, true);
-	join(net, in, out.op);
+	out.shape = (struct mq_plane){ width, 1, 1 };
 	return out;
 }
 

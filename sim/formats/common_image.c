@@ -56,6 +56,23 @@ void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
 		allow(op, MQ_DIM_IN, w->in.c);
 }
 
+void mq_amounts_conv_transposed(struct mq_op *op, const struct mq_window *w)
+{
+	double out = elems_of(&w->out);
+
+	op->m = w->in.h * w->in.w;
+	op->n = w->out.c / w->groups * w->kh * w->kw;
+	op->k = w->in.c / w->groups;
+	op->count = w->groups;
+	op->param = op->n * op->k * op->count + (w->bias ? w->out.c : 0);
+	op->flop = 2 * op->m * op->n * op->k * op->count + (w->bias ? out : 0);
+	op->flop_bwd = (w->input_grad ? 2 : 1) * op->flop;
+	op->read = elems_of(&w->in);
+	op->write = op->output = out;
+	op->moved_bwd = 2 * (op->read + op->write);
+	op->kernels = 1;
+}
+
 void mq_amounts_pool(struct mq_op *op, const struct mq_window *w, bool max)
 {
 	double out = elems_of(&w->out), in = elems_of(&w->in), mask = max ? MASK * out : 0;

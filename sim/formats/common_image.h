@@ -30,6 +30,8 @@ struct mq_window {
 };
 
 void mq_amounts_conv(struct mq_op *op, const struct mq_window *w);
+/* The backward pass of a convolution: every input pixel is spread over a window of the output. */
+void mq_amounts_conv_transposed(struct mq_op *op, const struct mq_window *w);
 void mq_amounts_pool(struct mq_op *op, const struct mq_window *w, bool max);
 /* [m x k] times weights [k x n]. */
 void mq_amounts_gemm(struct mq_op *op, const double mnk[3], bool bias, bool input_grad);

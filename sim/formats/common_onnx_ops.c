@@ -282,23 +282,21 @@ static void allow_splits(struct mq_op *op, enum class class, const struct mq_onn
 	op->extent[MQ_DIM_OUT] = out->dim[1];
 }
 
-/* The backward pass of a convolution: every input pixel is spread over a window of the output. */
 static void transposed(struct mq_op *op, const struct mq_onnx_node *node)
 {
 	const struct mq_onnx_tensor *x = node->in[0], *w = node->in[1];
-	double groups = mq_onnx_number(node, "group", 1), out = mq_onnx_elems(node->out[0]);
-	bool bias = node->n_in > 2 && node->in[2];
+	double groups = mq_onnx_number(node, "group", 1);
+	const struct mq_window window = {
+		.in = plane_of(x),
+		.out = plane_of(node->out[0]),
+		.kh = mq_onnx_elems(w) / w->dim[0] / w->dim[1], /* all axes of the window */
+		.kw = 1,
+		.groups = groups,
+		.bias = node->n_in > 2 && node->in[2],
+		.input_grad = x->grad,
+	};
 
-	op->count = groups;
-	op->k = x->dim[1] / groups;
-	op->n = mq_onnx_elems(w) / x->dim[1];
-	op->m = mq_onnx_elems(x) / x->dim[1];
-	op->flop = 2 * op->m * op->n * op->k * groups + (bias ? out : 0);
-	op->flop_bwd = (x->grad ? 2 : 1) * op->flop;
-	op->read = mq_onnx_elems(x);
-	op->write = op->output = out;
-	op->moved_bwd = 2 * (op->read + op->write);
-	op->kernels = 1;
+	mq_amounts_conv_transposed(op, &window);
 }
 
 static void normalise(const struct mq_onnx *g, struct mq_op *op, const struct operator *o,

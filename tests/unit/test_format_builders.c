@@ -99,6 +99,15 @@ static void test_parameters(void **state)
 		{ "resnet152", 60192808 },
 		{ "resnext50", 25028904 },
 		{ "resnext101", 44177704 },
+		{ "se_resnext101", 48955416 },
+		{ "efficientnet_b0", 5288548 },
+		{ "efficientnet_b4", 19341616 },
+		{ "efficientdet_d0", 3880067 },
+		{ "efficientdet_d7", 51871934 },
+		{ "unet", 31030658 },
+		{ "mask_rcnn", 44401393 + 53120 }, /* torchvision's, and its batch norms */
+		/* torchvision's ResNet-50 without stage 4 and classifier; extra layers and the heads of six maps */
+		{ "ssd300", 25557032 - 14964736 - 2049000 + 3773696 + 10577910 },
 		{ "vgg16", 138357544 },
 		{ "vgg19", 143667240 },
 		{ "inception_v3", 27161264 },
@@ -115,8 +124,9 @@ static void test_parameters(void **state)
 	}
 }
 
-/* GPT-3 1.3B and its larger relatives are known by rounded names. */
-static void test_gpt_sizes(void **state)
+/* GPT-3 1.3B and its larger relatives are known by rounded names; GPUNet and nnU-Net by figures in
+ * millions. */
+static void test_rounded_sizes(void **state)
 {
 	static const struct {
 		const char *spec;
@@ -136,6 +146,12 @@ static void test_gpt_sizes(void **state)
 		{ "transformer:size=base", .0631 },
 		{ "transformer:size=big", .214 },
 		{ "transformer_xl", .151 },
+		{ "gpunet_0", .0119 },
+		{ "gpunet_1", .0127 },
+		{ "gpunet_2", .0258 },
+		{ "gpunet_d1", .0106 },
+		{ "gpunet_d2", .0193 },
+		{ "unet3d", .0312 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -155,7 +171,9 @@ static void test_image_flops(void **state)
 		double gmac;
 	} cases[] = {
 		{ "resnet50", 4.09 }, { "resnet101", 7.80 }, { "vgg19", 19.63 },
-		{ "inception_v3:aux=false", 5.71 },
+		{ "inception_v3:aux=false", 5.71 }, { "resnext101", 7.99 },
+		{ "efficientnet_b0", .385 }, { "efficientnet_b4", 4.39 },
+		{ "efficientdet_d0", 2.5 },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -459,6 +477,14 @@ static void test_splits_conserve_work(void **state)
 		"resnext50",
 		"vgg11:batch_norm",
 		"inception_v3",
+		"se_resnext101",
+		"unet",
+		"unet3d:image=32",
+		"efficientnet_b0",
+		"gpunet_d1",
+		"ssd300",
+		"mask_rcnn",
+		"efficientdet_d0",
 		"gnmt:layers=3,hidden=64,vocab=128",
 	};
 
@@ -470,6 +496,59 @@ static void test_splits_conserve_work(void **state)
 				if (m->op[op].splits >> dim & 1)
 					expect_conserved(m, op, (enum mq_dim)dim);
 	}
+}
+
+/* What has a fixed size whatever the network: SSD's 8732 boxes, U-Net's 388 pixels of 572, 512 regions. */
+static void test_published_shapes(void **state)
+{
+	const struct mq_model *ssd = load("ssd300", 0, &TRAIN), *u = load("unet", 0, &TRAIN);
+	const struct mq_model *rcnn = load("mask_rcnn", 0, &TRAIN);
+	uint32_t seen = 0;
+
+	for (uint32_t i = 0; i < ssd->n_ops; i++)
+		if (!strcmp(ssd->op[i].name, "boxes") && ++seen)
+			assert_true(ssd->op[i].output == 8732 * 4);
+	for (uint32_t i = 0; i < u->n_ops; i++)
+		if (!strcmp(u->op[i].name, "classes") && ++seen)
+			assert_true(u->op[i].output == 2 * 388 * 388);
+	for (uint32_t i = 0; i < rcnn->n_ops; i++) {
+		const struct mq_op *op = &rcnn->op[i];
+
+		if (!strcmp(op->name, "box.fc1") && ++seen)
+			assert_true(op->m == 512 && op->k == 7 * 7 * 256);
+		if (!strcmp(op->name, "mask.classes") && ++seen)
+			assert_true(op->output == 128. * 28 * 28 * 91);
+		if (!strcmp(op->name, "rpn.all") && ++seen) /* 3 anchors of 5 numbers */
+			assert_true(op->output == 15. * (208 * 336 + 104 * 168 + 52 * 84 + 26 * 42 +
+							 13 * 21));
+	}
+	assert_int_equal(seen, 5);
+}
+
+/* What is not trained has no backward pass, nor has what comes before it; what comes behind has. */
+static void test_frozen_layers(void **state)
+{
+	const struct mq_model *m = load("mask_rcnn", 0, &TRAIN);
+	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 2 };
+	uint32_t frozen = 0;
+
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		const char *name = m->op[i].name;
+		uint32_t n = mq_op_kernels(m, &TRAIN, i, MQ_BACKWARD, &share, "*", kernel);
+		bool cold = !strncmp(name, "stem", 4) || !strncmp(name, "stage1", 6);
+
+		if (m->op[i].kind != MQ_OP_CONV)
+			continue;
+		frozen += cold;
+		if (cold)
+			assert_int_equal(n, 0);
+		else if (!strcmp(name, "stage2.block0.conv1") || !strcmp(name, "stage2.block0.skip"))
+			assert_int_equal(n, 1); /* the weights' gradient alone */
+		else if (strcmp(name, "fpn2.side"))
+			assert_int_equal(n, 2);
+	}
+	assert_int_equal(frozen, 1 + 3 * 3 + 1);
 }
 
 static void test_inference_has_no_loss(void **state)
@@ -512,6 +591,13 @@ static void test_bad_specifications(void **state)
 	refuse("moe:experts=2,top_k=3", "top_k=3 is out of range");
 	refuse("vgg19:image=1", "the image is too small");
 	refuse("inception_v3:image=75,aux=true", "the image is too small");
+	refuse("unet:image=570", "does not halve evenly four times");
+	refuse("unet3d:image=100", "not a multiple of 32");
+	refuse("mask_rcnn:image=800,width=1333", "not a multiple of 32 pixels");
+	refuse("efficientdet_d0:image=500", "not a multiple of 128 pixels");
+	refuse("ssd300:width=400", "width= belongs to mask_rcnn");
+	refuse("gpunet_0:wide=true", "wide= belongs to the EfficientNets");
+	refuse("ssd300:image=16", "the image is too small");
 	refuse("gnmt:layers=1", "layers=1 is out of range");
 	refuse("t5:hidden=100,heads=8", "not a multiple of heads=8");
 	refuse("gpt:task=span", "use the model 'bert'");
@@ -529,7 +615,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_gpt_sizes),
+		cmocka_unit_test(test_rounded_sizes),
 		cmocka_unit_test(test_image_flops),
 		cmocka_unit_test(test_gpt_flops),
 		cmocka_unit_test(test_electra_flops),
@@ -542,6 +628,8 @@ int main(void)
 		cmocka_unit_test(test_fused_attention_keeps_no_scores),
 		cmocka_unit_test(test_image_network_keeps),
 		cmocka_unit_test(test_splits_conserve_work),
+		cmocka_unit_test(test_published_shapes),
+		cmocka_unit_test(test_frozen_layers),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),
 		cmocka_unit_test(test_bad_specifications),
