@@ -63,6 +63,10 @@ How the fitted values came about:
   `expert_traffic`: bytes moved between router and expert products over one pass each; 3.5 where every step is a kernel of its own, .45 where experts
   are one fused kernel (fits: NeMo's mixtures before and from release 26.06). Host cost of that older release: 6.3 (same fit), with a call per
   local expert. `merge_copies`: its dispatcher sends a token once to each rank that has experts for it.
+  `ring`: how fast the later steps of ring attention are, the first being 1; PyTorch's run one by one, with sums in fp32 between them that no compiler
+  fuses (these are counted apart). The .6 is a fit to three runs on cp 2, 4 and 8 (14 % slow, 3 % and 1 % fast with it); why it is so low is open.
+  `repeat_kv`: shared heads of keys and values are copied for each query head before attention, and so go around the ring. `chunks`: stages per
+  device of an interleaved schedule where the row does not say; `split_batch`: a pipeline cuts a replica's batch into as many micro-batches as stages.
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice` and `flat_M` follow from what the software
   holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum

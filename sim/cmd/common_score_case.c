@@ -152,14 +152,15 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 		const char *word;
 		enum mq_dtype dtype;
 	} known[] = {
-		{ "fp8", MQ_BF16 }, { "bf16", MQ_BF16 }, { "fp16", MQ_FP16 },
-		{ "tf32", MQ_TF32 }, { "fp32", MQ_FP32 },
+		{ "fp8", MQ_BF16 }, { "float8", MQ_BF16 }, { "bf16", MQ_BF16 }, { "bfloat16", MQ_BF16 },
+		{ "fp16", MQ_FP16 }, { "float16", MQ_FP16 }, { "tf32", MQ_TF32 }, { "fp32", MQ_FP32 },
+		{ "float32", MQ_FP32 },
 	};
 	const char *p = *c->run->precision ? c->run->precision : c->stack.precision;
 
 	if (has(p, "fp4"))
 		return mq_fail(err, MQ_EINPUT, "precision '%s': 4-bit types are not modelled", p);
-	c->train.fp8_cast_B = has(p, "fp8") ? c->stack.fp8_cast_B : 0;
+	c->train.fp8_cast_B = has(p, "fp8") || has(p, "float8") ? c->stack.fp8_cast_B : 0;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (has(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
@@ -185,6 +186,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	if (c->image) /* as image networks are trained everywhere */
 		c->train.optimizer = MQ_OPTIMIZER_MOMENTUM;
 	c->train.merge_copies = c->stack.merge_copies;
+	c->train.repeat_kv = c->stack.repeat_kv;
 	c->train.expert_traffic = c->stack.expert_traffic;
 	MQ_TRY(dtype_of(c, bf16, err));
 	for (uint32_t i = 0; i < c->n_parts; i++) {
@@ -233,6 +235,9 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 		n = per_replica / r->mbs;
 	if (isnan(n))
 		return mq_fail(err, MQ_EINPUT, "neither micro-batch nor accumulation is given");
+	if (n == 1 && c->stack.split_batch && c->shape.pp > 1 &&
+	    fmod(per_replica, c->shape.pp) == 0)
+		n = c->shape.pp;
 	if (n < 1 || fabs(n - round(n)) > 1e-6)
 		return mq_fail(err, MQ_EINPUT, "batch %g does not divide into micro-batches of %g on "
 			       "%u replicas", r->gbs, r->mbs, c->shape.dp);
@@ -262,12 +267,15 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 {
 	const char *s = c->run->schedule, *r = c->run->recompute;
 
+	if (has(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1 && c->stack.chunks)
+		c->shape.virtual = c->stack.chunks;
 	c->shape.pipeline = c->shape.virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
 	if (has(s, "gpipe"))
 		c->shape.pipeline = MQ_PIPE_GPIPE;
 	else if (has(s, "zb") || has(s, "zero bubble"))
 		c->shape.pipeline = MQ_PIPE_ZB_H1;
-	else if (has(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1)
+	else if (has(s, "interleaved") && c->shape.virtual == 1 && c->shape.pp > 1 &&
+		 isnan(c->run->vp))
 		return mq_fail(err, MQ_EINPUT, "interleaved schedule without the number of chunks");
 	c->shape.recompute = (uint8_t)c->stack.recompute;
 	if (has(r, "full"))

@@ -134,7 +134,7 @@ static enum mq_status read_memory(const struct mq_csv *csv, uint32_t row, struct
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
-	double bucket_MB;
+	double bucket_MB, chunks;
 	int index;
 
 	*s = (struct mq_stack){ .name = mq_table_text(csv, row, "stack") };
@@ -158,12 +158,17 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	s->recompute = (enum mq_recompute)index;
 	s->selective_ops = !strcmp(mq_table_text(csv, row, "selective"), "ops");
 	s->full_first = !strcmp(mq_table_text(csv, row, "partition"), "ceil");
+	MQ_TRY(mq_table_f64(csv, row, "chunks", 0, &chunks, err));
+	s->chunks = (uint32_t)chunks;
+	MQ_TRY(read_flag(csv, row, "split_batch", &s->split_batch, err));
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
 	MQ_TRY(mq_table_f64(csv, row, "fp8_cast_B", 4, &s->fp8_cast_B, err));
 	MQ_TRY(mq_table_f64(csv, row, "expert_traffic", 1, &s->expert_traffic, err));
 	MQ_TRY(read_flag(csv, row, "merge_copies", &s->merge_copies, err));
+	MQ_TRY(read_flag(csv, row, "repeat_kv", &s->repeat_kv, err));
+	MQ_TRY(mq_table_f64(csv, row, "ring", 1, &s->ring, err));
 	s->precision = mq_table_text(csv, row, "precision");
 	return read_memory(csv, row, s, err);
 }

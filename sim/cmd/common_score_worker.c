@@ -68,6 +68,7 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
 		d->host_launch_s *= c->stack.host;
 		d->attention_eff *= c->stack.attention;
+		d->attention_ring = c->stack.ring;
 		put_memory(d, &c->stack, has_nvlink(cluster));
 	}
 	return calib;

@@ -41,6 +41,8 @@ struct mq_stack {
 	enum mq_dtype grad_dtype;  /* otherwise */
 	enum mq_sync sync;         /* where the row does not say */
 	bool full_first;           /* uneven stages: ceil(layers/stages) each until none are left */
+	uint32_t chunks;           /* per device where a row is interleaved and does not say; 0 = unknown */
+	bool split_batch;          /* a pipeline divides a replica's one batch by its stages */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
 	double attention;          /* its fused attention / the device's attention_eff */
 	double host;               /* its host time per kernel / the device's host_launch_s */
@@ -52,7 +54,8 @@ struct mq_stack {
 	enum mq_recompute recompute; /* where the row does not say */
 	bool selective_ops;        /* "selective" keeps attention and every second product */
 	double fp8_cast_B, expert_traffic; /* see mq_train */
-	bool merge_copies;         /* likewise */
+	bool merge_copies, repeat_kv; /* likewise */
+	double ring;               /* speed of a ring's later steps of attention / of the first */
 	const char *precision;     /* where the row does not say; "" = 16 bit */
 };
 

@@ -52,6 +52,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(conv_eff, "1", .6, .001, 1.5, "share of peak that large convolutions reach"),
 	DEV(attention_eff, "1", .6, .001, 1, "fused attention, forward: share of peak"),
 	DEV(attention_bwd, "1", .8, .01, 2, "efficiency of its backward relative to forward"),
+	DEV(attention_ring, "1", 1, .01, 2, "the same of a ring's later steps to its first (software stack)"),
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
 	DEV(elementwise_traffic, "1", 1.3, .1, 20, "bytes moved / fused minimum (software stack)"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
@@ -383,7 +384,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 		.kind = MQ_GPU, .mem_bw_Bps = mem_bw_Bps, .memory_B = memory_B, .sm_count = 1,
 		.compute_capability = 80, .gemm_eff = 1, .gemm_bw_share = 1, .gemm_misaligned = 1,
 		.bmm_misaligned = 1, .sustained = 1, .conv_eff = 1, .attention_eff = 1,
-		.attention_bwd = 1, .elementwise_bw_share = 1, .elementwise_traffic = 1,
+		.attention_bwd = 1, .attention_ring = 1, .elementwise_bw_share = 1, .elementwise_traffic = 1,
 		.loss_B = 12, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
 		.host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
 	};

@@ -35,6 +35,7 @@ struct mq_device_calib {
 	double conv_eff;             /* share of peak that convolutions reach at large sizes */
 	double attention_eff;        /* fused attention forward: share of peak */
 	double attention_bwd;        /* backward efficiency relative to forward */
+	double attention_ring;       /* the same of a ring's later steps to its first: software stack */
 	double elementwise_bw_share; /* share of memory bandwidth */
 	double elementwise_traffic;  /* bytes moved / fused minimum: belongs to the software stack */
 	double launch_s;             /* device time per kernel when the queue is full */

@@ -204,6 +204,8 @@ static double attention_time(const struct mq_device_calib *d, const struct mq_ke
 	double eff = d->attention_eff * (k->phase == MQ_BACKWARD ? d->attention_bwd : 1);
 	double flop = k->causal ? k->flop / 2 : k->flop;
 
+	if (k->remote)
+		eff *= d->attention_ring;
 	if (!(flop > 0))
 		return 0;
 	if (!(peak > 0))

@@ -129,6 +129,8 @@ struct mq_train {
 	bool merge_copies;     /* an all-to-all brings a token once to a rank, however many of its
 				* experts are there (DeepEP, HybridEP) */
 	double expert_traffic; /* bytes moved between router and expert products / the least; 0 = 1 */
+	bool repeat_kv;        /* heads of keys and values that queries share are copied for each query
+				* head before attention: a ring of ranks passes the copies on */
 };
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */
@@ -177,6 +179,7 @@ struct mq_kernel {
 	uint32_t op;             /* id in the model, MQ_NONE if it belongs to none */
 	uint8_t kind, phase, dtype;
 	bool causal;
+	bool remote;             /* MQ_KERNEL_ATTENTION: the steps of a ring after its first */
 	double m, n, k, count;
 	double flop, bytes;      /* of all `count` */
 	double launches;         /* kernels that the host launches for it (eager) */
@@ -188,6 +191,8 @@ struct mq_kernel {
 struct mq_share {
 	double samples;          /* of the micro-batch on this device */
 	double split[MQ_N_DIMS]; /* degree per dimension; [MQ_DIM_BATCH] is ignored (see samples) */
+	double keys;             /* ATTENTION: share of the keys and values; 0 = all of them */
+	bool remote;             /* ATTENTION: those keys are of other ranks (a ring's later steps) */
 };
 
 enum { MQ_MAX_KERNELS_PER_OP = 8 };

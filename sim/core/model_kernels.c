@@ -7,7 +7,8 @@
  *                       read. e: the number of expert matrices `count`, and with it everything.
  *                       In a grouped convolution o divides the groups, and so the read too.
  *   ATTENTION           h: `count`. q: the queries; the keys stay whole, because in ring attention
- *                       every block of keys and values passes by.
+ *                       every block of keys and values passes by. `keys` of the share asks for the
+ *                       first step (this rank's keys) or, `remote`, for all later ones together.
  *   EMBEDDING           i: the rows found here (the output is a partial sum); o: the width.
  *   all others          o, h, e: everything.
  * A split along the experts says into how many parts the experts of a group are divided; `samples`
@@ -62,6 +63,7 @@ struct scale {
 	double count;    /* matrices; for attention and batched products times the samples */
 	double flop, read, write;
 	double kv;       /* attention: keys and values, which a sequence split leaves whole */
+	double keys;     /* attention: their share that this call sees */
 };
 
 /* Heads of keys and values that fused attention reads: fewer than `count` with grouped queries. */
@@ -78,7 +80,7 @@ static struct scale scale_of(const struct mq_op *op, const struct mq_share *shar
 	double o = degree(share->split, MQ_DIM_OUT), i = degree(share->split, MQ_DIM_IN);
 	double space = degree(share->split, MQ_DIM_SEQ) * degree(share->split, MQ_DIM_SPATIAL);
 	double rows = share->samples / space;
-	struct scale s = { .rows = rows, .cols = 1, .depth = 1, .count = 1 };
+	struct scale s = { .rows = rows, .cols = 1, .depth = 1, .count = 1, .keys = 1 };
 
 	switch (op->kind) {
 	case MQ_OP_GEMM:
@@ -99,8 +101,11 @@ static struct scale scale_of(const struct mq_op *op, const struct mq_share *shar
 	case MQ_OP_ATTENTION:
 		s.rows = 1 / space;
 		s.count = share->samples / h;
-		s.read = s.write = s.flop = rows / h;
-		s.kv = share->samples / fmin(h, kv_heads(op)); /* a shared head is in many parts */
+		s.keys = share->keys > 0 ? share->keys : 1;
+		s.read = s.write = rows / h;
+		s.flop = s.read * s.keys;
+		/* a shared head is in many parts */
+		s.kv = s.keys * share->samples / fmin(h, kv_heads(op));
 		return s;
 	case MQ_OP_BMM:
 		s.rows = 1 / space;
@@ -133,6 +138,7 @@ struct work {
 	double cast_B;           /* to make an element of an fp8 operand; 0 = no fp8 here */
 	enum mq_dtype dtype;     /* of what is not a product in fp8 */
 	double expert_traffic;
+	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
 	uint32_t n;
@@ -218,6 +224,18 @@ static void bmm_kernels(struct work *w, bool backward)
 	add_gemm(w, (double[]){ k, n, m }, flop, elems);
 }
 
+/* Each later step of a ring adds to what the steps before it made. Forward: a partial output is read and
+ * a sum in fp32 rescaled; backward: so are the gradients of Q, K and V. Where causal work is
+ * balanced, one rank's first half of the queries needs nothing of the other's second half of the
+ * keys: on average 3/4 of the queries take part. */
+static void merge_steps(struct work *w, double elems, double keys, double steps)
+{
+	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
+
+	k->bytes = steps * (.75 * elems + keys) * (w->size_B + 2 * 4);
+	k->launches = 4 * steps;
+}
+
 static void fused_attention(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -226,9 +244,10 @@ static void fused_attention(struct work *w, bool backward)
 	double keys = op->read > queries ? op->read - queries : 0;
 
 	k->m = op->m * w->scale.rows;
-	k->n = op->n;
+	k->n = op->n * w->scale.keys;
 	k->k = op->k;
 	k->count = op->count * w->scale.count;
+	k->remote = w->ring > 1;
 	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
 	k->bytes = (queries + op->write) * w->scale.read + keys * w->scale.kv;
 	if (backward) { /* Q, O, dO in, dQ out; K, V in, dK, dV out */
@@ -239,6 +258,10 @@ static void fused_attention(struct work *w, bool backward)
 	}
 	k->bytes *= w->size_B;
 	k->launches = backward ? 2 * op->kernels : op->kernels;
+	if (w->ring > 1)
+		merge_steps(w, op->write * w->scale.read,
+			    backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
+			    w->ring - 1);
 }
 
 /* Scores are written and read: what the batched products move follows from their shapes, the rest
@@ -246,12 +269,12 @@ static void fused_attention(struct work *w, bool backward)
 static void unfused_attention(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
-	double m = op->m * w->scale.rows, n = op->n, k = op->k;
+	double m = op->m * w->scale.rows, n = op->n * w->scale.keys, k = op->k;
 	double count = op->count * w->scale.count;
 	double product = (m * k + n * k + m * n) * count;
 	double flop = (backward ? op->flop_bwd / 4 : op->flop / 2) * w->scale.flop;
 	uint32_t products = backward ? 4 : 2, first = w->n;
-	double whole = (op->m * k + n * k + op->m * n) * op->count;
+	double whole = (op->m * k + op->n * k + op->m * op->n) * op->count;
 	double rest = (backward ? op->moved_bwd : op->read + op->write) - products * whole;
 	const double shape[4][3] = { { m, n, k }, { m, k, n }, { n, k, m }, { n, k, m } };
 
@@ -260,7 +283,7 @@ static void unfused_attention(struct work *w, bool backward)
 	for (uint32_t i = first; i < w->n; i++)
 		w->kernel[i].launches = 1;
 	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
-	softmax->bytes = fmax(rest, 0) * w->scale.read * w->size_B;
+	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B;
 	softmax->launches = fmax(op->kernels - 2, 1);
 }
 
@@ -411,6 +434,7 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 			   .causal = op->causal },
 		.dtype = train->dtype,
 		.expert_traffic = train->expert_traffic,
+		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
 		.kernel = kernel,
 	};
 

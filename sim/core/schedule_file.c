@@ -41,6 +41,8 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"op\":%" PRIu32, k->op);
 	if (k->causal)
 		fputs(",\"causal\":true", f);
+	if (k->remote)
+		fputs(",\"remote\":true", f);
 	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
 		"\"bytes\":%.17g,\"launches\":%.17g", k->m, k->n, k->k, k->count, k->flop, k->bytes,
 		k->launches);
@@ -246,6 +248,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->dtype = NAME(r, v, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
 	k->op = get_u32(r, v, "op", MQ_NONE);
 	k->causal = json_is_true(json_object_get(v, "causal"));
+	k->remote = json_is_true(json_object_get(v, "remote"));
 	k->m = get_number(r, v, "m", 0);
 	k->n = get_number(r, v, "n", 0);
 	k->k = get_number(r, v, "k", 0);

@@ -8,6 +8,8 @@
  * Megatron's all-gather variant do: 1/c of the work needs no gather, the rest waits for it. Its backward
  * gathers again and scatters the gradients of keys and values.
  */
+#include <math.h>
+
 #include "lower/program.h"
 
 static struct mq_piece piece_of(const struct mq_low *low, uint32_t op, uint32_t p,
@@ -92,6 +94,8 @@ static double kv_elems(const struct mq_low *low, uint32_t op)
 	double kv = o->read > queries && o->fused ? o->read - queries :
 						    2 * o->n * m->kv_heads * m->head_dim;
 
+	if (low->train->repeat_kv)
+		kv = fmax(kv, 2 * o->n * o->k * o->count);
 	return kv / heads;
 }
 
@@ -159,6 +163,7 @@ static void compute(struct mq_low *low, uint32_t op, const struct visit *v, cons
 		piece.only = v->only;
 		piece.again = v->again;
 		piece.scale = 1.0 / cp;
+		piece.ring = cp > 1 ? 1 : 0;
 		mq_emit_compute(low, device, &piece, &deps);
 	}
 	if (cp == 1)
@@ -173,6 +178,7 @@ static void compute(struct mq_low *low, uint32_t op, const struct visit *v, cons
 			continue;
 		piece.again = v->again;
 		piece.scale = (cp - 1.0) / cp;
+		piece.ring = 2;
 		mq_emit_compute(low, device, &piece, &low->kv[device]);
 	}
 }

@@ -29,7 +29,9 @@ struct mq_piece {
 	uint8_t only;            /* 0 all kernels, 1 the input gradient, 2 the weight gradient */
 	uint8_t again;           /* recomputed: does not count as model FLOPs */
 	uint8_t host;            /* optimizer step on the host */
-	uint8_t spare[4];        /* no padding: pieces are compared as bytes */
+	uint8_t ring;            /* attention: 1 the ring's first step, 2 the later ones; `scale` is the
+				  * share of the keys */
+	uint8_t spare[3];        /* no padding: pieces are compared as bytes */
 	double samples;          /* of the micro-batch on this device */
 	double scale;            /* of FLOPs and bytes: optimizer shards */
 };

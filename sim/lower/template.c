@@ -130,6 +130,11 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share.split[d] = c->split[d];
+		if (piece[i].ring) {
+			share.keys = piece[i].scale;
+			share.remote = piece[i].ring == 2;
+		}
+		double scale = piece[i].ring ? 1 : piece[i].scale;
 		uint32_t count = mq_op_kernels(low->model, low->train, piece[i].op, piece[i].phase,
 					       &share, type, buffer);
 		for (uint32_t k = 0; k < count; k++) {
@@ -137,8 +142,8 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 				continue;
 			if (piece[i].host)
 				buffer[k].kind = MQ_KERNEL_HOST_UPDATE;
-			buffer[k].flop *= piece[i].scale;
-			buffer[k].bytes *= piece[i].scale;
+			buffer[k].flop *= scale;
+			buffer[k].bytes *= scale;
 			w.flop += buffer[k].flop;
 			w.bytes += buffer[k].bytes;
 			if (!piece[i].again && piece[i].phase != MQ_UPDATE)

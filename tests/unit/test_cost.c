@@ -110,6 +110,10 @@ static void test_kinds(void **state)
 	k.causal = false;
 	k.phase = MQ_FORWARD;
 	near(mq_cost_kernel(d, &k), 2 + 2e-6);
+	d->attention_ring = .8; /* a ring's later steps only */
+	near(mq_cost_kernel(d, &k), 2 + 2e-6);
+	k.remote = true;
+	near(mq_cost_kernel(d, &k), 2 / .8 + 2e-6);
 
 	/* 100 steps of 8 rows: each reads its weights once */
 	d->launch_s = 0;

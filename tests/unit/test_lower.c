@@ -291,6 +291,50 @@ static void context_parallel_gathers_keys(void **state)
 	assert_near(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
 }
 
+static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
+{
+	double flop = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE &&
+				     k < s->work[s->task[i].work].n_kernels; k++) {
+			const struct mq_kernel *kernel = &s->work[s->task[i].work].kernel[k];
+
+			if (kernel->kind != MQ_KERNEL_ATTENTION)
+				continue;
+			flop += kernel->flop;
+			*remote += kernel->remote;
+		}
+	return flop;
+}
+
+/* A ring's steps do the work of one call, and all but the first of them wait for others' keys. With shared
+ * heads of keys repeated for each head of queries, four times as much goes around. */
+static void context_parallel_takes_steps(void **state)
+{
+	struct world *w = *state;
+	struct mq_model_request rq = {
+		.spec = "llama:layers=2,hidden=64,heads=8,kv_heads=2,ffn=64,seq=32,vocab=128",
+		.train = &w->train,
+	};
+	struct mq_model *gpt = w->model;
+	uint32_t none = 0, remote = 0;
+
+	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
+	double one = attention_flop(lower_shape(w, &(struct mq_shape){ .micro_batches = 1 }), &none);
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	assert_near(attention_flop(s, &remote), one, 1e-6 * one);
+	assert_int_equal(none, 0);
+	assert_int_equal(remote, 2 * 2 * 2); /* devices, layers, passes */
+	double shared = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
+	w->train.repeat_kv = true;
+	s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared,
+		    1e-6);
+	w->train.repeat_kv = false;
+	w->model = gpt;
+}
+
 /* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
  * and back, forward and backward. Scores and indices of the router go with them. */
 static void experts_exchange_copies(void **state)
@@ -543,6 +587,7 @@ int main(void)
 		cmocka_unit_test(zero_shards_what_it_says),
 		cmocka_unit_test(full_recomputation_runs_forward_again),
 		cmocka_unit_test(context_parallel_gathers_keys),
+		cmocka_unit_test(context_parallel_takes_steps),
 		cmocka_unit_test(experts_exchange_copies),
 		cmocka_unit_test(uneven_shares_keep_the_batch),
 		cmocka_unit_test(offload_copies_shards),

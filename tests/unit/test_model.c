@@ -410,6 +410,50 @@ static void test_fused_attention(void **state)
 	assert_true(k[0].flop == 2 * 4 * 8 * 8 * 64 / 4);
 	assert_int_equal(kernels(*state, MQ_BACKWARD, &seq, k), 1);
 	assert_true(k[0].bytes == 2 * (4 * 256 + 2 * 1024));
+	assert_false(k[0].remote);
+}
+
+/* A ring of four: its first step sees a quarter of the keys, the three later ones the rest, and what they
+ * make is added up, in fp32. The steps together do the work of one call. */
+static void test_ring_attention(void **state)
+{
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share first = { .samples = 2, .split = { [MQ_DIM_SEQ] = 4 }, .keys = .25 };
+	struct mq_share later = first;
+
+	later.keys = .75;
+	later.remote = true;
+	attention(*state, true);
+	assert_int_equal(kernels(*state, MQ_FORWARD, &first, k), 1);
+	assert_true(k[0].n == 2 && !k[0].remote);
+	assert_true(k[0].flop == .25 * 2 * 4 * 8 * 8 * 64 / 4);
+	assert_true(k[0].bytes == 2 * (256 + 1024 / 4 + 256));
+	assert_int_equal(kernels(*state, MQ_FORWARD, &later, k), 2);
+	assert_true(k[0].n == 6 && k[0].remote);
+	assert_true(k[0].flop == .75 * 2 * 4 * 8 * 8 * 64 / 4);
+	assert_int_equal(k[1].kind, MQ_KERNEL_MEMORY);
+	assert_true(k[1].bytes == 3 * .75 * 256 * (2 + 8));
+	assert_true(k[1].launches == 12);
+	/* backwards, gradients of the 256 elements of keys and values at hand too */
+	assert_int_equal(kernels(*state, MQ_BACKWARD, &later, k), 2);
+	assert_true(k[1].bytes == 3 * (.75 * 256 + 256) * (2 + 8));
+}
+
+/* Stored scores: products and softmax shrink with the keys that the step sees. */
+static void test_ring_of_stored_scores(void **state)
+{
+	struct mq_kernel whole[MQ_MAX_KERNELS_PER_OP], k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share all = { .samples = 2, .split = { [MQ_DIM_SEQ] = 4 } };
+	struct mq_share quarter = all;
+
+	quarter.keys = .25;
+	attention(*state, false);
+	uint32_t n = kernels(*state, MQ_FORWARD, &all, whole);
+	assert_int_equal(kernels(*state, MQ_FORWARD, &quarter, k), n);
+	assert_true(k[0].n == whole[0].n / 4 && k[1].k == whole[1].k / 4);
+	for (uint32_t i = 0; i < n; i++)
+		assert_true(k[i].flop == whole[i].flop / 4);
+	assert_true(k[n - 1].bytes == whole[n - 1].bytes / 4);
 }
 
 static void test_unfused_attention(void **state)
@@ -587,6 +631,8 @@ int main(void)
 		TEST(test_expert_gemm),
 		TEST(test_grouped_conv_splits_its_groups),
 		TEST(test_fused_attention),
+		TEST(test_ring_attention),
+		TEST(test_ring_of_stored_scores),
 		TEST(test_unfused_attention),
 		TEST(test_embedding),
 		TEST(test_recurrent),

@@ -153,6 +153,10 @@ static void test_case(void **state)
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
 	assert_true(c.train.fp8_cast_B > 0 && c.train.dtype == MQ_BF16);
 
+	r.precision = "float8 (rowwise)";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_true(c.train.fp8_cast_B > 0 && c.train.dtype == MQ_BF16);
+
 	/* software that trains in fp8 where the row says nothing; its releases differ */
 	r.stack = r.precision = "";
 	r.source = "NeMo";
@@ -236,6 +240,38 @@ static void build(const struct mq_run *r, struct mq_case *c)
 
 	if (mq_case_build(&tables, calib, r, &arena, c, &err) != MQ_OK)
 		fail_msg("%s", err.text);
+}
+
+/* Software that by itself cuts a replica's batch into as many micro-batches as it has stages, and an
+ * interleaved stage in two. */
+static void test_pipeline_defaults(void **state)
+{
+	struct mq_run r = gpt();
+	struct mq_case c;
+	(void)state;
+
+	r.stack = "";
+	r.source = "github pytorch/torchtitan";
+	r.zero = "FSDP 2";
+	r.schedule = "Interleaved 1F1B";
+	r.layers = 24;
+	r.gpus = 16;
+	r.tp = 2;
+	r.pp = 4;
+	r.dp = 2;
+	r.gbs = 32;
+	r.mbs = 16;
+	r.accum = NAN;
+	r.vp = NAN;
+	build(&r, &c);
+	assert_int_equal(c.shape.micro_batches, 4);
+	assert_int_equal(c.shape.virtual, 2);
+	assert_int_equal(c.shape.pipeline, MQ_PIPE_INTERLEAVED);
+	r.mbs = 2; /* said otherwise */
+	r.vp = 3;
+	build(&r, &c);
+	assert_int_equal(c.shape.micro_batches, 8);
+	assert_int_equal(c.shape.virtual, 3);
 }
 
 /* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
@@ -416,6 +452,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_pipeline_defaults, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),
