@@ -220,6 +220,11 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 
 /* ---- mixture of experts ---------------------------------------------------------------------- */
 
+static double width_of(const struct mq_experts *e)
+{
+	return e->latent > 0 ? e->latent : e->hidden;
+}
+
 static uint32_t router(struct mq_net *net, uint32_t input, const struct mq_experts *e)
 {
 	bool biases = net->biases;
@@ -241,7 +246,7 @@ static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct 
 	bool out = kind == MQ_OP_DISPATCH;
 	uint32_t id = mq_net_add(net, kind, out ? "dispatch" : "combine");
 	struct mq_op *op = mq_net_at(net, id);
-	double tokens = net->rows * e->hidden, copies = tokens * e->top_k;
+	double tokens = net->rows * width_of(e), copies = tokens * e->top_k;
 
 	op->read = copies + (out ? tokens : copies);
 	op->write = copies + (out ? copies : tokens);
@@ -288,20 +293,31 @@ static uint32_t expert_activation(struct mq_net *net, uint32_t input, const stru
 	return id;
 }
 
+/* Like the router, every rank projects its own tokens with the whole matrix. */
+static uint32_t latent(struct mq_net *net, const char *name, uint32_t input, double k, double n)
+{
+	uint32_t id = mq_net_gemm(net, name, input, k, n);
+
+	mq_net_at(net, id)->splits &= ~(BIT(OUT) | BIT(IN));
+	return id;
+}
+
 uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_experts *e)
 {
-	double up_n = e->activation == MQ_ACT_GATED ? 2 * e->ffn : e->ffn;
+	double up_n = e->activation == MQ_ACT_GATED ? 2 * e->ffn : e->ffn, width = width_of(e);
 	uint32_t route = router(net, input, e);
-	uint32_t dispatch = exchange(net, MQ_OP_DISPATCH, e);
 
-	mq_net_join(net, input, dispatch, e->hidden);
+	if (e->latent > 0)
+		input = latent(net, "latent.down", input, e->hidden, e->latent);
+	uint32_t dispatch = exchange(net, MQ_OP_DISPATCH, e);
+	mq_net_join(net, input, dispatch, width);
 	mq_net_join(net, route, dispatch, e->top_k);
 	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true; /* indices */
-	uint32_t up = expert_gemm(net, "experts.up", dispatch, e, (double[]){ e->hidden, up_n });
+	uint32_t up = expert_gemm(net, "experts.up", dispatch, e, (double[]){ width, up_n });
 	uint32_t act = expert_activation(net, up, e);
-	uint32_t down = expert_gemm(net, "experts.down", act, e, (double[]){ e->ffn, e->hidden });
+	uint32_t down = expert_gemm(net, "experts.down", act, e, (double[]){ e->ffn, width });
 	uint32_t combine = exchange(net, MQ_OP_COMBINE, e);
-	mq_net_join(net, down, combine, e->hidden * e->top_k);
+	mq_net_join(net, down, combine, width * e->top_k);
 	mq_net_join(net, route, combine, e->top_k);
-	return combine;
+	return e->latent > 0 ? latent(net, "latent.up", combine, e->latent, e->hidden) : combine;
 }

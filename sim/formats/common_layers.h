@@ -61,9 +61,10 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 
 struct mq_experts {
 	double hidden, ffn, experts, top_k;
+	double latent; /* width that tokens are projected to before they travel (LatentMoE); 0 = hidden */
 	enum mq_activation activation;
 };
-/* Router, dispatch, expert GEMMs and combine; returns the combine op. */
+/* Router, dispatch, expert GEMMs and combine (between the latent projections); returns the last op. */
 uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_experts *e);
 
 #endif

@@ -6,6 +6,7 @@
 #include "formats/common_transformer.h"
 
 #include <math.h>
+#include <string.h>
 
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err)
 {
@@ -39,6 +40,9 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
 		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads",
 			       what);
+	if (t->pattern && (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers))
+		return mq_fail(err, MQ_EINPUT, "%s: pattern '%s' is not a letter of M * - E for each of "
+			       "%u layers", what, t->pattern, t->layers);
 	if (t->predictions > t->seq)
 		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what,
 			       t->predictions, t->seq);
@@ -142,7 +146,8 @@ static uint32_t dense_block(struct mq_net *net, const struct mq_transformer *t, 
 static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
 	const struct mq_experts e = { .hidden = t->hidden, .ffn = t->ffn, .experts = t->experts,
-				      .top_k = t->top_k, .activation = activation_of(t) };
+				      .top_k = t->top_k, .latent = t->latent,
+				      .activation = activation_of(t) };
 	uint32_t routed = mq_net_experts(net, input, &e);
 	const char *prefix = net->prefix;
 	bool dropout = net->dropout;
@@ -178,6 +183,20 @@ static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32
 	if (t->post_norm)
 		stream = mq_net_norm(net, "norm2", stream, t->hidden);
 	return stream;
+}
+
+static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t, char letter,
+			     uint32_t stream)
+{
+	uint32_t x = mq_net_norm(net, "norm", stream, t->hidden);
+
+	switch (letter) {
+	case 'M': x = mq_net_mamba(net, x, t->hidden, &t->mamba); break;
+	case '*': x = attention_block(net, t, x); break;
+	case 'E': x = expert_block(net, t, x); break;
+	default: x = dense_block(net, t, x, t->ffn); break;
+	}
+	return mq_net_residual(net, "residual", x, stream, t->hidden);
 }
 
 uint32_t mq_transformer_head(struct mq_net *net, const struct mq_transformer *t, uint32_t input,
@@ -246,6 +265,67 @@ uint32_t mq_transformer_span(struct mq_net *net, const struct mq_transformer *t,
 	return mq_net_gemm(net, "span", stream, t->hidden, 2);
 }
 
+/* Ops from `first` on use the weights of the ops as many ids before them. */
+static void share_weights(struct mq_net *net, uint32_t first, uint32_t before)
+{
+	for (uint32_t i = first; i < net->b.model->n_ops; i++) {
+		struct mq_op *op = mq_net_at(net, i);
+		uint32_t owner = i - (first - before);
+
+		if (op->param > 0) {
+			op->tied = owner;
+			op->param = 0;
+		}
+	}
+}
+
+/* One depth: predicts the token d + 1 places on from the stream of depth d - 1 and that token's
+ * embedding (DeepSeek-V3 technical report, 2.2). It stands behind the last layer, on the last stage. */
+static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
+			     uint32_t embedding, uint32_t weights_of_head)
+{
+	const char *pattern = t->mtp_pattern ? t->mtp_pattern : t->pattern ? "*E" : NULL;
+	const char *prefix = net->prefix;
+	uint32_t next = mq_net_embedding(net, mq_net_tokens(net, "tokens"), t->vocab, t->hidden);
+
+	mq_net_at(net, next)->param = 0;
+	mq_net_at(net, next)->tied = embedding;
+	uint32_t a = mq_net_norm(net, "norm.stream", stream, t->hidden);
+	uint32_t b = mq_net_norm(net, "norm.embedding", next, t->hidden);
+	uint32_t x = mq_net_gemm(net, "project", a, 2.0 * t->hidden, t->hidden);
+	net->b.model->edge[net->b.model->n_edges - 1].elems /= 2; /* the other half is b */
+	mq_net_join(net, b, x, t->hidden);
+	for (const char *p = pattern; p && *p; p++) {
+		net->prefix = mq_arena_printf(net->arena, "%s%u.", prefix, (unsigned)(p - pattern));
+		x = hybrid_layer(net, t, *p, x);
+	}
+	net->prefix = prefix;
+	if (!pattern)
+		x = block(net, t, x);
+	uint32_t logits = mq_transformer_head(net, t, mq_net_norm(net, "final.norm", x, t->hidden),
+					      embedding);
+	mq_net_at(net, logits)->param = 0;
+	mq_net_at(net, logits)->tied = weights_of_head;
+	mq_net_loss(net, logits, t->vocab);
+	return x;
+}
+
+static void predict_further(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
+			    uint32_t embedding, uint32_t main_head)
+{
+	uint32_t owner = mq_net_at(net, main_head)->tied, first = net->b.model->n_ops;
+
+	for (uint32_t d = 1; d <= t->mtp; d++) {
+		uint32_t start = net->b.model->n_ops;
+
+		net->prefix = mq_arena_printf(net->arena, "mtp%u.", d);
+		stream = predict_next(net, t, stream, embedding, owner != MQ_NONE ? owner : main_head);
+		if (t->mtp_shared && d > 1)
+			share_weights(net, start, first);
+	}
+	net->prefix = "";
+}
+
 /* What an all-to-all moves is a copy of the token for each expert that it visits. */
 static void count_copies(struct mq_model *m, uint32_t top_k)
 {
@@ -292,7 +372,8 @@ uint32_t mq_transformer_blocks(struct mq_net *net, const struct mq_transformer *
 	for (uint32_t i = 0; i < t->layers; i++) {
 		net->layer = first + i;
 		net->prefix = mq_arena_printf(net->arena, "%slayer%u.", prefix, i);
-		stream = block(net, t, stream);
+		stream = t->pattern ? hybrid_layer(net, t, t->pattern[i], stream) :
+				      block(net, t, stream);
 	}
 	net->layer = MQ_NONE;
 	net->prefix = outside;
@@ -316,7 +397,8 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 	net.rms = t->rms;
 	uint32_t embedding;
 	uint32_t x = mq_transformer_embed(&net, t, mq_net_tokens(&net, "tokens"), &embedding);
-	x = mq_transformer_blocks(&net, t, "", 0, x);
+	uint32_t stream = mq_transformer_blocks(&net, t, "", 0, x);
+	x = stream;
 	if (!t->post_norm)
 		x = mq_net_norm(&net, "final.norm", x, t->hidden);
 	if (t->span_head)
@@ -325,8 +407,10 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 		x = pretrain_heads(&net, t, x, embedding);
 	else
 		x = mq_transformer_head(&net, t, x, embedding);
-	if (!infer)
+	if (!infer) {
 		mq_net_loss(&net, x, t->span_head ? 2 : t->vocab);
+		predict_further(&net, t, stream, embedding, x);
+	}
 	count_copies(net.b.model, t->top_k);
 	mq_transformer_describe(net.b.model, t, t->layers);
 	return mq_model_finish(&net.b, model, err);

@@ -4,7 +4,7 @@
 #ifndef MQ_FORMATS_COMMON_TRANSFORMER_H
 #define MQ_FORMATS_COMMON_TRANSFORMER_H
 
-#include "formats/common_layers.h"
+#include "formats/common_mamba.h"
 
 struct mq_transformer {
 	const char *name;
@@ -22,6 +22,16 @@ struct mq_transformer {
 	/* Latent attention (DeepSeek): ranks of the compressed Q and K, V; the latter 0 = not
 	 * latent. A head's Q and K are nope_dim + rope_dim wide, its V value_dim. */
 	uint32_t q_rank, kv_rank, nope_dim, rope_dim, value_dim;
+	/* Hybrid stacks: a letter per layer, each with a norm and a residual of its own: M Mamba-2,
+	 * * attention, - feed-forward, E experts. NULL = every layer is attention and feed-forward. */
+	const char *pattern;
+	struct mq_mamba mamba;
+	uint32_t latent;         /* width in which tokens travel to experts; 0 = hidden */
+	/* Multi-token prediction (DeepSeek-V3): so many times more a block (or the layers of
+	 * mtp_pattern) with norms, a projection of stream and embedding, the head and a loss. */
+	uint32_t mtp;
+	const char *mtp_pattern;
+	bool mtp_shared;         /* one set of weights for all of them */
 	uint32_t predictions;    /* BERT: masked tokens that its head looks at; 0 = 15 % of seq */
 	bool biases, qkv_bias, proj_bias;  /* the latter two apply where biases are off */
 	bool qk_norm;            /* RMS norms over each head's Q and K */

@@ -75,6 +75,8 @@ static void test_parameters(void **state)
 		{ "moe:size=deepseek-v2-lite", 15706484224 },
 		{ "moe:size=deepseek-v2", 235741434880 },
 		{ "moe:size=deepseek-v3", 671026419200 - 58 * 256 }, /* the router's biases apart */
+		{ "nemotron-h:size=3-nano", 31577940288 - 23 * 128 },  /* likewise */
+		{ "mamba2:size=130m", 128989632 },
 		{ "gpt:layers=12,hidden=768,heads=12,vocab=50257,seq=1024", 124439808 },
 		{ "bert:size=base", 110106428 },  /* with pooler and pre-training heads */
 		{ "bert:size=large", 336226108 },
@@ -311,6 +313,75 @@ static void test_experts(void **state)
 }
 
 /* BERT's head looks at the masked tokens alone: 15 % of them, or as many as asked for. */
+/* Totals of the model cards, in billions as printed there. */
+static void test_hybrid_sizes(void **state)
+{
+	static const struct {
+		const char *spec;
+		double billions, step;
+	} cases[] = {
+		{ "nemotron-h:size=4b", 4.5, .05 },	     { "nemotron-h:size=8b", 8.1, .05 },
+		{ "nemotron-h:size=47b", 46.8, .1 },	     { "nemotron-h:size=56b", 56.3, .1 },
+		{ "nemotron-h:size=nano-9b-v2", 8.89, .01 }, { "nemotron-h:size=nano-12b-v2", 12.31, .01 },
+		{ "nemotron-h:size=3-super", 120.6, .1 },    { "mamba2:size=370m", .37, .005 },
+		{ "mamba2:size=780m", .78, .005 },	     { "mamba2", 1.34, .005 },
+		{ "mamba2:size=2.7b", 2.7, .005 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double total = mq_model_totals(load(cases[i].spec, 0, &TRAIN)).parameters / 1e9;
+
+		if (fabs(total - cases[i].billions) > cases[i].step)
+			fail_msg("%s: %g of %g billion parameters", cases[i].spec, total,
+				 cases[i].billions);
+	}
+}
+
+/* 16 tokens in chunks of 8; 4 heads of 8, 2 groups, state 16; D = 32, G N = 32. */
+static void test_mamba_layer(void **state)
+{
+	const struct mq_model *m = load("mamba2:pattern=M,hidden=24,mamba_heads=4,mamba_head_dim=8,"
+					"groups=2,state=16,chunk=8,vocab=100,seq=16", 0, &TRAIN);
+	const struct mq_op *in = op_of(m, "layer0.in_proj"), *scan = op_of(m, "layer0.scan");
+
+	assert_float_equal(in->n, 2 * 32 + 2 * 32 + 4, 0);
+	assert_float_equal(in->param, 24 * 132, 0);
+	assert_float_equal(op_of(m, "layer0.conv")->param, (32 + 64) * 5, 0);
+	assert_float_equal(scan->param, 12, 0);
+	/* within a chunk: C B' for each group, times x for each head; states: in and out */
+	assert_float_equal(scan->flop, 16 * (2 * 8 * (2 * 16 + 32) + 2 * 2 * 16 * 32), 0);
+	/* fp32 states of 4 x 8 x 16 in two chunks: written, read and written again, read */
+	double states = 2 * 2 * 512, products = 2 * 16 * 8 * 2;
+	assert_true(scan->read == 16. * (2 * 32 + 4 * 32) + products + 2 * states);
+	assert_true(scan->write == 16. * 32 + products + 2 * states);
+	assert_float_equal(op_of(m, "layer0.out_proj")->param, 32 * 24, 0);
+	assert_false(scan->splits >> MQ_DIM_SEQ & 1);
+}
+
+/* Tokens travel to experts in the latent width; the further predictions share one set of weights. */
+static void test_latent_experts_and_prediction(void **state)
+{
+	static const char *const specs[] = {
+#define SMALL "nemotron-h:pattern=ME,hidden=64,groups=2,heads=4,kv_heads=4,head_dim=16,ffn=32," \
+	      "shared_ffn=48,experts=8,top_k=2,latent=16,vocab=100"
+		SMALL, SMALL ",mtp=1", SMALL ",mtp=2",
+	};
+	double param[3];
+
+	for (int mtp = 0; mtp < 3; mtp++) {
+		const struct mq_model *m = load(specs[mtp], 32, &TRAIN);
+
+		param[mtp] = mq_model_totals(m).parameters;
+		assert_float_equal(op_of(m, "layer1.dispatch")->output, 32 * 2 * 16, 0);
+		assert_float_equal(op_of(m, "layer1.experts.up")->k, 16, 0);
+		assert_float_equal(op_of(m, "layer1.router")->k, 64, 0);
+	}
+	double attention = 64 * 64 * 4, experts = 64 * 8 + 2 * 64 * 16 + 8 * 2 * 16 * 32 + 2 * 64 * 48;
+	double norms = 5 * 64; /* stream, embedding, the two layers, the last */
+	assert_true(param[1] - param[0] == 2 * 64 * 64 + attention + experts + norms);
+	assert_true(param[2] == param[1]);
+}
+
 static void test_masked_tokens(void **state)
 {
 	const struct mq_model *m = load("bert:layers=1,hidden=64,heads=4,vocab=100", 128, &TRAIN);
@@ -486,6 +557,8 @@ static void test_splits_conserve_work(void **state)
 		"mask_rcnn",
 		"efficientdet_d0",
 		"gnmt:layers=3,hidden=64,vocab=128",
+		"nemotron-h:pattern=M*-E,hidden=64,groups=2,heads=4,kv_heads=2,ffn=32,experts=4,top_k=2,latent=32,mtp=1,"
+		"vocab=128",
 	};
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {
@@ -574,6 +647,10 @@ static void test_seq_overrides(void **state)
 
 static void test_bad_specifications(void **state)
 {
+	refuse("nemotron-h:pattern=MX", "pattern 'MX'");
+	refuse("nemotron-h:size=8b,pattern=ME", "experts=");
+	refuse("mamba2:mamba_heads=3,groups=2", "multiple of groups=2");
+	refuse("mamba2:size=9b", "it has: 1.3b");
 	refuse("", "no model given");
 	refuse("lama", "did you mean 'llama'?");
 	refuse("nosuchmodel", "built in: ");
@@ -622,6 +699,9 @@ int main(void)
 		cmocka_unit_test(test_transformer_xl_flops),
 		cmocka_unit_test(test_llama_layer),
 		cmocka_unit_test(test_experts),
+		cmocka_unit_test(test_hybrid_sizes),
+		cmocka_unit_test(test_mamba_layer),
+		cmocka_unit_test(test_latent_experts_and_prediction),
 		cmocka_unit_test(test_masked_tokens),
 		cmocka_unit_test(test_tied_head),
 		cmocka_unit_test(test_kept_activations),
