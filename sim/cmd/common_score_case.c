@@ -287,36 +287,37 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Layers per stage. "7/9/9/9" may count further items before and behind the layers (embedding, head):
+/* Layers per stage, or per chunk where there are several to a stage. "7/9/9/9" may count further items before and behind the layers (embedding, head):
  * what is over is taken half from the first items, half from the last. */
 static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_arena *arena,
 				    struct mq_err *err)
 {
 	const char *text = c->run->stage_layers;
-	uint32_t *stage = mq_arena_array(arena, c->shape.pp, uint32_t), n = 0;
+	uint32_t want = c->shape.pp * c->shape.virtual, n = 0;
+	uint32_t *stage = mq_arena_array(arena, want, uint32_t);
 	double items = 0, before, at = 0;
 
 	for (const char *p = text; *p;) {
 		char *end;
 		unsigned long value = strtoul(p, &end, 10);
 
-		if (end == p || n == c->shape.pp || (*end && *end != '/'))
+		if (end == p || n == want || (*end && *end != '/'))
 			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not list %u stages",
-				       text, c->shape.pp);
+				       text, want);
 		stage[n++] = (uint32_t)value;
 		items += (double)value;
 		p = end + (*end == '/');
 	}
-	if (n != c->shape.pp || items < layers)
+	if (n != want || items < layers)
 		return mq_fail(err, MQ_EINPUT, "stage_layers '%s' do not make %g layers in %u stages",
-			       text, layers, c->shape.pp);
+			       text, layers, want);
 	before = floor((items - layers) / 2);
 	for (uint32_t s = 0; s < n; s++) {
 		double first = fmax(at, before), last = fmin(at + stage[s], before + layers);
 
 		at += stage[s];
 		stage[s] = last > first ? (uint32_t)(last - first) : 0;
-		if (!stage[s])
+		if (!stage[s] && s && s + 1 < n)
 			return mq_fail(err, MQ_EINPUT, "stage_layers '%s' leave a stage without a "
 				       "layer", text);
 	}
@@ -343,17 +344,15 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 	c->shape.stage_layers = stage;
 }
 
-/* Where the row lists no stages: even, or as its software divides. */
-static enum mq_status stages(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena *arena,
+			      struct mq_err *err)
 {
-	double layers = mq_given_value(strchr(c->spec, ':') + 1, "layers");
-	uint32_t n = c->shape.pp, total;
+	uint32_t n = c->shape.pp;
 
-	if (*c->run->stage_layers && !isnan(layers))
-		return listed_stages(c, layers, arena, err);
-	if (isnan(layers) || n == 1)
+	if (*c->run->stage_layers)
+		return listed_stages(c, total, arena, err);
+	if (n == 1)
 		return MQ_OK;
-	total = (uint32_t)layers;
 	if (c->shape.virtual > 1) {
 		chunks(c, total, arena);
 		return MQ_OK;
@@ -384,7 +383,8 @@ static enum mq_status plan(struct mq_case *c, struct mq_arena *arena, struct mq_
 	sync_of(c);
 	c->shape.sequence_parallel = c->stack.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->stack.vocab_parallel;
-	return stages(c, arena, err);
+	double layers = mq_given_value(strchr(c->spec, ':') + 1, "layers");
+	return isnan(layers) ? MQ_OK : mq_case_stages(c, (uint32_t)layers, arena, err);
 }
 
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,

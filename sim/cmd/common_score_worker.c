@@ -157,6 +157,7 @@ enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster
 {
 	const struct mq_model_request request = { c->spec, &c->train, c->seq };
 	struct mq_calib *calib = calib_for(shared, c, cluster, arena);
+	struct mq_case known = *c;
 	struct mq_model *model;
 	struct mq_plan plan;
 	struct mq_judge judge = { .cluster = cluster, .calib = calib, .train = &c->train,
@@ -167,7 +168,9 @@ enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster
 	judge.model = model;
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
 	mq_conduct_bind(cluster);
-	MQ_TRY(make_plan(c, model, cluster, arena, &plan, err));
+	if (model->n_layers) /* a spec such as size=405b does not say how many */
+		MQ_TRY(mq_case_stages(&known, model->n_layers, arena, err));
+	MQ_TRY(make_plan(&known, model, cluster, arena, &plan, err));
 	MQ_TRY(mq_judge_plan(&judge, &plan, arena, result, NULL, NULL, err));
 	if (result->verdict == MQ_VERDICT_OOM && c->run->step_time_s > 0)
 		return time_anyway(&judge, &plan, cluster, arena, result, err);

@@ -123,6 +123,11 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 				struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c,
 			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+/* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not,
+ * as its software divides `layers`. mq_case_build does this where the model's spec names its layers.
+ * MQ_EINPUT: the row's list does not fit. */
+enum mq_status mq_case_stages(struct mq_case *c, uint32_t layers, struct mq_arena *arena,
+			      struct mq_err *err) MQ_MUST_CHECK;
 /* The options of the platform generator that make the machines of `c`. */
 struct mq_platform_spec;
 enum mq_status mq_case_platform(const struct mq_case *c, struct mq_platform_spec *spec,

@@ -77,7 +77,9 @@ static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 },
 static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
-	.doc = "Simulates one plan and writes what happens in a step.",
+	.doc = "Simulates one plan and writes what happens in a step. Of plans on more than 64 devices the "
+	       "timeline, the tasks and the trace show one device for all that do the same at the same "
+	       "time; step time, memory and links are those of all, and --no-fold shows every device.",
 	.children = children,
 };
 
@@ -117,6 +119,7 @@ static void print_result(const struct simulation *s)
 {
 	const struct mq_result *r = &s->result;
 	const struct mq_session *session = s->session;
+	uint32_t n_devices = mq_plan_degrees(&s->plan).n_devices;
 	char text[32], limit[32];
 
 	printf("%s\n", mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
@@ -134,6 +137,9 @@ static void print_result(const struct simulation *s)
 	printf("memory %s of %s on %s\n", mq_text_B(r->peak_memory_B, text),
 	       mq_text_B(r->memory_limit_B, limit), s->session->cluster->device[r->memory_device].name);
 	printf("bottleneck: %s\n", r->bottleneck);
+	if (r->n_simulated < n_devices)
+		printf("timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
+		       "(--no-fold: all)\n", r->n_simulated, n_devices);
 }
 
 /* The analytic executor needs no SimGrid: it runs here. */
@@ -146,9 +152,10 @@ static enum mq_status analyse(struct simulation *s, const struct mq_outputs *out
 		.calib = s->session->calib, .train = &q->train, .execute = mq_execute_analytic,
 		.fold = !q->no_fold, .interference = !q->no_interference, .timeout_s = q->timeout_s,
 	};
+	const struct mq_judge how = mq_outputs_judge(&judge, &s->plan, outputs);
 	struct mq_judged judged;
 
-	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
+	MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
 	s->result = judged.result;
 	return mq_simulate_outputs(&judge, &judged, outputs, err);
 }

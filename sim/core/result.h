@@ -21,6 +21,8 @@ struct mq_result {
 	double peak_memory_B;    /* of the device nearest its limit */
 	double memory_limit_B;   /* of that device */
 	uint32_t memory_device;  /* cluster rank */
+	uint32_t n_simulated;    /* devices with tasks of their own: fewer than the plan's where identical
+				    ranks were folded; 0 unless the verdict is ok */
 	double compute_s, exposed_comm_s, bubble_s, lower_bound_s;
 	double link_s[16];       /* exposed communication by enum mq_link_class, seconds */
 	char bottleneck[160];    /* in words */

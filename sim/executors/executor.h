@@ -46,6 +46,7 @@ struct mq_judge {
 	const struct mq_train *train;
 	mq_execute_fn *execute;
 	bool fold, interference;
+	bool keep_tasks;      /* see mq_lower_request */
 	double timeout_s;
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan,

@@ -41,7 +41,7 @@ static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, 
 {
 	struct mq_lower_request ask = { .model = j->model, .cluster = j->cluster,
 					.calib = j->calib, .train = j->train, .plan = plan,
-					.fold = fold };
+					.fold = fold, .keep_tasks = j->keep_tasks };
 	struct mq_exec_request request = { .cluster = j->cluster, .calib = j->calib,
 					   .timeout_s = j->timeout_s,
 					   .interference = j->interference };
@@ -93,6 +93,7 @@ static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out,
 	r->compute_s = b.compute_s;
 	r->exposed_comm_s = b.exposed_comm_s;
 	r->bubble_s = b.bubble_s;
+	r->n_simulated = out->lowered.schedule->n_devices;
 	return mq_judge_causes(j, out, arena, err);
 }
 

@@ -129,6 +129,16 @@ static enum mq_status write_timeline(const struct mq_judged *judged, const char 
 	return status;
 }
 
+struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
+				 const struct mq_outputs *outputs)
+{
+	struct mq_judge j = *judge;
+
+	j.fold = j.fold && !outputs->schedule && mq_plan_degrees(plan).n_devices > MQ_OUTPUTS_WHOLE;
+	j.keep_tasks = true;
+	return j;
+}
+
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
 				   const struct mq_outputs *out, struct mq_err *err)
 {

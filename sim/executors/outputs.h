@@ -13,6 +13,13 @@ struct mq_outputs {
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
 };
 
+/* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
+ * MQ_OUTPUTS_WHOLE devices, or where there is a schedule file; of larger ones a representative of the ranks
+ * that are alike, where `judge` folds. No task is fused, so that links.csv counts all bytes. */
+enum { MQ_OUTPUTS_WHOLE = 64 };
+struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
+				 const struct mq_outputs *outputs);
+
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
 				   const struct mq_outputs *outputs, struct mq_err *err) MQ_MUST_CHECK;
 

@@ -45,15 +45,20 @@ static void send_error(int fd, const struct mq_err *err)
 
 /* ---- worker ------------------------------------------------------------------------------------ */
 
-/* What cannot be answered for one plan must not end the run: it becomes that plan's verdict. */
-static void judge(struct server *s, const void *bytes, size_t size, struct mq_judged *out)
+/* What cannot be answered for one plan must not end the run: it becomes that plan's verdict. `outputs`: the
+ * files that will be written of it, or NULL. */
+static void judge(struct server *s, const void *bytes, size_t size, const struct mq_outputs *outputs,
+		  struct mq_judged *out)
 {
 	struct mq_err err = MQ_ERR_INIT;
+	struct mq_judge how = s->judge;
 	struct mq_plan plan;
+	enum mq_status status = mq_plan_unpack(bytes, size, &s->scratch, &plan, &err);
 
 	s->judged_tasks = 0;
-	if (mq_plan_unpack(bytes, size, &s->scratch, &plan, &err) == MQ_OK &&
-	    mq_judge_full(&s->judge, &plan, &s->scratch, out, &err) == MQ_OK) {
+	if (status == MQ_OK && outputs)
+		how = mq_outputs_judge(&s->judge, &plan, outputs);
+	if (status == MQ_OK && mq_judge_full(&how, &plan, &s->scratch, out, &err) == MQ_OK) {
 		if (out->lowered.schedule)
 			s->judged_tasks = out->lowered.schedule->n_tasks;
 		return;
@@ -76,15 +81,12 @@ static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_wire_detail d;
 	struct mq_judged out;
-	bool fold = s->judge.fold;
 
 	if (size < sizeof(d))
 		return false;
 	memcpy(&d, bytes, sizeof(d));
 	struct mq_outputs outputs = { given(d.dir), given(d.trace), given(d.schedule) };
-	s->judge.fold = false; /* files show every rank */
-	judge(s, bytes + sizeof(d), size - sizeof(d), &out);
-	s->judge.fold = fold;
+	judge(s, bytes + sizeof(d), size - sizeof(d), &outputs, &out);
 	if (mq_simulate_outputs(&s->judge, &out, &outputs, &err) != MQ_OK) {
 		send_error(fd, &err);
 		return true;
@@ -125,7 +127,7 @@ static void work(struct server *s, int fd)
 			going = together(s, fd, bytes, head.size);
 		} else {
 			struct mq_judged out;
-			judge(s, bytes, head.size, &out);
+			judge(s, bytes, head.size, NULL, &out);
 			bool worn = mq_simgrid_is_worn();
 			going = mq_wire_send(fd, worn ? MQ_WIRE_LAST : MQ_WIRE_JUDGE, &out.result,
 					     sizeof(out.result)) && !worn;

@@ -534,7 +534,7 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 	if (status == MQ_OK && *exact)
 		status = count_users(&v);
 	v.loose = *exact && loose_ends(low);
-	if (status == MQ_OK && *exact)
+	if (status == MQ_OK && *exact && !low->rq->keep_tasks)
 		status = fuse_all(&v);
 	if (status == MQ_OK && *exact && low->n_fixed) {
 		struct chain none = { .fixed_s = NAN };

@@ -302,8 +302,9 @@ static bool string_together(struct mq_low *low)
 		tasks += count_tasks(low, r, slot[r], count[r]);
 	}
 	if (tasks > MAX_TASKS) {
-		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s",
-			tasks, *low->out->unfolded ? ", and identical ranks cannot be folded: " : "",
+		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s", tasks,
+			*low->out->unfolded ? ", and identical ranks cannot be folded: " :
+			low->rq->fold ? "" : "; let identical ranks be folded (no --no-fold, no --schedule)",
 			low->out->unfolded);
 		return false;
 	}

@@ -20,6 +20,7 @@ struct mq_lower_request {
 	const struct mq_train *train;
 	const struct mq_plan *plan;   /* checked by mq_lower with mq_plan_check */
 	bool fold;                    /* allow a folded view where it is exact */
+	bool keep_tasks;              /* of its tasks none is fused with others: reports show each */
 	bool memory_only;             /* stop after the memory verdict: no schedule */
 };
 

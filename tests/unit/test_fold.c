@@ -101,6 +101,22 @@ struct tally {
 	uint32_t bare; /* of the exact ones, with a stage without layers */
 };
 
+/* Folded with no task fused: the same again, and all bytes of all links. */
+static void unfused(struct simulated *s, const struct mq_lower_request *request, const struct lowered *whole)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_lower_request rq = *request;
+	struct lowered c;
+
+	rq.keep_tasks = true;
+	EXPECT(s, run(s, &rq, true, &arena, &c) && c.low.folded && !c.timeline.fold_inexact);
+	EXPECT(s, !c.low.schedule->fold->work_fixed_s);
+	EXPECT_NEAR(s, c.timeline.step_time_s, whole->timeline.step_time_s, 1e-9);
+	for (uint32_t l = 0; l < s->cluster->n_links; l++)
+		EXPECT_NEAR(s, c.timeline.link_busy_B[l], whole->timeline.link_busy_B[l], 1e-9);
+	mq_arena_fini(&arena);
+}
+
 /* One shape, folded and whole. */
 static void compare(struct simulated *s, const struct mq_model *model, const struct mq_train *train,
 		    struct mq_rng *rng, struct tally *tally)
@@ -133,6 +149,7 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 				if (!a.low.schedule->fold->work_fixed_s)
 					EXPECT_NEAR(s, a.timeline.link_busy_B[l],
 						    b.timeline.link_busy_B[l], 1e-9);
+			unfused(s, &rq, &b);
 		}
 	}
 	mq_arena_fini(&arena);

@@ -328,6 +328,15 @@ static void test_chunks(void **state)
 	build(&r, &c);
 	for (int s = 0; s < 12; s++)
 		assert_int_equal(c.shape.stage_layers[s], s < 11 ? 2 : 1);
+	r.stage_layers = "1/2/2/2/2/2/2/2/2/2/2/2"; /* by the row, one list entry per chunk */
+	build(&r, &c);
+	for (int s = 0; s < 12; s++)
+		assert_int_equal(c.shape.stage_layers[s], s ? 2 : 1);
+	r.stage_layers = "5/6/6/6";
+	struct mq_err err = MQ_ERR_INIT;
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "12 stages"));
+	r.stage_layers = "";
 	r.layers = 20; /* no such way: first chunks get what is over */
 	build(&r, &c);
 	assert_null(c.shape.stage_layers);

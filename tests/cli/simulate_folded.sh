@@ -1,0 +1,42 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Plans on more than 64 devices are simulated folded: the tables say what they say with every rank simulated, but
+# for timeline.csv and tasks.csv, which have a device for all like it. A schedule has every rank all the same.
+"$M" platform generate gpu=A100-SXM4-80GB nodes=16 gpus=8 -o p.xml >/dev/null
+ask=(-m gpt:layers=10,hidden=512,heads=8,seq=256,vocab=1024 -p p.xml --batch 64)
+printf '%s\n' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --sequence-parallel \
+	--num-virtual-stages-per-pipeline-rank=3 --account-for-embedding-in-pipeline-split \
+	--account-for-loss-in-pipeline-split --use-distributed-optimizer --overlap-grad-reduce >in.sh
+"$M" export --import in.sh "${ask[@]}" -o plan.json >/dev/null || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --trace few.json -o few >few.txt || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --no-fold -o all >all.txt || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --schedule all.sched -o sched >/dev/null || bad=1
+grep -h "devices, each" few.txt all.txt
+python3 - <<'P' || bad=1
+import csv, json
+rows = lambda name: list(csv.DictReader(open(name)))
+for table in "summary", "memory", "links":
+    for one, other in zip(rows(f"few/{table}.csv"), rows(f"all/{table}.csv"), strict=True):
+        for key in one:
+            if key == "bottleneck": # of devices alike, another may be named
+                continue
+            try:
+                a, b = float(one[key]), float(other[key])
+            except ValueError:
+                assert one[key] == other[key], (table, one, other)
+                continue
+            assert abs(a - b) <= 2e-8 * abs(b), (table, key, one, other)
+devices = lambda name: len({r["device"] for r in rows(name)})
+print(devices("few/timeline.csv"), "of", devices("all/timeline.csv"), "devices in timeline.csv")
+assert devices("sched/timeline.csv") == 128 == len(rows("few/memory.csv"))
+assert len(rows("few/tasks.csv")) == len(rows("few/timeline.csv"))
+json.load(open("few.json"))
+P
+# More tasks than fit in memory: what to do about it.
+"$M" platform generate gpu=A100-SXM4-80GB nodes=512 gpus=8 -o large.xml >/dev/null
+ask=(-m gpt:layers=64,hidden=512,heads=8,seq=256,vocab=1024 -p large.xml --batch 65536)
+printf '%s\n' --pipeline-model-parallel-size 64 --micro-batch-size 1 >in.sh
+"$M" export --import in.sh "${ask[@]}" -o plan.json >/dev/null || bad=1
+"$M" simulate "${ask[@]}" -P plan.json -o large >/dev/null || bad=1
+try 1 'too many to simulate one by one; let identical ranks be folded' \
+	simulate "${ask[@]}" -P plan.json --no-fold -o x
+finish
