@@ -67,6 +67,12 @@ How the fitted values came about:
   fuses (these are counted apart). The .6 is a fit to three runs on cp 2, 4 and 8 (14 % slow, 3 % and 1 % fast with it); why it is so low is open.
   `repeat_kv`: shared heads of keys and values are copied for each query head before attention, and so go around the ring. `chunks`: stages per
   device of an interleaved schedule where the row does not say; `split_batch`: a pipeline cuts a replica's batch into as many micro-batches as stages.
+  `launch_waits`: the host waits for each kernel, so its time per kernel adds to the device's instead of hiding behind it (BigScience ran with
+  CUDA_LAUNCH_BLOCKING=1): this is what its small micro-batches lose; its host cost (15) is a fit to the BLOOM table. `vocab_multiple`: the vocabulary
+  is padded to a multiple of this times tp (Megatron: 128).
+- **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
+  its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
+  Rows of different systems are not ranked together.
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice` and `flat_M` follow from what the software
   holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum

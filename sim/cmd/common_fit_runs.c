@@ -37,7 +37,7 @@ static uint32_t group_of(const struct mq_runs_fit *f, const struct mq_runs_row *
 			 uint32_t *n_keys)
 {
 	const char *group = mq_arena_printf(f->options->arena, "%u|%s", row->table,
-					    mq_run_group(&f->table[row->table].run[row->row],
+					    mq_run_group(f->table[row->table].item[row->row].c,
 							 f->options->arena));
 
 	for (uint32_t k = 0; k < *n_keys; k++)

@@ -104,6 +104,14 @@ static double layers_of(const struct mq_run *r)
 	return stages * fmax(1, round(r->params_b * 1e9 / (12 * r->hidden * r->hidden) / stages));
 }
 
+/* Software that pads the vocabulary, so that tensor cores get aligned shares on every tensor rank. */
+static double padded(const struct mq_case *c, double vocab)
+{
+	double unit = (double)c->stack.vocab_multiple * degree(c->run->tp);
+
+	return unit > 0 ? ceil(vocab / unit) * unit : vocab;
+}
+
 static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case *c,
 				 struct mq_arena *arena, struct mq_err *err)
 {
@@ -111,7 +119,7 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	struct mq_known_model known;
 	char spec[512] = "";
 	/* a rounded vocabulary ("250k") gives way to the exact one */
-	double vocab = r->vocab;
+	double vocab = r->vocab, exact;
 
 	MQ_TRY(mq_known_model(t, r, &known, err));
 	if (!isnan(mq_given_value(known.given, "image"))) { /* its size says all */
@@ -119,8 +127,10 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 		c->spec = mq_arena_printf(arena, "%s:%s", known.builder, known.given);
 		return MQ_OK;
 	}
-	if (!isnan(vocab) && fmod(vocab, 10000) == 0 && !isnan(mq_given_value(known.given, "vocab")))
-		vocab = NAN;
+	exact = mq_given_value(known.given, "vocab");
+	if (!isnan(exact) && (isnan(vocab) || fmod(vocab, 10000) == 0))
+		vocab = exact;
+	vocab = padded(c, vocab);
 	put(spec, sizeof(spec), "layers", layers_of(r));
 	put(spec, sizeof(spec), "hidden", r->hidden);
 	put(spec, sizeof(spec), "heads", r->heads);

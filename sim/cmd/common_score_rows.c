@@ -99,9 +99,11 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 	return MQ_OK;
 }
 
-const char *mq_run_group(const struct mq_run *r, struct mq_arena *arena)
+const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena)
 {
-	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%g", r->model, r->layers,
+	const struct mq_run *r = c->run;
+
+	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%s|%g", r->model, r->layers,
 			       r->hidden, r->heads, r->seq, r->vocab, r->gpu, r->gpus, r->inter,
-			       r->precision, r->gbs);
+			       c->system.name, r->precision, r->gbs);
 }

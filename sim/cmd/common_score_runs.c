@@ -122,7 +122,7 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
-		keys[i] = mq_run_group(&t->run[i], o->arena);
+		keys[i] = mq_work_scored(t, i) ? mq_run_group(t->item[i].c, o->arena) : "";
 		if (mq_work_scored(t, i))
 			error[n++] = error_of(t, i);
 		else

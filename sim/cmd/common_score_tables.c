@@ -71,7 +71,8 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 		if (mq_pattern_fits(mq_table_text(csv, r, "gpu"), run->gpu) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "gpus_per_node"), per_node) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "intra_link"), run->intra) &&
-		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter))
+		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter) &&
+		    mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator))
 			return read_system(csv, r, system, err);
 	return mq_fail(err, MQ_EINPUT, "no system for gpu '%s'; add a row to systems.csv", run->gpu);
 }
@@ -79,7 +80,8 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 enum mq_status mq_score_device(const struct mq_score_options *options, const char *gpu,
 			       const char **type, struct mq_err *err)
 {
-	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .gpus_per_node = NAN };
+	const struct mq_run run = { .gpu = gpu, .intra = "", .inter = "", .locator = "",
+				    .gpus_per_node = NAN };
 	struct mq_score_tables t;
 	struct mq_system system;
 
@@ -134,7 +136,7 @@ static enum mq_status read_memory(const struct mq_csv *csv, uint32_t row, struct
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
-	double bucket_MB, chunks;
+	double bucket_MB, chunks, multiple;
 	int index;
 
 	*s = (struct mq_stack){ .name = mq_table_text(csv, row, "stack") };
@@ -147,6 +149,8 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(read_flag(csv, row, "early_stop", &s->early_stop, err));
 	MQ_TRY(mq_table_f64(csv, row, "bucket_MB", 0, &bucket_MB, err));
 	s->bucket_B = bucket_MB * 1e6;
+	MQ_TRY(mq_table_f64(csv, row, "vocab_multiple", 0, &multiple, err));
+	s->vocab_multiple = (uint32_t)multiple;
 	s->grad_as_dtype = !strcmp(mq_table_text(csv, row, "grad_dtype"), "dtype");
 	if (!s->grad_as_dtype) {
 		MQ_TRY(READ_NAME(csv, row, "grad_dtype", mq_dtype_name, MQ_N_DTYPES, &index, err));
@@ -164,6 +168,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
+	MQ_TRY(read_flag(csv, row, "launch_waits", &s->launch_waits, err));
 	MQ_TRY(mq_table_f64(csv, row, "fp8_cast_B", 4, &s->fp8_cast_B, err));
 	MQ_TRY(mq_table_f64(csv, row, "expert_traffic", 1, &s->expert_traffic, err));
 	MQ_TRY(read_flag(csv, row, "merge_copies", &s->merge_copies, err));

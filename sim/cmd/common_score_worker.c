@@ -67,6 +67,7 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		/* of an image network the graph has every kernel that runs */
 		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
 		d->host_launch_s *= c->stack.host;
+		d->launch_waits = c->stack.launch_waits;
 		d->attention_eff *= c->stack.attention;
 		d->attention_ring = c->stack.ring;
 		put_memory(d, &c->stack, has_nvlink(cluster));

@@ -36,6 +36,7 @@ struct mq_stack {
 	const char *name;
 	bool fused_attention, sequence_parallel, vocab_parallel, overlap_grads, scatter_gather;
 	bool broadcast_params, early_stop; /* see mq_plan */
+	uint32_t vocab_multiple;   /* vocabulary padded to a multiple of this times tp; 0 = as given */
 	double bucket_B;           /* gradients reduced together; 0 = a stage's */
 	bool grad_as_dtype;        /* gradients are reduced in the training dtype */
 	enum mq_dtype grad_dtype;  /* otherwise */
@@ -46,6 +47,7 @@ struct mq_stack {
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
 	double attention;          /* its fused attention / the device's attention_eff */
 	double host;               /* its host time per kernel / the device's host_launch_s */
+	bool launch_waits;         /* the host waits for each kernel before it launches the next */
 	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
 	double flat_elems;         /* gradients reduced through one flat copy */
 	bool grads_twice;          /* gradients are held in 16 and in 32 bits */
@@ -143,6 +145,6 @@ enum mq_status mq_score_work(const struct mq_score_options *options, const char 
 			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* Rows whose key is equal differ only in plan: same model, hardware, batch and precision. */
-const char *mq_run_group(const struct mq_run *run, struct mq_arena *arena);
+const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena);
 
 #endif

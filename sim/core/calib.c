@@ -57,6 +57,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(elementwise_traffic, "1", 1.3, .1, 20, "bytes moved / fused minimum (software stack)"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
 	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
+	DEV(launch_waits, "1", 0, 0, 1, "1 = the host waits for each kernel (software stack)"),
 	DEV(overlap_compute, "1", .3, 0, 1, "compute seconds lost per second of overlapped collective"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context, libraries and framework"),

@@ -40,6 +40,7 @@ struct mq_device_calib {
 	double elementwise_traffic;  /* bytes moved / fused minimum: belongs to the software stack */
 	double launch_s;             /* device time per kernel when the queue is full */
 	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
+	double launch_waits;         /* 1 = the host waits for each kernel: belongs to the software stack */
 	double overlap_compute;      /* seconds of compute lost per second of overlapped collective */
 	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
 	double reserve_B;            /* context, libraries, framework */

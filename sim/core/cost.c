@@ -263,7 +263,12 @@ double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *
 		busy += mq_cost_kernel(device, &work->kernel[i]);
 		host += work->kernel[i].launches * device->host_launch_s;
 	}
-	return fmax(busy, host);
+	return mq_cost_issued(device, busy, host);
+}
+
+double mq_cost_issued(const struct mq_device_calib *device, double busy_s, double host_s)
+{
+	return fmax(busy_s, host_s) + device->launch_waits * fmin(busy_s, host_s);
 }
 
 double mq_cost_copy(const struct mq_device_calib *device, double bytes)

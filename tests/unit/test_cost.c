@@ -160,6 +160,9 @@ static void test_host_bound(void **state)
 	near(mq_cost_work(d, &work), 1e-6 + 1e-3);
 	d->host_launch_s = 1e-3;
 	near(mq_cost_work(d, &work), 2e-3);
+	d->launch_waits = 1; /* nothing runs while the host is busy */
+	near(mq_cost_work(d, &work), 2e-3 + 1e-6 + 1e-3);
+	d->launch_waits = 0;
 	d->copy_bw_Bps = 2e10;
 	d->launch_s = 1e-5;
 	near(mq_cost_copy(d, 4e9), .2 + 1e-5);

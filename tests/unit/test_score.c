@@ -275,6 +275,45 @@ static void test_pipeline_defaults(void **state)
 }
 
 /* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
+/* Megatron pads the vocabulary so that each tensor rank has a multiple of 128 of it. */
+static void test_vocabulary(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	r.vocab = 50257;
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_non_null(strstr(c.spec, "vocab=50688")); /* 99 x 4 x 128 */
+	r.tp = 1;
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_non_null(strstr(c.spec, "vocab=50304")); /* 393 x 128 */
+	r.stack = "eager";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_non_null(strstr(c.spec, "vocab=50257"));
+}
+
+/* One cluster before and after a repair is two systems, whose rows are not ranked together. */
+static void test_repaired_cluster(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_run r = gpt();
+	struct mq_case before, after;
+
+	r.inter = "4x OmniPath 100 Gb/s per node";
+	r.locator = "train/tr11-176B-ml/chronicles.md 02-24";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &before, &err), MQ_OK);
+	struct mq_run later = r;
+	later.locator = "train/tr11-176B-ml/chronicles.md 02-25";
+	assert_int_equal(mq_case_build(&tables, calib, &later, &arena, &after, &err), MQ_OK);
+	assert_string_not_equal(before.system.name, after.system.name);
+	assert_string_not_equal(mq_run_group(&before, &arena), mq_run_group(&after, &arena));
+	later.tp = 2;
+	later.mbs = 1;
+	assert_int_equal(mq_case_build(&tables, calib, &later, &arena, &before, &err), MQ_OK);
+	assert_string_equal(mq_run_group(&before, &arena), mq_run_group(&after, &arena));
+}
+
 static void test_domains(void **state)
 {
 	static const struct {
@@ -458,6 +497,8 @@ int main(void)
 		cmocka_unit_test_teardown(test_rank, teardown),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_vocabulary, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
