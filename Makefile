@@ -67,6 +67,9 @@ LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
 ENGINE_DATA := $(patsubst strategies/%,$(BUILD)/engines/%,$(sort $(wildcard strategies/*.weights)))
 EXEC_SO   := $(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXECS))
+# NAME/parts/PART.c is a library of its own, NAME/PART.so, which the executor opens where it needs it.
+EXEC_PARTS := $(call sources,validator/*/parts/*.c)
+EXEC_PART_SO := $(subst /parts/,/,$(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXEC_PARTS)))
 
 SIM_PKGS := jansson inih gsl openblas libprotobuf-c simgrid hwloc
 SIM_LIBS := -lcsv $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
@@ -80,7 +83,7 @@ help: ## this list
 	@awk '/^##@/{print "\n" substr($$0,5)} /^[a-z][a-z-]*:.*## /{split($$0,a,":.*## "); \
 		printf "  %-12s %s\n", a[1], a[2]}' $(MAKEFILE_LIST)
 
-all: $(BUILD)/maquette $(BUILD)/maquette-replay $(ENGINE_SO) $(ENGINE_DATA) $(EXEC_SO) compile_commands.json ## build everything
+all: $(BUILD)/maquette $(BUILD)/maquette-replay $(ENGINE_SO) $(ENGINE_DATA) $(EXEC_SO) $(EXEC_PART_SO) compile_commands.json ## build everything
 
 $(BUILD)/maquette: $(MAIN_OBJ) $(LIB_OBJ)
 	$(call say,LINK,$@)
@@ -110,6 +113,14 @@ $(BUILD)/executors/%.so: $(BUILD)/obj/validator/%.c.o $$(call obj,$$(sort $$(wil
 	$(call say,EXEC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $(filter %.o,$^) $(call link_libs,validator/$*.c) -ldl -lm -lpthread
+
+define part_rule
+$(BUILD)/executors/$(subst /parts/,/,$(patsubst validator/%.c,%.so,$(1))): $(call obj,$(1))
+	$$(call say,EXEC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(ALL_LDFLAGS) -shared -o $$@ $$< $$(call link_libs,$(1)) -lm
+endef
+$(foreach p,$(EXEC_PARTS),$(eval $(call part_rule,$(p))))
 
 # Loops over matrices are worth vectorising; element by element, so the bits stay the same.
 $(call obj,$(call sources,strategies/nn/*.c)): private ALL_CFLAGS += -O3
@@ -197,6 +208,8 @@ install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man pa
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(ENGINE_SO) $(ENGINE_DATA) $(DESTDIR)$(PREFIX)/lib/maquette/engines
 	install -m 644 $(EXEC_SO) $(DESTDIR)$(PREFIX)/lib/maquette/executors
+	for p in $(EXEC_PART_SO:$(BUILD)/executors/%=%); do \
+		install -D -m 644 $(BUILD)/executors/$$p $(DESTDIR)$(PREFIX)/lib/maquette/executors/$$p; done
 	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/maquette/plots
@@ -261,7 +274,7 @@ tidy: compile_commands.json ## static analysis: clang-tidy, else gcc -fanalyzer
 	@if command -v clang-tidy >/dev/null; then clang-tidy --quiet -p . $(CORE); \
 	else for f in $(CORE); do $(CC) $(ALL_CFLAGS) -fanalyzer -c $$f -o /dev/null; done; fi
 compile_commands.json: Makefile $(BUILD)/flags
-	@{ echo '['; for f in $(CORE) $(SIM) $(CMD) $(ENGINES) $(ENGLIB) $(REPLAY) $(EXECS); do \
+	@{ echo '['; for f in $(CORE) $(SIM) $(CMD) $(ENGINES) $(ENGLIB) $(REPLAY) $(EXECS) $(EXEC_PARTS); do \
 		echo '{"directory":"$(CURDIR)","file":"'$$f'","command":"$(CC) $(ALL_CFLAGS) -c '$$f'"},'; \
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/

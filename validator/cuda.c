@@ -2,11 +2,11 @@
  * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS computes, NCCL communicates.
  *
  * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun,
- * srun or torchrun, or are spawned by maquette-replay, and meet over TCP (cuda/meet.c). Several
- * ranks on one GPU (share_gpu) get an NCCL_HOSTID each and talk over loopback sockets: that shows
- * that a plan runs, never how fast.
+ * srun or torchrun, or are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an
+ * NCCL_HOSTID each and talk over loopback sockets: that shows that a plan runs, never how fast.
  *
- * Not run: plans that mix CPUs and GPUs (refused by name).
+ * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go
+ * through pinned host memory: cuda/staged.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "cuda/cuda.h"
 
-enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20, TASK_VALUES = 4 };
+enum { POOL_MIN_B = 512 << 20, PINNED_B = 64 << 20, RANDOM_WORDS = 1 << 20 };
 
 enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err)
 {
@@ -25,8 +25,8 @@ enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, st
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(call, "("), call);
 	if (error == cudaErrorMemoryAllocation)
 		return mq_fail(err, MQ_ENODEV, "rank %u: out of memory on GPU %d (%s)",
-		               c->meet.rank, c->device, name);
-	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->meet.rank,
+		               c->ranks->rank, c->device, name);
+	return mq_fail(err, MQ_ETIME, "rank %u: %s failed on GPU %d: %s (error %d)", c->ranks->rank,
 	               name, c->device, c->kit.cudaGetErrorString((cudaError_t)error), error);
 }
 
@@ -41,31 +41,6 @@ static void name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size
 	if (kit->nvmlInit_v2 && !kit->nvmlInit_v2() &&
 	    !kit->nvmlDeviceGetHandleByIndex_v2((unsigned int)device, &handle))
 		kit->nvmlDeviceGetName(handle, name, (unsigned int)size);
-}
-
-static bool is_cpu_type(const char *types, const char *type)
-{
-	size_t n = strlen(type);
-
-	for (const char *at = types; (at = strstr(at, type)); at += n)
-		if ((at == types || at[-1] == ',') && (!at[n] || at[n] == ','))
-			return true;
-	return false;
-}
-
-static enum mq_status refuse_cpus(const struct mq_replay_session *session, struct mq_err *err)
-{
-	for (uint32_t i = 0; i < session->n_schedules; i++)
-		for (uint32_t d = 0; d < session->schedule[i]->n_devices; d++)
-			if (is_cpu_type(session->options->cpu_types,
-			                session->schedule[i]->device_type[d]))
-				return mq_fail(
-				        err, MQ_EINPUT,
-				        "device %s is a CPU (%s): executor cuda runs "
-				        "GPUs only; replay it with plans that leave the CPU out",
-				        session->schedule[i]->device_name[d],
-				        session->schedule[i]->device_type[d]);
-	return MQ_OK;
 }
 
 static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
@@ -83,13 +58,12 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	if (devices)
 		*devices = (uint32_t)count;
 	snprintf(text, 256, "%s, %d on this machine", name, count);
-	MQ_TRY(refuse_cpus(session, err));
-	if (session->n_devices > (uint32_t)count && !session->options->share_gpu)
+	if (session->n_own > (uint32_t)count && !session->options->share_gpu)
 		return mq_fail(err, MQ_ENODEV,
 		               "the schedule needs %u GPUs, this machine has %d: start the "
 		               "ranks on several machines, or use --share-gpu (correctness only)",
-		               session->n_devices, count);
-	if (session->n_devices > 1)
+		               session->n_own, count);
+	if (session->n_own > 1)
 		MQ_TRY(cuda_open_nccl(&kit, err));
 	return MQ_OK;
 }
@@ -186,7 +160,7 @@ static enum mq_status make_streams(struct cuda *c, struct mq_err *err)
 	MQ_TRY(cuda_open_blas(&c->kit, err));
 	int bad = (int)c->kit.cublasCreate_v2(&c->blas);
 	return bad ? mq_fail(err, MQ_ENODEV, "rank %u: cuBLAS cannot start on GPU %d (status %d)",
-	                     c->meet.rank, c->device, bad)
+	                     c->ranks->rank, c->device, bad)
 	           : MQ_OK;
 }
 
@@ -194,63 +168,21 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
                                 struct mq_err *err)
 {
 	struct cuda *c = state;
-	uint32_t most = 1;
 
 	c->session = session;
-	for (uint32_t i = 0; i < 64; i++)
-		c->meet.fd[i] = -1;
+	c->ranks = session->ranks;
+	c->deadline_s = session->options->deadline_s;
 	MQ_TRY(choose_gpu(c, err));
-	MQ_TRY(cuda_meet_open(&c->meet, session->options, err));
-	c->met = true;
 	MQ_TRY(make_buffers(c, err));
 	MQ_TRY(cuda_comms_open(c, err));
 	c->script = mq_arena_array(session->arena, session->n_schedules, struct cuda_script);
-	for (uint32_t i = 0; i < session->n_schedules; i++) {
+	for (uint32_t i = 0; i < session->n_schedules; i++)
 		MQ_TRY(cuda_script_build(c, session->schedule[i], &c->script[i], err));
-		if (session->schedule[i]->n_tasks > most)
-			most = session->schedule[i]->n_tasks;
-	}
-	c->packed = mq_arena_array(session->arena, TASK_VALUES * (size_t)most, double);
-	c->all = mq_arena_array(session->arena, TASK_VALUES * (size_t)most, double);
-	c->counts = mq_arena_array(session->arena, c->meet.size, uint32_t);
-	MQ_TRY(make_streams(c, err));
-	return cuda_meet_barrier(&c->meet, err);
+	MQ_TRY(cuda_staged_open(c, err));
+	return make_streams(c, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
-
-static enum mq_status gather(struct cuda *c, const struct cuda_script *script,
-                             struct mq_replay_sample *sample, struct mq_err *err)
-{
-	const struct mq_schedule *s = script->schedule;
-	uint32_t n = 0;
-
-	memset(c->counts, 0, c->meet.size * sizeof(uint32_t));
-	for (uint32_t i = 0; i < script->n_local; i++) {
-		c->packed[n++] = sample->start_s[script->local[i]];
-		c->packed[n++] = sample->finish_s[script->local[i]];
-		c->packed[n++] = sample->switches[script->local[i]];
-		c->packed[n++] = sample->lost_s[script->local[i]];
-	}
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		c->counts[s->task[i].device] += TASK_VALUES;
-	MQ_TRY(cuda_meet_gather(&c->meet, c->packed, c->all, c->counts, err));
-	if (c->meet.rank)
-		return MQ_OK;
-	sample->step_time_s = 0;
-	const double *from = c->all;
-	for (uint32_t r = 0; r < s->n_devices; r++)
-		for (uint32_t i = 0; i < s->n_tasks; i++) {
-			if (s->task[i].device != r)
-				continue;
-			sample->start_s[i] = *from++;
-			sample->finish_s[i] = *from++;
-			sample->switches[i] = *from++;
-			sample->lost_s[i] = *from++;
-			sample->step_time_s = fmax(sample->step_time_s, sample->finish_s[i]);
-		}
-	return MQ_OK;
-}
 
 /* Reasons other than "idle" and "application clocks" slow kernels down. */
 static bool throttled(const struct cuda *c)
@@ -262,21 +194,21 @@ static bool throttled(const struct cuda *c)
 	return (reasons & ~3ull) != 0;
 }
 
-static enum mq_status run(void *state, uint32_t index, struct mq_replay_sample *sample,
-                          struct mq_err *err)
+static enum mq_status run(void *state, uint32_t index, double start_s,
+                          struct mq_replay_sample *sample, struct mq_err *err)
 {
 	struct cuda *c = state;
 
-	MQ_TRY(cuda_script_run(c, &c->script[index], sample, err));
-	sample->steal_s = 0;
+	MQ_TRY(cuda_script_run(c, &c->script[index], start_s, sample, err));
 	sample->throttled = throttled(c);
-	return gather(c, &c->script[index], sample, err);
+	return MQ_OK;
 }
 
 /* ---- closing and describing ------------------------------------------------------------------ */
 
 static void release(struct cuda *c)
 {
+	cuda_staged_close(c);
 	for (uint32_t i = 0; c->begin && i < c->n_events; i++) {
 		if (c->begin[i])
 			c->kit.cudaEventDestroy(c->begin[i]);
@@ -309,8 +241,6 @@ static void close_cuda(void *state, bool failed)
 	cuda_comms_close(c, failed);
 	if (!failed)
 		release(c);
-	if (c->met)
-		cuda_meet_close(&c->meet);
 }
 
 static void describe(void *state, char *text, size_t size)
@@ -341,7 +271,7 @@ static void describe(void *state, char *text, size_t size)
 	                 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
 	                 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
 	                 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
-	                 name, c->meet.size, runtime, driver, blas, nccl, buffers_B, total, sms,
+	                 name, c->ranks->size, runtime, driver, blas, nccl, buffers_B, total, sms,
 	                 10 * major + minor, MHz, celsius, mW / 1e3);
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)

@@ -4,8 +4,13 @@
  * One file validator/NAME.c (with parts in validator/NAME/) becomes build/executors/NAME.so and
  * exports one const struct through MQ_REPLAY_EXECUTOR(NAME). One process runs one device of the
  * schedule, and that process is a *rank*; device i of a schedule belongs to rank i. maquette-replay
- * owns options, files, warm-up, repetitions and their order; the executor owns devices, buffers and
- * communication.
+ * owns options, files, warm-up, repetitions and their order, the common start and the gathering of
+ * times; the executor owns devices, buffers and communication among its own ranks.
+ *
+ * A run may have ranks of several executors (a table says which runs whom): CPUs of a plan run on
+ * "host" beside GPUs on "cuda". Ranks of one executor talk by its own means, except that one which
+ * needs a launcher of its own (MPI) has none there; whatever passes between ranks of different
+ * executors, or inside a group that holds both, goes over the wire (wire.h).
  *
  * Life of a rank: check (before any rank is started), open, run ..., close. Every wait inside has
  * the deadline of the options. Statuses: MQ_ENODEV (3) no or too few devices or no library,
@@ -18,7 +23,7 @@
 #include "core/arena.h"
 #include "core/schedule.h"
 
-enum { MQ_REPLAY_ABI = 2 };
+enum { MQ_REPLAY_ABI = 3 };
 
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
@@ -29,7 +34,7 @@ enum mq_launcher {
 
 struct mq_replay_options {
 	uint32_t rank, size; /* this process among the ranks; size 0 before they are started */
-	uint32_t local;      /* index of this rank on its machine, where the launcher says so */
+	uint32_t local;      /* index of this rank among those of its executor on its machine */
 	uint32_t cores;      /* cores per device; 0 = the machine's cores divided by its ranks */
 	bool oversubscribe;  /* allow more ranks than cores (host) */
 	bool share_gpu;      /* allow several ranks on one GPU: correctness only, never timings */
@@ -41,13 +46,35 @@ struct mq_replay_options {
 	uint64_t seed;
 };
 
+/* How ranks of a run line up and tell rank 0 what they measured; never used for what is timed. */
+struct mq_ranks {
+	uint32_t rank, size;
+	void *state;
+	double (*now)(void *state); /* seconds on rank 0's clock */
+	enum mq_status (*barrier)(void *state, struct mq_err *err);
+	/* Rank 0's bytes to all. */
+	enum mq_status (*broadcast)(void *state, void *data, size_t size, struct mq_err *err);
+	/* bytes[i] of rank i, one after another, on rank 0. */
+	enum mq_status (*gather)(void *state, const void *mine, void *all, const uint32_t *bytes,
+	                         struct mq_err *err);
+	/* MQ_ETIME: names a rank that has died. Cheap; to be asked while waiting. */
+	enum mq_status (*alive)(void *state, struct mq_err *err);
+};
+
+struct mq_wire;
+struct mq_replay_executor;
+
 /* What will be run: all schedules of this invocation, so that buffers and communicators are made
  * once. */
 struct mq_replay_session {
 	const struct mq_replay_options *options;
 	uint32_t n_schedules;
 	struct mq_schedule *const *schedule; /* [n_schedules], checked */
-	uint32_t n_devices;                  /* most devices of any schedule = ranks needed */
+	uint32_t n_devices;                  /* ranks needed */
+	uint32_t n_own;                      /* of them, those of the executor at hand */
+	const struct mq_replay_executor *const *owner; /* [n_devices] who runs which rank */
+	const struct mq_ranks *ranks; /* NULL where the executor's own launcher joined the ranks */
+	struct mq_wire *wire;         /* NULL where the executor's own means reach all ranks */
 	struct mq_arena *arena;              /* lifetime: the process */
 };
 
@@ -75,9 +102,12 @@ struct mq_replay_executor {
 	/* Required: join the other ranks, make buffers and communicators. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session,
 	                       struct mq_err *err);
-	/* Required: run schedule `index` once; called by every rank in the same order. */
-	enum mq_status (*run)(void *state, uint32_t index, struct mq_replay_sample *sample,
-	                      struct mq_err *err);
+	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after open. */
+	const struct mq_ranks *(*ranks)(void *state);
+	/* Required: run schedule `index` once from `start_s` of the common clock (shortly to come); fills
+	 * this rank's own tasks, and `throttled`. Called by every rank in the same order. */
+	enum mq_status (*run)(void *state, uint32_t index, double start_s,
+	                      struct mq_replay_sample *sample, struct mq_err *err);
 	/* Required: release everything; after an error it must not wait for other ranks. */
 	void (*close)(void *state, bool failed);
 	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record.
@@ -92,6 +122,11 @@ struct mq_replay_executor {
 MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
                              size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies,
                              size_t least);
+
+/* For executors: do these ranks all belong to the executor of `rank`, so that its own means of
+ * communication reach them? */
+MQ_API bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n,
+                          const uint32_t *ranks);
 
 #define MQ_REPLAY_EXECUTOR(id) MQ_API const struct mq_replay_executor mq_executor_##id
 #define MQ_REPLAY_HEAD(text)                                                                       \

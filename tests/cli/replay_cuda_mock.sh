@@ -5,7 +5,7 @@ export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so TMPDIR=$PWD
 try() { # SETTING...: the replay's line, its exit status, and whether it ended by deadline + 5 s
 	local begin=$(date +%s) rc
 	env "$@" "$REPLAY" --executor cuda --deadline 2 --reps 2 --warmup 0 -o out m/comm.jsonl m/overlap.jsonl \
-		2>&1 | sed 's/task [0-9]*/task N/; s/rank [01]/rank N/g; s/GPU [01] (/GPU N (/'
+		2>&1 | sed 's/task [0-9]*/task N/; s/rank [01]/rank N/g; s/gpu[01] on/gpuN on/; s/GPU [01] (/GPU N (/'
 	rc=${PIPESTATUS[0]}
 	[ $(($(date +%s) - begin)) -le 8 ] || echo "took too long"
 	echo "$* -> $rc"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "mock.h"
 
@@ -16,6 +17,7 @@ struct CUevent_st {
 struct item {
 	struct mock_op op;
 	uint64_t turn; /* RECORD, WAIT: which recording of the event */
+	double enqueued_s; /* real time: not before */
 };
 
 struct CUstream_st {
@@ -25,6 +27,9 @@ struct CUstream_st {
 };
 
 enum { MAX_STREAMS = 64 };
+/* Once the program has told of host memory of its own that copies will meet (cudaHostRegister), a CPU takes
+ * part, whose time is the machine's: then so is ours. */
+static int real_time;
 static struct CUstream_st streams[MAX_STREAMS];
 static size_t n_streams;
 static size_t allocated;
@@ -68,6 +73,20 @@ static double own_noise(void)
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* In virtual time all that was reached is over. */
+static int is_over(double at_s)
+{
+	return !real_time || now_s() >= at_s;
+}
+
 static int all_empty(void)
 {
 	for (size_t i = 0; i < n_streams; i++)
@@ -83,6 +102,7 @@ static int step(struct CUstream_st *s)
 	struct CUevent_st *event = it->op.event;
 	double last_s;
 
+	s->free_s = fmax(s->free_s, it->enqueued_s);
 	switch (it->op.kind) {
 	case MOCK_WORK:
 		s->free_s += it->op.seconds;
@@ -123,7 +143,7 @@ void mock_enqueue(cudaStream_t stream, struct mock_op op)
 {
 	struct CUstream_st *s = stream;
 	struct CUevent_st *event = op.event;
-	struct item it = {.op = op};
+	struct item it = {.op = op, .enqueued_s = real_time ? now_s() : 0};
 
 	if (op.kind == MOCK_RECORD)
 		it.turn = ++event->recorded;
@@ -222,6 +242,17 @@ MOCK_API cudaError_t cudaFreeHost(void *pointer)
 	return cudaSuccess;
 }
 
+MOCK_API cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags)
+{
+	real_time = 1;
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaHostUnregister(void *pointer)
+{
+	return cudaSuccess;
+}
+
 MOCK_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
 	return cudaSuccess;
@@ -235,9 +266,10 @@ MOCK_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
                                      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
+	const char *text = getenv("MOCK_COPY_BPS");
 	double own = kind == cudaMemcpyDeviceToDevice
 	                     ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE)
-	                     : (double)size / MOCK_COPY_BPS;
+	                     : (double)size / (text ? atof(text) : MOCK_COPY_BPS);
 
 	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S});
 	return cudaSuccess;
@@ -268,7 +300,8 @@ MOCK_API cudaError_t cudaStreamDestroy(cudaStream_t stream)
 MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	progress();
-	return stream->first < stream->n ? cudaErrorNotReady : cudaSuccess;
+	return stream->first < stream->n || !is_over(stream->free_s) ? cudaErrorNotReady
+	                                                             : cudaSuccess;
 }
 
 MOCK_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
@@ -291,7 +324,7 @@ MOCK_API cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	for (size_t i = 0; all_empty() && i < n_streams; i++)
+	for (size_t i = 0; !real_time && all_empty() && i < n_streams; i++)
 		streams[i].free_s = 0;
 	mock_enqueue(stream, (struct mock_op){.kind = MOCK_RECORD, .event = event});
 	return cudaSuccess;
@@ -300,7 +333,8 @@ MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 MOCK_API cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	progress();
-	return event->resolved < event->recorded ? cudaErrorNotReady : cudaSuccess;
+	return event->resolved < event->recorded || !is_over(event->at_s) ? cudaErrorNotReady
+	                                                                  : cudaSuccess;
 }
 
 MOCK_API cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)

@@ -27,7 +27,7 @@ static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int res
 {
 	const char *more = c->kit.ncclGetLastError(comm);
 
-	return mq_fail(err, MQ_ETIME, "rank %u: %s: NCCL: %s%s%s", c->meet.rank, what,
+	return mq_fail(err, MQ_ETIME, "rank %u: %s: NCCL: %s%s%s", c->ranks->rank, what,
 	               c->kit.ncclGetErrorString((ncclResult_t)result), more && *more ? ": " : "",
 	               more ? more : "");
 }
@@ -35,7 +35,7 @@ static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int res
 enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, int result,
                                 const char *what, struct mq_err *err)
 {
-	double until = cuda_meet_now(&c->meet) + c->meet.deadline_s;
+	double until = cuda_now(c) + c->deadline_s;
 	uint32_t polls = 0;
 
 	if (result != ncclSuccess && result != ncclInProgress)
@@ -49,10 +49,10 @@ enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, in
 			return nccl_failed(c, comm->comm, result, what, err);
 		if (++polls % 64)
 			continue;
-		MQ_TRY(cuda_meet_alive(&c->meet, err));
-		if (cuda_meet_now(&c->meet) > until)
+		MQ_TRY(c->ranks->alive(c->ranks->state, err));
+		if (cuda_now(c) > until)
 			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s",
-			               c->meet.rank, what, c->meet.deadline_s);
+			               c->ranks->rank, what, c->deadline_s);
 		usleep(200);
 	}
 	return MQ_OK;
@@ -79,12 +79,15 @@ static void list_comms(struct cuda *c)
 		const struct mq_schedule *s = c->session->schedule[i];
 
 		for (uint32_t k = 0; k < s->n_comms; k++)
-			want(c, s->comm[k].n, s->comm[k].rank, 0);
+			if (mq_replay_own(c->session, c->ranks->rank, s->comm[k].n,
+			                  s->comm[k].rank))
+				want(c, s->comm[k].n, s->comm[k].rank, 0);
 		for (uint32_t t = 0; t < s->n_tasks; t++)
 			if (s->task[t].kind == MQ_TASK_SEND) {
 				uint32_t pair[2] = {s->task[t].device, s->task[t].peer};
 
-				want(c, 2, pair, 1 + s->task[t].channel);
+				if (mq_replay_own(c->session, c->ranks->rank, 2, pair))
+					want(c, 2, pair, 1 + s->task[t].channel);
 			}
 	}
 }
@@ -103,7 +106,7 @@ static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniq
 {
 	struct mq_nccl_config config = {sizeof(config), 0xcafebeef, 21400, 0};
 	ncclConfig_t *as_nccl = (ncclConfig_t *)(void *)&config;
-	uint32_t place = place_in(comm, c->meet.rank);
+	uint32_t place = place_in(comm, c->ranks->rank);
 	char what[96];
 
 	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u)", comm->n,
@@ -115,6 +118,15 @@ static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniq
 	return cuda_comm_settle(c, comm, result, what, err);
 }
 
+/* Makes the identifiers for all ranks of this executor. */
+static bool first_own(const struct cuda *c)
+{
+	for (uint32_t i = 0; i < c->ranks->rank; i++)
+		if (mq_replay_own(c->session, c->ranks->rank, 1, &i))
+			return false;
+	return true;
+}
+
 enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err)
 {
 	list_comms(c);
@@ -122,13 +134,13 @@ enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err)
 		return MQ_OK;
 	MQ_TRY(cuda_open_nccl(&c->kit, err));
 	ncclUniqueId *id = mq_arena_array(c->session->arena, c->n_comms, ncclUniqueId);
-	for (uint32_t i = 0; i < c->n_comms && !c->meet.rank; i++) {
+	for (uint32_t i = 0; i < c->n_comms && first_own(c); i++) {
 		int result = (int)c->kit.ncclGetUniqueId(&id[i]);
 
 		if (result != ncclSuccess)
 			return nccl_failed(c, NULL, result, "identifier of a communicator", err);
 	}
-	MQ_TRY(cuda_meet_broadcast(&c->meet, id, c->n_comms * sizeof(*id), err));
+	MQ_TRY(mq_wire_share(c->session, id, c->n_comms * sizeof(*id), err));
 	for (uint32_t i = 0; i < c->n_comms; i++)
 		MQ_TRY(init_comm(c, &c->comms[i], id[i], err));
 	return MQ_OK;
@@ -168,5 +180,5 @@ enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err)
 		if (result != ncclSuccess && result != ncclInProgress)
 			return nccl_failed(c, c->comms[i].comm, result, "communication", err);
 	}
-	return cuda_meet_alive(&c->meet, err);
+	return c->ranks->alive(c->ranks->state, err);
 }

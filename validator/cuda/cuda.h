@@ -6,6 +6,7 @@
 
 #include "cuda/toolkit.h"
 #include "executor.h"
+#include "wire.h"
 
 /* ---- libraries.c -------------------------------------------------------------------- */
 
@@ -16,29 +17,6 @@ enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err); /* MA
 void cuda_open_nvml(struct mq_toolkit *kit);                               /* MAQUETTE_NVML */
 /* How many GPUs; MQ_ENODEV with the reason where there is none. */
 enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_err *err);
-
-/* ---- meet.c: ranks talking without MPI ------------------------------------------------------- */
-
-/* A star of TCP connections with rank 0 in the middle. */
-struct cuda_meet {
-	uint32_t rank, size;
-	double deadline_s;
-	int fd[64];            /* rank 0: to rank i; others: fd[0] to rank 0; -1 = none */
-	double clock_offset_s; /* own clock + offset = clock of rank 0 */
-};
-enum mq_status cuda_meet_open(struct cuda_meet *meet, const struct mq_replay_options *options,
-                              struct mq_err *err);
-void cuda_meet_close(struct cuda_meet *meet);
-enum mq_status cuda_meet_barrier(struct cuda_meet *meet, struct mq_err *err);
-/* Rank 0's bytes to all. */
-enum mq_status cuda_meet_broadcast(struct cuda_meet *meet, void *data, size_t size,
-                                   struct mq_err *err);
-/* counts[i] numbers of rank i, one after another, on rank 0. */
-enum mq_status cuda_meet_gather(struct cuda_meet *meet, const double *mine, double *all,
-                                const uint32_t *counts, struct mq_err *err);
-/* MQ_ETIME with the name of a rank whose connection closed. Cheap: asks no rank. */
-enum mq_status cuda_meet_alive(const struct cuda_meet *meet, struct mq_err *err);
-double cuda_meet_now(const struct cuda_meet *meet); /* on rank 0's clock */
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
@@ -62,7 +40,36 @@ struct cuda_script {
 	uint32_t *slot;           /* [n_tasks] index into local */
 	uint32_t *match, *call, *next_call;
 	uint8_t *done;           /* [n_tasks] 1 = enqueued */
-	struct cuda_comm **comm; /* [n_comms] */
+	struct cuda_comm **comm; /* [n_comms] NULL: not NCCL's */
+	/* What goes over the wire, see staged.c. */
+	uint8_t *staged;         /* [n_tasks] */
+	size_t *place;           /* [n_tasks] of a collective's buffer among its lane's */
+	double *finish_s;        /* [n_tasks] of staged tasks, on the common clock */
+	uint32_t n_staged;
+};
+
+enum { CUDA_PARTS = 2 };
+
+/* A message or collective over the wire. */
+struct cuda_staged {
+	uint32_t id;
+	int state;
+	bool done;
+	struct mq_transfer transfer;
+	struct mq_wire_coll coll;
+	char *device;                   /* the message on the GPU */
+	size_t out_B;                   /* that the collective brings back */
+	size_t part_B[CUDA_PARTS], ahead; /* parts being copied; their sum */
+	uint32_t first, n_parts;
+	cudaEvent_t copied[CUDA_PARTS];
+};
+
+struct cuda_stage {
+	struct cuda_staged *task; /* [room], n begun in this step */
+	uint32_t n, room;
+	cudaStream_t down, up;    /* to the host, to the GPU */
+	char *in, *out;           /* pinned: buffers of collectives, by lane */
+	size_t lane_B[MQ_N_STREAMS], lane_at[MQ_N_STREAMS], pinned_B;
 };
 
 struct cuda_pool {
@@ -72,7 +79,8 @@ struct cuda_pool {
 
 struct cuda {
 	struct mq_toolkit kit;
-	struct cuda_meet meet;
+	const struct mq_ranks *ranks;
+	double deadline_s;
 	const struct mq_replay_session *session;
 	struct cuda_script *script;
 	struct cuda_comm *comms;
@@ -81,12 +89,10 @@ struct cuda {
 	cudaEvent_t *begin, *end, base; /* [n_events] */
 	cublasHandle_t blas;
 	struct cuda_pool pool;
+	struct cuda_stage stage;
 	void *pinned, *reserved, *nvml;
 	size_t pinned_B;
 	int device;
-	double *packed, *all;
-	uint32_t *counts;
-	bool met;
 };
 
 #define CUDA_TRY(c, call)                                                                          \
@@ -95,6 +101,10 @@ struct cuda {
 		if (try_error_ != cudaSuccess)                                                     \
 			return cuda_failed((c), #call, (int)try_error_, err);                      \
 	} while (0)
+static inline double cuda_now(const struct cuda *c)
+{
+	return c->ranks->now(c->ranks->state);
+}
 enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, struct mq_err *err);
 
 /* ---- comms.c --------------------------------------------------------------------------------- */
@@ -118,11 +128,22 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kerne
 void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
 
+/* ---- staged.c -------------------------------------------------------------------------------- */
+
+enum mq_status cuda_staged_build(struct cuda *c, struct cuda_script *script, struct mq_err *err);
+enum mq_status cuda_staged_open(struct cuda *c, struct mq_err *err);
+void cuda_staged_close(struct cuda *c);
+/* The task's begin event is enqueued. */
+void cuda_staged_begin(struct cuda *c, struct cuda_script *script, uint32_t id);
+/* Moves on what was begun; `ended`: a task that has just ended, MQ_NONE = none. */
+enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint32_t *ended,
+                                struct mq_err *err);
+
 /* ---- run.c ----------------------------------------------------------------------------------- */
 
 enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *schedule,
                                  struct cuda_script *script, struct mq_err *err);
-enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script,
+enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script, double start_s,
                                struct mq_replay_sample *sample, struct mq_err *err);
 
 #endif

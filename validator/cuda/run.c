@@ -1,6 +1,7 @@
 /*
  * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event
- * before and after each task and dependencies as event waits, then polled to the end.
+ * before and after each task and dependencies as event waits, then polled to the end. Only what follows a
+ * task that goes over the wire (staged.c) is enqueued when that has ended.
  *
  * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that
  * is not recorded yet would be no wait), lowest id first; a group goes into one ncclGroup. Nothing
@@ -9,17 +10,19 @@
  * Times come from events, relative to a base event recorded on an idle stream at a known host time.
  */
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cuda/cuda.h"
 
-#define LATE_S 10e-6 /* after the common start: an undisturbed thread needs less than 1 us */
+enum { ENQUEUED = 1, BEGUN = 2 }; /* BEGUN: over the wire, not ended */
 
 struct enqueue {
 	struct cuda *c;
 	struct cuda_script *script;
 	uint32_t n_done;
+	double start_s, last_progress_s;
 };
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -46,12 +49,14 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
 	        (struct cuda_script){.schedule = s,
 	                             .done = mq_arena_array(arena, s->n_tasks, uint8_t),
 	                             .slot = mq_arena_array(arena, s->n_tasks, uint32_t),
+	                             .finish_s = mq_arena_array(arena, s->n_tasks, double),
 	                             .local = mq_arena_array(arena, s->n_tasks, uint32_t),
 	                             .next_call = mq_arena_array(arena, s->n_comms, uint32_t),
 	                             .comm = mq_arena_array(arena, s->n_comms, struct cuda_comm *)};
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		MQ_TRY(check_task(s, &s->task[i], err));
-		if (s->task[i].device != c->meet.rank)
+		if (mq_replay_own(c->session, c->ranks->rank, 1, &s->task[i].device))
+			MQ_TRY(check_task(s, &s->task[i], err));
+		if (s->task[i].device != c->ranks->rank)
 			continue;
 		script->slot[i] = script->n_local;
 		script->local[script->n_local++] = i;
@@ -69,7 +74,7 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
 		script->comm[k] = cuda_comm_find(c, s->comm[k].n, s->comm[k].rank, 0);
 	if (script->n_local > c->n_events)
 		c->n_events = script->n_local;
-	return MQ_OK;
+	return cuda_staged_build(c, script, err);
 }
 
 /* ---- communication --------------------------------------------------------------------------- */
@@ -198,6 +203,8 @@ static enum mq_status issue(struct enqueue *e, uint32_t id, struct mq_err *err)
 	default:
 		break;
 	}
+	if (e->script->staged[id])
+		return MQ_OK;
 	comm = comm_of(e, id);
 	if (!comm || !comm->comm) /* a communicator of one rank: nothing to move */
 		return MQ_OK;
@@ -215,7 +222,7 @@ static bool may_enqueue(const struct enqueue *e, uint32_t id)
 	const struct mq_task *t = &s->task[id];
 
 	for (uint32_t i = 0; i < t->n_deps; i++)
-		if (!e->script->done[s->dep[t->dep_first + i]])
+		if (e->script->done[s->dep[t->dep_first + i]] != ENQUEUED)
 			return false;
 	return t->kind != MQ_TASK_COLLECTIVE ||
 	       e->script->call[id] == e->script->next_call[t->comm];
@@ -230,7 +237,8 @@ static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = s->dep[t->dep_first + i];
 
-		if (s->task[dep].stream != t->stream)
+		/* What went over the wire has ended. */
+		if (s->task[dep].stream != t->stream && !e->script->staged[dep])
 			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream],
 			                                c->end[e->script->slot[dep]], 0));
 	}
@@ -244,8 +252,13 @@ static enum mq_status after(struct enqueue *e, uint32_t id, struct mq_err *err)
 {
 	const struct mq_task *t = &e->script->schedule->task[id];
 
+	if (e->script->staged[id]) {
+		cuda_staged_begin(e->c, e->script, id);
+		e->script->done[id] = BEGUN;
+		return MQ_OK;
+	}
 	CUDA_TRY(e->c, cudaEventRecord(e->c->end[e->script->slot[id]], e->c->stream[t->stream]));
-	e->script->done[id] = 1;
+	e->script->done[id] = ENQUEUED;
 	e->n_done++;
 	return MQ_OK;
 }
@@ -274,7 +287,14 @@ static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *membe
 static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n,
                                     struct mq_err *err)
 {
-	bool grouped = n > 1 && e->script->schedule->task[member[0]].kind != MQ_TASK_COMPUTE;
+	const struct mq_schedule *s = e->script->schedule;
+	struct cuda_comm *comm = NULL;
+	bool grouped;
+
+	for (uint32_t i = 0; i < n && !comm; i++)
+		if (s->task[member[i]].kind != MQ_TASK_COMPUTE && !e->script->staged[member[i]])
+			comm = comm_of(e, member[i]);
+	grouped = n > 1 && comm;
 
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(before(e, member[i], err));
@@ -283,10 +303,9 @@ static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, u
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(issue(e, member[i], err));
 	if (grouped && e->c->kit.ncclGroupEnd) {
-		struct cuda_comm *comm = comm_of(e, member[0]);
 		int result = (int)e->c->kit.ncclGroupEnd();
 
-		if (comm && comm->comm)
+		if (comm->comm)
 			MQ_TRY(cuda_comm_settle(e->c, comm, result, "group of messages", err));
 	}
 	for (uint32_t i = 0; i < n; i++)
@@ -294,33 +313,25 @@ static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, u
 	return MQ_OK;
 }
 
-static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
+/* The lowest task that can be enqueued next, MQ_NONE = none. */
+static uint32_t find_next(const struct enqueue *e, uint32_t *member, uint32_t room)
 {
 	const struct mq_task *task = e->script->schedule->task;
-	uint32_t member[128];
+	uint32_t best = MQ_NONE;
 
-	while (e->n_done < e->script->n_local) {
-		uint32_t best = MQ_NONE, n = 0;
+	for (int l = 0; l < MQ_N_STREAMS; l++) {
+		struct cuda_lane *lane = &e->script->lane[l];
 
-		for (int l = 0; l < MQ_N_STREAMS; l++) {
-			struct cuda_lane *lane = &e->script->lane[l];
-
-			while (lane->next < lane->n && e->script->done[lane->task[lane->next]])
-				lane->next++;
-			if (lane->next < lane->n && lane->task[lane->next] < best &&
-			    may_enqueue(e, lane->task[lane->next]) &&
-			    (!task[lane->task[lane->next]].group ||
-			     group_of(e, lane->task[lane->next], member, 128)))
-				best = lane->task[lane->next];
-		}
-		if (best == MQ_NONE)
-			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next",
-			               e->c->meet.rank);
-		member[0] = best;
-		n = task[best].group ? group_of(e, best, member, 128) : 1;
-		MQ_TRY(enqueue_group(e, member, n, err));
+		while (lane->next < lane->n && e->script->done[lane->task[lane->next]] == ENQUEUED)
+			lane->next++;
+		if (lane->next == lane->n)
+			continue;
+		uint32_t head = lane->task[lane->next];
+		if (head < best && !e->script->done[head] && may_enqueue(e, head) &&
+		    (!task[head].group || group_of(e, head, member, room)))
+			best = head;
 	}
-	return MQ_OK;
+	return best;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -332,22 +343,73 @@ static enum mq_status stuck(struct enqueue *e, struct mq_err *err)
 	for (uint32_t i = 0; i < e->script->n_local; i++) {
 		const struct mq_task *t = &s->task[e->script->local[i]];
 
-		if (e->c->kit.cudaEventQuery(e->c->end[i]) == cudaSuccess)
+		uint32_t id = e->script->local[i];
+		uint8_t done = e->script->done[id];
+
+		if (!done || (done == ENQUEUED && e->script->staged[id]) ||
+		    (done == ENQUEUED && e->c->kit.cudaEventQuery(e->c->end[i]) == cudaSuccess))
 			continue;
 		return mq_fail(err, MQ_ETIME, "rank %u: %s (task %u) made no progress for %.3g s",
-		               e->c->meet.rank,
+		               e->c->ranks->rank,
 		               t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
 		                                             : mq_task_kind_name(t->kind),
-		               e->script->local[i], e->c->meet.deadline_s);
+		               e->script->local[i], e->c->deadline_s);
 	}
-	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->meet.rank,
-	               e->c->meet.deadline_s);
+	return mq_fail(err, MQ_ETIME, "rank %u: no progress for %.3g s", e->c->ranks->rank,
+	               e->c->deadline_s);
+}
+
+static enum mq_status poll_staged(struct enqueue *e, struct mq_err *err)
+{
+	uint32_t ended;
+
+	for (;;) {
+		MQ_TRY(cuda_staged_poll(e->c, e->script, &ended, err));
+		if (ended == MQ_NONE)
+			return MQ_OK;
+		e->last_progress_s = cuda_now(e->c);
+		e->script->finish_s[ended] = e->last_progress_s - e->start_s;
+		e->script->done[ended] = ENQUEUED;
+		e->n_done++;
+	}
+}
+
+/* Enqueues all tasks; those after one that goes over the wire when that has ended. */
+static enum mq_status enqueue_all(struct enqueue *e, struct mq_err *err)
+{
+	uint32_t member[128], polls = 0, n;
+
+	e->last_progress_s = cuda_now(e->c);
+	while (e->n_done < e->script->n_local) {
+		uint32_t best = find_next(e, member, 128);
+
+		if (e->script->n_staged)
+			MQ_TRY(poll_staged(e, err));
+		if (best == MQ_NONE && !e->c->stage.n)
+			return mq_fail(err, MQ_EBUG, "rank %u: no task can be enqueued next",
+			               e->c->ranks->rank);
+		if (best == MQ_NONE) {
+			/* Free where nobody else wants the core; else the far end gets on. */
+			if (++polls % 64 == 0)
+				sched_yield();
+			if (polls % 1024)
+				continue;
+			MQ_TRY(cuda_comms_check(e->c, err));
+			if (cuda_now(e->c) > e->last_progress_s + e->c->deadline_s)
+				return stuck(e, err);
+			continue;
+		}
+		member[0] = best;
+		n = e->script->schedule->task[best].group ? group_of(e, best, member, 128) : 1;
+		MQ_TRY(enqueue_group(e, member, n, err));
+	}
+	return MQ_OK;
 }
 
 static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 {
 	struct cuda *c = e->c;
-	double until = cuda_meet_now(&c->meet) + c->meet.deadline_s;
+	double until = cuda_now(c) + c->deadline_s;
 	uint32_t polls = 0;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++)
@@ -360,12 +422,37 @@ static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 				return cuda_failed(c, "a kernel or a transfer", state, err);
 			if (++polls % 256 == 0)
 				MQ_TRY(cuda_comms_check(c, err));
-			if (cuda_meet_now(&c->meet) > until)
+			if (cuda_now(c) > until)
 				return stuck(e, err);
 			if (polls > 4096)
 				usleep(20);
 		}
 	return cuda_comms_check(c, err);
+}
+
+/* When what went over the wire before a task had ended: known by the host's clock, to which the GPU's is
+ * aligned within some microseconds only. */
+static double after_staged(const struct cuda_script *script, uint32_t local)
+{
+	const struct mq_schedule *s = script->schedule;
+	const struct mq_task *t = &s->task[script->local[local]];
+	double least_s = 0;
+
+	if (!script->n_staged)
+		return 0;
+	for (uint32_t i = 0; i < t->n_deps; i++)
+		if (script->staged[s->dep[t->dep_first + i]])
+			least_s = fmax(least_s, script->finish_s[s->dep[t->dep_first + i]]);
+	for (uint32_t i = local; i-- > 0;) {
+		const struct mq_task *other = &s->task[script->local[i]];
+
+		if (other->stream != t->stream || (t->group && other->group == t->group))
+			continue;
+		return script->staged[script->local[i]]
+		               ? fmax(least_s, script->finish_s[script->local[i]])
+		               : least_s;
+	}
+	return least_s;
 }
 
 static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_replay_sample *sample,
@@ -378,35 +465,33 @@ static enum mq_status read_times(struct enqueue *e, double base_s, struct mq_rep
 		uint32_t id = e->script->local[i];
 
 		CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->begin[i]));
-		sample->start_s[id] = fmax(0, base_s + 1e-3 * (double)ms);
-		CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->end[i]));
-		sample->finish_s[id] = fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
+		sample->start_s[id] = fmax(after_staged(e->script, i), base_s + 1e-3 * (double)ms);
+		if (e->script->staged[id]) {
+			sample->finish_s[id] = fmax(sample->start_s[id], e->script->finish_s[id]);
+		} else {
+			CUDA_TRY(c, cudaEventElapsedTime(&ms, c->base, c->end[i]));
+			sample->finish_s[id] =
+			        fmax(sample->start_s[id], base_s + 1e-3 * (double)ms);
+		}
 		sample->switches[id] = sample->lost_s[id] = 0; /* events time the GPU itself */
-	}
-	/* A rank whose thread began late, because others had its core, has lost that time. */
-	if (e->script->n_local && base_s > LATE_S) {
-		sample->switches[e->script->local[0]] = 1;
-		sample->lost_s[e->script->local[0]] = base_s;
 	}
 	return MQ_OK;
 }
 
-enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script,
+enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script, double start_s,
                                struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct enqueue e = {.c = c, .script = script};
-	double start_s, base_s;
+	struct enqueue e = {.c = c, .script = script, .start_s = start_s};
+	double base_s;
 
 	for (int l = 0; l < MQ_N_STREAMS; l++)
 		script->lane[l].next = 0;
+	c->stage.n = 0;
 	memset(script->done, 0, script->schedule->n_tasks);
 	memset(script->next_call, 0, script->schedule->n_comms * sizeof(uint32_t));
-	MQ_TRY(cuda_meet_barrier(&c->meet, err));
-	start_s = cuda_meet_now(&c->meet) + 300e-6; /* long enough for all to wake up */
-	MQ_TRY(cuda_meet_broadcast(&c->meet, &start_s, sizeof(start_s), err));
-	while (cuda_meet_now(&c->meet) < start_s)
+	while (cuda_now(c) < start_s)
 		;
-	base_s = cuda_meet_now(&c->meet) - start_s;
+	base_s = cuda_now(c) - start_s;
 	CUDA_TRY(c, cudaEventRecord(c->base, c->stream[0]));
 	for (int l = 1; l < MQ_N_STREAMS; l++)
 		CUDA_TRY(c, cudaStreamWaitEvent(c->stream[l], c->base, 0));

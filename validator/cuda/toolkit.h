@@ -50,6 +50,9 @@ cudaError_t cudaMalloc(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
 cudaError_t cudaMallocHost(void **pointer, size_t size);
 cudaError_t cudaFreeHost(void *pointer);
+enum { cudaHostRegisterDefault = 0 };
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned int flags);
+cudaError_t cudaHostUnregister(void *pointer);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
@@ -155,6 +158,7 @@ struct mq_nccl_config {
 	X(cudaRuntimeGetVersion)                                                                   \
 	X(cudaDriverGetVersion) X(cudaGetDeviceCount) X(cudaSetDevice) X(cudaDeviceGetAttribute)   \
 	        X(cudaGetErrorString) X(cudaMalloc) X(cudaFree) X(cudaMallocHost) X(cudaFreeHost)  \
+	                X(cudaHostRegister) X(cudaHostUnregister)                                  \
 	                X(cudaMemcpy) X(cudaMemcpyAsync) X(cudaMemset) X(cudaMemGetInfo)           \
 	                        X(cudaStreamCreateWithFlags) X(cudaStreamDestroy)                  \
 	                                X(cudaStreamQuery) X(cudaStreamWaitEvent)                  \

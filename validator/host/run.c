@@ -5,8 +5,7 @@
  * computation is ready, the lowest task id runs to its end while posted communication is polled
  * between kernels; with nothing to compute, the core polls. So no order of streams can block
  * another: the schedule's own freedom from deadlock carries over. A group of tasks on one stream is
- * posted at once. Open MPI's non-blocking reduce-scatter falls to a quarter of its speed above some
- * 10 MB: large ones are posted in parts.
+ * posted at once. How data moves: talk.h.
  *
  * Communication on a CPU needs the CPU: what overlaps on a GPU is serialised here by nature, which
  * the calibration of a CPU device says (serial_comm). Per task two readings each of the clock, of
@@ -19,24 +18,21 @@
 
 #include "host/script.h"
 
-enum { MAX_FLIGHTS = 1024, SPINS_PER_CHECK = 2048, PART_B = 4 << 20 };
+enum { SPINS_PER_CHECK = 2048 };
 
 struct run {
 	struct host_rank *rank;
 	struct host_script *script;
 	struct mq_replay_sample *sample;
 	double start_s, last_progress_s;
-	uint32_t n_flights, n_done;
-	MPI_Request request[MAX_FLIGHTS];
-	uint32_t flight[MAX_FLIGHTS];
+	uint32_t n_done;
+	enum mq_status status; /* of polling: a rank may die while a kernel runs */
+	struct mq_err *err;
 };
 
 double host_now(const struct host_rank *rank)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + rank->clock.offset_s;
+	return rank->ranks->now(rank->ranks->state);
 }
 
 static double switches_now(void)
@@ -92,71 +88,11 @@ static bool deps_done(const struct host_script *script, const struct mq_task *t)
 
 /* ---- communication --------------------------------------------------------------------------- */
 
-static void post_message(struct run *run, uint32_t id, MPI_Request *request)
-{
-	const struct mq_task *t = &run->script->schedule->task[id];
-	struct host_pool *pool = &run->rank->pool;
-	int bytes = (int)llround(t->bytes);
-
-	/* The sender's task id is a tag that no other message of the step has. */
-	if (t->kind == MQ_TASK_SEND)
-		MPI_Isend(host_pool_in(pool, (size_t)bytes), bytes, MPI_BYTE, (int)t->peer, (int)id,
-		          run->rank->world, request);
-	else
-		MPI_Irecv(host_pool_out(pool, (size_t)bytes), bytes, MPI_BYTE, (int)t->peer,
-		          (int)run->script->match[id], run->rank->world, request);
-}
-
-/* How many requests a task takes. */
-static uint32_t parts_of(const struct mq_task *t)
-{
-	if (t->kind != MQ_TASK_COLLECTIVE || t->coll != MQ_COLL_REDUCE_SCATTER)
-		return 1;
-	return (uint32_t)fmin(fmax(ceil(t->bytes / PART_B), 1), MAX_FLIGHTS / 2);
-}
-
-static void post_collective(struct run *run, uint32_t id, double bytes, MPI_Request *request)
-{
-	const struct mq_schedule *s = run->script->schedule;
-	const struct mq_task *t = &s->task[id];
-	MPI_Comm comm = run->script->comm[t->comm];
-	uint32_t n = s->comm[t->comm].n;
-	MPI_Datatype type = t->dtype == MQ_FP64 ? MPI_DOUBLE : MPI_FLOAT;
-	double size = t->dtype == MQ_FP64 ? 8 : 4;
-	int all = (int)ceil(bytes / size), part = (int)ceil(bytes / size / n);
-	size_t all_B = (size_t)size * (size_t)part * n;
-	void *in = host_pool_in(&run->rank->pool, all_B),
-	     *out = host_pool_out(&run->rank->pool, all_B);
-
-	switch ((enum mq_coll_kind)t->coll) {
-	case MQ_COLL_ALL_REDUCE:
-		MPI_Iallreduce(in, out, all, type, MPI_SUM, comm, request);
-		break;
-	case MQ_COLL_ALL_GATHER:
-		MPI_Iallgather(in, part, type, out, part, type, comm, request);
-		break;
-	case MQ_COLL_REDUCE_SCATTER:
-		MPI_Ireduce_scatter_block(in, out, part, type, MPI_SUM, comm, request);
-		break;
-	case MQ_COLL_BROADCAST:
-		MPI_Ibcast(out, all, type, (int)t->root, comm, request);
-		break;
-	case MQ_COLL_REDUCE:
-		MPI_Ireduce(in, out, all, type, MPI_SUM, (int)t->root, comm, request);
-		break;
-	case MQ_COLL_ALL_TO_ALL:
-		MPI_Ialltoall(in, part, type, out, part, type, comm, request);
-		break;
-	case MQ_N_COLL_KINDS:
-		mq_assert(!"a collective that exists");
-	}
-}
-
 static bool may_post(const struct run *run, uint32_t id)
 {
 	const struct mq_task *t = &run->script->schedule->task[id];
 
-	if (run->n_flights + parts_of(t) > MAX_FLIGHTS || !deps_done(run->script, t))
+	if (!deps_done(run->script, t) || !run->rank->talk->can_post(run->rank->talk_state, t))
 		return false;
 	/* MPI wants the calls of a communicator in one order on all members. */
 	return t->kind != MQ_TASK_COLLECTIVE ||
@@ -165,24 +101,23 @@ static bool may_post(const struct run *run, uint32_t id)
 
 static void post(struct run *run, uint32_t id)
 {
-	const struct mq_task *t = &run->script->schedule->task[id];
-
-	uint32_t parts = parts_of(t);
+	const struct host_talk *talk = run->rank->talk;
+	const struct mq_schedule *s = run->script->schedule;
+	const struct mq_task *t = &s->task[id];
+	struct host_pool *pool = &run->rank->pool;
+	struct host_call call = {.script = run->script, .id = id};
+	bool collective = t->kind == MQ_TASK_COLLECTIVE;
+	size_t bytes = collective ? talk->room(s, t) : (size_t)llround(t->bytes);
 
 	begin(run, id);
-	if (t->kind == MQ_TASK_COLLECTIVE)
+	if (collective)
 		run->script->next_call[t->comm]++;
-	run->script->left[id] = (uint16_t)parts;
-	for (uint32_t i = 0; i < parts; i++) {
-		MPI_Request *request = &run->request[run->n_flights];
-
-		if (t->kind == MQ_TASK_COLLECTIVE)
-			post_collective(run, id, t->bytes / parts, request);
-		else
-			post_message(run, id, request);
-		run->flight[run->n_flights++] = id;
-	}
+	if (t->kind != MQ_TASK_RECV)
+		call.in = host_pool_in(pool, bytes);
+	if (t->kind != MQ_TASK_SEND)
+		call.out = host_pool_out(pool, bytes);
 	run->script->done[id] = 2; /* posted; becomes 1 */
+	talk->post(run->rank->talk_state, &call);
 }
 
 /* Posts the head of a lane, and with it the tasks of its group that follow on this lane. */
@@ -198,30 +133,17 @@ static void post_lane(struct run *run, struct host_lane *lane)
 			post(run, lane->task[i]);
 }
 
+static void ended(void *context, uint32_t id)
+{
+	end(context, id);
+}
+
 static void poll_flights(void *context)
 {
 	struct run *run = context;
-	int n_ready, ready[MAX_FLIGHTS];
-	uint32_t kept = 0;
 
-	if (!run->n_flights)
-		return;
-	MPI_Testsome((int)run->n_flights, run->request, &n_ready, ready, MPI_STATUSES_IGNORE);
-	if (n_ready == MPI_UNDEFINED || !n_ready)
-		return;
-	for (int i = 0; i < n_ready; i++) {
-		uint32_t id = run->flight[ready[i]];
-
-		if (!--run->script->left[id])
-			end(run, id);
-		run->flight[ready[i]] = MQ_NONE;
-	}
-	for (uint32_t i = 0; i < run->n_flights; i++)
-		if (run->flight[i] != MQ_NONE) {
-			run->flight[kept] = run->flight[i];
-			run->request[kept++] = run->request[i];
-		}
-	run->n_flights = kept;
+	if (run->status == MQ_OK)
+		run->status = run->rank->talk->poll(run->rank->talk_state, ended, run, run->err);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -277,21 +199,21 @@ static void compute(struct run *run, uint32_t id)
 static enum mq_status timed_out(const struct run *run, struct mq_err *err)
 {
 	const struct mq_schedule *s = run->script->schedule;
-	uint32_t id = run->n_flights ? run->flight[0] : MQ_NONE;
+	uint32_t id = run->rank->talk->under_way(run->rank->talk_state);
+	uint32_t rank = run->rank->ranks->rank;
 
 	if (id == MQ_NONE)
-		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s",
-		               run->rank->rank, run->rank->deadline_s);
+		return mq_fail(err, MQ_ETIME, "rank %u: nothing can run for %.3g s", rank,
+		               run->rank->deadline_s);
 	const struct mq_task *t = &s->task[id];
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		return mq_fail(err, MQ_ETIME,
 		               "rank %u: %s (task %u) on communicator %u made no progress "
 		               "for %.3g s",
-		               run->rank->rank, mq_coll_name(t->coll), id, t->comm,
-		               run->rank->deadline_s);
+		               rank, mq_coll_name(t->coll), id, t->comm, run->rank->deadline_s);
 	return mq_fail(err, MQ_ETIME,
 	               "rank %u: %s (task %u) %s rank %u made no progress for %.3g s",
-	               run->rank->rank, mq_task_kind_name(t->kind), id,
+	               rank, mq_task_kind_name(t->kind), id,
 	               t->kind == MQ_TASK_SEND ? "to" : "from", t->peer, run->rank->deadline_s);
 }
 
@@ -305,11 +227,14 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 		poll_flights(run);
 		if (next != MQ_NONE)
 			compute(run, next);
+		if (run->status != MQ_OK)
+			return run->status;
 		if (run->n_done != before) {
 			spins = 0;
 			continue;
 		}
-		if (run->rank->yield)
+		/* Free where nobody else wants the core. */
+		if (run->rank->yield || (run->rank->session->wire && spins % 64 == 63))
 			sched_yield();
 		if (++spins < SPINS_PER_CHECK)
 			continue;
@@ -323,7 +248,11 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 enum mq_status host_script_run(struct host_rank *rank, struct host_script *script, double start_s,
                                struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct run run = {.rank = rank, .script = script, .sample = sample, .start_s = start_s};
+	struct run run = {.rank = rank,
+	                  .script = script,
+	                  .sample = sample,
+	                  .start_s = start_s,
+	                  .err = err};
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
 		script->lane[l].next = 0;

@@ -4,9 +4,8 @@
 #ifndef MQ_VALIDATOR_HOST_SCRIPT_H
 #define MQ_VALIDATOR_HOST_SCRIPT_H
 
-#include <mpi.h>
-
 #include "host/host.h"
+#include "host/talk.h"
 
 struct host_lane {
 	uint32_t n, next;
@@ -19,34 +18,19 @@ struct host_script {
 	struct host_lane lane[MQ_N_STREAMS];
 	uint32_t n_local;
 	uint32_t *match, *call; /* see mq_schedule_match */
-	MPI_Comm *comm;         /* [n_comms], MPI_COMM_NULL where this rank is no member */
+	void *talk;             /* communicators and the like of the rank's talk */
 	uint32_t *next_call;    /* [n_comms] */
 	uint8_t *done;          /* [n_tasks] 1 finished, 2 posted */
-	uint16_t *left;         /* [n_tasks] requests of a posted task that are under way */
-};
-
-/* Communicators are shared by all schedules that have the same ranks in the same order. */
-struct host_comms {
-	uint32_t n, room;
-	struct host_comm {
-		uint32_t n;
-		const uint32_t *rank;
-		MPI_Comm comm;
-	} * entry;
-};
-
-struct host_clock {
-	double offset_s; /* own clock + offset = clock of rank 0 */
 };
 
 struct host_rank {
-	uint32_t rank, size;
 	double deadline_s;
 	bool yield;     /* more ranks than cores: give way while waiting */
-	MPI_Comm world; /* ours alone */
+	const struct mq_replay_session *session;
+	const struct mq_ranks *ranks;
+	const struct host_talk *talk;
+	void *talk_state;
 	struct host_pool pool;
-	struct host_clock clock;
-	struct host_comms comms;
 	struct mq_arena *arena;
 };
 

@@ -1,7 +1,7 @@
 /*
  * launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
  *
- * MPI executors run under one mpirun; the others are spawned here, one process per rank, told who
+ * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank, told who
  * they are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of
  * their own and die with this process. Rank 0 sends a "." line every second on its standard output;
  * silence for longer than the deadline ends the run. Launchers' own chatter (mpirun explains a dead
@@ -99,7 +99,7 @@ static void become_child(const struct launch *l, uint32_t rank, char **argv, int
 	setpgid(0, 0);
 	dup2(out, STDOUT_FILENO);
 	dup2(report, STDERR_FILENO);
-	if (l->job->executor->launcher == MQ_LAUNCH_SPAWN) {
+	if (l->job->spawn) {
 		snprintf(text, sizeof(text), "%u", rank);
 		setenv("MAQUETTE_RANK", text, 1);
 		setenv("MAQUETTE_LOCAL_RANK", text, 1);
@@ -150,7 +150,7 @@ static enum mq_status make_rendezvous(struct launch *l, struct mq_err *err)
 	const char *tmp = getenv("TMPDIR");
 	char path[128];
 
-	if (l->job->executor->launcher != MQ_LAUNCH_SPAWN || l->job->set->options.rendezvous[0])
+	if (!l->job->spawn || l->job->set->options.rendezvous[0])
 		return MQ_OK;
 	snprintf(l->rendezvous, sizeof(l->rendezvous), "%.40s/mq-replay-XXXXXX",
 	         tmp ? tmp : "/tmp");
@@ -175,7 +175,7 @@ static void remove_rendezvous(const struct launch *l)
 
 static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
 {
-	bool mpi = l->job->executor->launcher == MQ_LAUNCH_MPIRUN;
+	bool mpi = !l->job->spawn;
 	int out[2], report[2];
 	char self[4096];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -311,15 +311,16 @@ static enum mq_status verdict(const struct launch *l, const struct child *failed
 	if (!failed)
 		return MQ_OK;
 	if (WIFSIGNALED(failed->status))
-		return mq_fail(err, MQ_ETIME,
-		               "rank %d died (signal %d, %s); the other ranks were stopped",
-		               (int)(failed - l->child), WTERMSIG(failed->status),
-		               strsignal(WTERMSIG(failed->status)));
+		return mq_fail(err, MQ_ETIME, "%s died (signal %d, %s); the other ranks were stopped",
+		               l->job->spawn
+		                       ? replay_rank_name(l->job, (uint32_t)(failed - l->child))
+		                       : "mpirun",
+		               WTERMSIG(failed->status), strsignal(WTERMSIG(failed->status)));
 	int code = WEXITSTATUS(failed->status);
 
 	if (l->dead_rank >= 0)
-		return mq_fail(err, MQ_ETIME, "rank %d died; the other ranks were stopped",
-		               l->dead_rank);
+		return mq_fail(err, MQ_ETIME, "%s died; the other ranks were stopped",
+		               replay_rank_name(l->job, (uint32_t)l->dead_rank));
 	bool known = code <= MQ_ETHRESHOLD || code == MQ_EBUG;
 	enum mq_status status = known ? (enum mq_status)code : MQ_ETIME;
 	if (l->said[0])
@@ -368,7 +369,7 @@ enum mq_status replay_launch(const struct replay_job *job, char **argv, struct m
 {
 	struct launch *l = mq_arena_alloc(job->session.arena, sizeof(*l));
 
-	if (job->executor->launcher == MQ_LAUNCH_SPAWN && job->session.n_devices > MAX_RANKS_HERE)
+	if (job->spawn && job->session.n_devices > MAX_RANKS_HERE)
 		return mq_fail(err, MQ_ENODEV,
 		               "%u devices: more than %d ranks on one machine; start "
 		               "the ranks with mpirun, srun or torchrun",

@@ -43,7 +43,8 @@ static const struct argp_option options[] = {
         {"dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing",
          0},
         {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0},
-        {"local", OPT_LOCAL, "N", 0, "start N ranks on this machine (default: as many as devices)",
+        {"local", OPT_LOCAL, "N", 0, "start N ranks on this machine, without MPI (default: as many as "
+         "devices; host: by mpirun)",
          0},
         {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)",
          0},
@@ -53,7 +54,8 @@ static const struct argp_option options[] = {
          "are marked and never fitted",
          0},
         {"memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0},
-        {"cpu-types", OPT_CPU, "TYPE,...", 0, "cuda: device types that are CPUs (mixed plans)", 0},
+        {"cpu-types", OPT_CPU, "TYPE,...", 0, 
+         "device types that are CPUs: they run on executor host, beside the others", 0},
         {"in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0},
         {"seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0},
         {"rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0,
@@ -211,13 +213,38 @@ static void say_dry(const struct replay_job *job, const char *text)
 	       job->set->reps);
 }
 
+/* Each executor of the run: are its devices and libraries there? `text`: what they say of them. */
+static enum mq_status check_all(const struct replay_job *job, char text[256], struct mq_err *err)
+{
+	const struct mq_replay_session *all = &job->session;
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < all->n_devices; i++) {
+		struct mq_replay_session own = *all;
+		char part[256] = "";
+
+		if (i && all->owner[i] == all->owner[i - 1])
+			continue;
+		own.n_own = 0;
+		for (uint32_t j = 0; j < all->n_devices; j++)
+			own.n_own += all->owner[j] == all->owner[i];
+		MQ_TRY(all->owner[i]->check(&own, NULL, part, err));
+		if (used < 255)
+			used += (size_t)snprintf(text + used, 256 - used, "%s%s%s%s",
+			                         used ? "; " : "", i ? all->owner[i]->name : "",
+			                         i ? ": " : "", part);
+	}
+	return MQ_OK;
+}
+
 static enum mq_status dry_run(const struct replay_job *job)
 {
 	struct mq_err why = MQ_ERR_INIT;
 	char text[256] = "";
 
 	/* Works without the devices: their absence is part of the answer. */
-	if (job->executor->check(&job->session, NULL, text, &why) != MQ_OK)
+	if (check_all(job, text, &why) != MQ_OK)
 		snprintf(text, sizeof(text), "cannot run here: %.230s", why.text);
 	say_dry(job, text);
 	return MQ_OK;
@@ -232,8 +259,7 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 	bool is_rank = replay_rank_from_environment(&o->rank, &o->size, &o->local);
 
 	MQ_TRY(load_schedules(job, err));
-	MQ_TRY(replay_load_executor(set->plugins, set->executor, job->session.arena, &job->executor,
-	                            err));
+	MQ_TRY(replay_assign(job, err));
 	if (set->list) {
 		MQ_TRY(job->executor->check(&job->session, &n, text, err));
 		printf("%u\t%s\n", n, text);
@@ -247,12 +273,14 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 		return mq_fail(err, MQ_ENODEV,
 		               "%u ranks were started, the schedule needs %u devices", o->size,
 		               job->session.n_devices);
-	if (is_rank)
+	if (is_rank) {
+		replay_take_rank(job, o->rank);
 		return replay_measure(job, err);
+	}
 	if (set->local_ranks && set->local_ranks < job->session.n_devices)
 		return mq_fail(err, MQ_ENODEV, "--local %u: the schedule needs %u devices",
 		               set->local_ranks, job->session.n_devices);
-	MQ_TRY(job->executor->check(&job->session, NULL, text, err));
+	MQ_TRY(check_all(job, text, err));
 	return replay_launch(job, argv, err);
 }
 

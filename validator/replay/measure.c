@@ -6,21 +6,33 @@
  * one. Rank 0 writes; "." lines on its standard output tell a launcher that the run is alive.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/rng.h"
 #include "replay/replay.h"
 
+enum { TASK_VALUES = 4, RANK_VALUES = 2 };
+/* How long before the common start its time is told: doubled while a rank comes late, up to the most. */
+#define MARGIN_S      100e-6
+#define MARGIN_MOST_S 20e-3
+#define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
+
 struct measure {
-	const struct replay_job *job;
+	struct replay_job *job;
 	void *state;
+	struct replay_meet meet;
+	struct mq_ranks ranks; /* of the meeting, or of the executor's launcher */
 	struct mq_replay_sample sample;
 	struct replay_record *record; /* [n_schedules], rank 0 only */
-	uint32_t *order;
+	uint32_t *order, *bytes;      /* bytes: [ranks] that each sends to rank 0 */
+	double *mine, *all;           /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
+	double margin_s;
 	struct mq_rng rng;
 	struct mq_arena arena;
 	struct timespec beat;
@@ -53,6 +65,104 @@ static void heartbeat(struct measure *m)
 	fflush(stdout);
 }
 
+/* Rank 0 has the tasks of all ranks. If one came late, the next start is told earlier. */
+static void unpack(struct measure *m, const struct mq_schedule *s)
+{
+	struct mq_replay_sample *sample = &m->sample;
+	uint32_t n = m->job->session.n_devices;
+	const double **from = mq_arena_array(&m->arena, n, const double *);
+	const double *at = m->all;
+	double late_s = 0;
+
+	for (uint32_t r = 0; r < n; r++) {
+		from[r] = at;
+		at += m->bytes[r] / sizeof(double);
+	}
+	sample->step_time_s = 0;
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const double *v = from[s->task[i].device];
+
+		sample->start_s[i] = v[0];
+		sample->finish_s[i] = v[1];
+		sample->switches[i] = v[2];
+		sample->lost_s[i] = v[3];
+		sample->step_time_s = fmax(sample->step_time_s, v[1]);
+		from[s->task[i].device] += TASK_VALUES;
+	}
+	for (uint32_t r = 0; r < n; r++) {
+		sample->throttled |= from[r][0] > 0;
+		late_s = fmax(late_s, from[r][1]);
+	}
+	m->margin_s = late_s > LATE_S ? fmin(2 * m->margin_s, MARGIN_MOST_S)
+	                              : fmax(.98 * m->margin_s, MARGIN_S);
+}
+
+static enum mq_status gather(struct measure *m, const struct mq_schedule *s, double late_s,
+                             struct mq_err *err)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&m->arena);
+	const struct mq_replay_sample *sample = &m->sample;
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < m->ranks.size; r++)
+		m->bytes[r] = RANK_VALUES * sizeof(double);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		m->bytes[s->task[i].device] += TASK_VALUES * sizeof(double);
+		if (s->task[i].device != m->ranks.rank)
+			continue;
+		m->mine[n++] = sample->start_s[i];
+		m->mine[n++] = sample->finish_s[i];
+		m->mine[n++] = sample->switches[i];
+		m->mine[n++] = sample->lost_s[i];
+	}
+	m->mine[n++] = sample->throttled;
+	m->mine[n] = late_s;
+	MQ_TRY(m->ranks.gather(m->ranks.state, m->mine, m->all, m->bytes, err));
+	if (!m->ranks.rank)
+		unpack(m, s);
+	mq_arena_rewind(&m->arena, mark);
+	return MQ_OK;
+}
+
+static double steal_now(void)
+{
+	unsigned long long v[8] = {0};
+	FILE *file = fopen("/proc/stat", "r");
+	int n = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1],
+	                      &v[2], &v[3], &v[4], &v[5], &v[6], &v[7])
+	             : 0;
+
+	if (file)
+		fclose(file);
+	return n == 8 ? (double)v[7] / (double)sysconf(_SC_CLK_TCK) : 0;
+}
+
+/* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because others had
+ * its core, has lost that time: noted with its first task. */
+static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err *err)
+{
+	const struct mq_schedule *s = m->job->session.schedule[index];
+	const struct mq_ranks *r = &m->ranks;
+	double steal = r->rank ? 0 : steal_now(), start_s, late_s;
+	uint32_t first = 0;
+
+	MQ_TRY(r->barrier(r->state, err));
+	start_s = r->now(r->state) + m->margin_s;
+	MQ_TRY(r->broadcast(r->state, &start_s, sizeof(start_s), err));
+	late_s = r->now(r->state) - start_s;
+	m->sample.throttled = false;
+	MQ_TRY(m->job->executor->run(m->state, index, start_s, &m->sample, err));
+	while (first < s->n_tasks && s->task[first].device != r->rank)
+		first++;
+	if (first < s->n_tasks && late_s > LATE_S) {
+		m->sample.switches[first]++;
+		m->sample.lost_s[first] += late_s;
+	}
+	MQ_TRY(gather(m, s, late_s, err));
+	m->sample.steal_s = r->rank ? 0 : steal_now() - steal;
+	return MQ_OK;
+}
+
 static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err *err)
 {
 	const struct replay_job *job = m->job;
@@ -62,11 +172,11 @@ static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err 
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		uint32_t s = m->order[i];
 
-		MQ_TRY(job->executor->run(m->state, s, &m->sample, err));
+		MQ_TRY(run_once(m, s, err));
 		heartbeat(m);
 		if (rep >= warmup && !job->session.options->rank)
 			replay_record_sample(&m->record[s], job->session.schedule[s],
-			                     job->executor->name, rep - warmup, &m->sample);
+			                     job->session.owner, rep - warmup, &m->sample);
 	}
 	return MQ_OK;
 }
@@ -86,6 +196,38 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 	return MQ_OK;
 }
 
+enum { TEXT_B = 8192 };
+
+/* Is this the first rank of its executor? That one describes it. */
+static bool describes(const struct replay_job *job, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank && rank < job->session.n_devices; i++)
+		if (job->session.owner[i] == job->session.owner[rank])
+			return false;
+	return rank < job->session.n_devices;
+}
+
+/* Rank 0 gets the descriptions of all executors, in rank order. */
+static enum mq_status gather_text(struct measure *m, char **text, struct mq_err *err)
+{
+	const struct replay_job *job = m->job;
+	char *mine = mq_arena_alloc(&m->arena, TEXT_B), *all;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->ranks.size; i++) {
+		m->bytes[i] = describes(job, i) ? TEXT_B : 0;
+		n += m->bytes[i] > 0;
+	}
+	*text = all = mq_arena_alloc(&m->arena, (n + 1) * (size_t)TEXT_B);
+	if (m->bytes[m->ranks.rank])
+		job->executor->describe(m->state, mine, TEXT_B);
+	char *raw = mq_arena_alloc(&m->arena, (n + 1) * (size_t)TEXT_B);
+	MQ_TRY(m->ranks.gather(m->ranks.state, mine, raw, m->bytes, err));
+	for (uint32_t i = 0; i < n && !m->ranks.rank; i++)
+		all += snprintf(all, TEXT_B, "%s", raw + i * (size_t)TEXT_B);
+	return MQ_OK;
+}
+
 /* Facts on the machine go beside the timelines, not into them: those stay comparable byte for byte.
  */
 static enum mq_status write_environment(struct measure *m, struct mq_err *err)
@@ -95,12 +237,15 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 	const char *path = set->n_paths > 1
 	                           ? mq_arena_printf(&m->arena, "%s/environment.txt", set->out)
 	                           : mq_arena_printf(&m->arena, "%s.environment.txt", first);
-	char text[8192] = "";
-	FILE *file = fopen(path, "w");
+	char *text;
+	FILE *file;
 
+	MQ_TRY(gather_text(m, &text, err));
+	if (set->options.rank)
+		return MQ_OK;
+	file = fopen(path, "w");
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	m->job->executor->describe(m->state, text, sizeof(text));
 	int bad = fprintf(file,
 	                  "executor=%s\nwarmup=%u\nrepetitions=%u\nshared_device=%d\n"
 	                  "memory_in_use_B=%.0f\n%s",
@@ -119,7 +264,7 @@ static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 		MQ_TRY(open_records(m, err));
 	for (uint32_t rep = 0; rep < set->warmup + set->reps; rep++)
 		MQ_TRY(repetition(m, rep, err));
-	return set->options.rank ? MQ_OK : write_environment(m, err);
+	return write_environment(m, err);
 }
 
 static enum mq_status close_records(struct measure *m, enum mq_status status, struct mq_err *err)
@@ -148,6 +293,7 @@ static void make_room(struct measure *m)
 	m->sample.finish_s = mq_arena_array(&m->arena, most, double);
 	m->sample.switches = mq_arena_array(&m->arena, most, double);
 	m->sample.lost_s = mq_arena_array(&m->arena, most, double);
+	m->mine = mq_arena_array(&m->arena, TASK_VALUES * (size_t)most + RANK_VALUES, double);
 	m->order = mq_arena_array(&m->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		m->order[i] = i;
@@ -166,18 +312,62 @@ static void ask_for_topology(const struct replay_job *job)
 	       mq_arena_printf(job->session.arena, "%s/topology.xml", set->out), 0);
 }
 
-enum mq_status replay_measure(const struct replay_job *job, struct mq_err *err)
+/* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
+static enum mq_status join(struct measure *m, struct mq_err *err)
 {
-	struct measure m = {.job = job, .arena = MQ_ARENA_INIT};
+	struct replay_job *job = m->job;
+	struct mq_replay_session *s = &job->session;
+	bool wire = false;
+
+	if (!job->spawn)
+		return MQ_OK;
+	MQ_TRY(replay_meet_open(&m->meet, s->options, err));
+	m->ranks = replay_meet_ranks(&m->meet);
+	s->ranks = &m->ranks;
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		wire |= s->owner[i]->launcher == MQ_LAUNCH_MPIRUN;
+	return wire && m->ranks.size > 1 ? replay_wire_open(&m->ranks, s->arena, &s->wire, err)
+	                                 : MQ_OK;
+}
+
+static enum mq_status open_executor(struct measure *m, struct mq_err *err)
+{
+	const struct replay_job *job = m->job;
+	uint32_t most = 1, n = job->session.n_schedules;
+
+	MQ_TRY(job->executor->open(m->state, &job->session, err));
+	if (!job->session.ranks)
+		m->ranks = *job->executor->ranks(m->state);
+	for (uint32_t i = 0; i < n; i++)
+		if (job->session.schedule[i]->n_tasks > most)
+			most = job->session.schedule[i]->n_tasks;
+	m->bytes = mq_arena_array(&m->arena, m->ranks.size, uint32_t);
+	m->all = mq_arena_array(&m->arena,
+	                        m->ranks.rank ? 1
+	                                      : TASK_VALUES * (size_t)most +
+	                                                RANK_VALUES * (size_t)m->ranks.size,
+	                        double);
+	return m->ranks.barrier(m->ranks.state, err);
+}
+
+enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
+{
+	struct measure m = {.job = job, .arena = MQ_ARENA_INIT, .margin_s = MARGIN_S};
 
 	mq_rng_seed(&m.rng, job->session.options->seed);
 	make_room(&m);
 	m.state = mq_arena_alloc(&m.arena, job->executor->state_size);
 	ask_for_topology(job);
-	enum mq_status status = job->executor->open(m.state, &job->session, err);
+	enum mq_status status = join(&m, err);
+	bool met = status == MQ_OK;
+	if (met)
+		status = open_executor(&m, err);
 	if (status == MQ_OK)
 		status = repetitions(&m, err);
-	job->executor->close(m.state, status != MQ_OK);
+	if (met)
+		job->executor->close(m.state, status != MQ_OK);
+	replay_wire_close(job->session.wire);
+	replay_meet_close(&m.meet);
 	status = close_records(&m, status, err);
 	mq_arena_fini(&m.arena);
 	return status;

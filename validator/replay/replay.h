@@ -24,8 +24,41 @@ struct replay_settings {
 struct replay_job {
 	struct replay_settings *set;
 	struct mq_replay_session session;
-	const struct mq_replay_executor *executor;
+	const struct mq_replay_executor *executor; /* of this rank; before there are ranks: the first */
+	bool spawn; /* the ranks are started here, or by a launcher that is not the executor's own */
 };
+
+/* ---- assign.c: which executor runs which rank ------------------------------------------------ */
+
+/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices of
+ * the option's CPU types run on "host" where the executor asked for is another one; then the devices of
+ * all schedules are renumbered, so that a rank is a CPU in all of them or in none: first the others, then
+ * the CPUs, each in the schedule's order. */
+enum mq_status replay_assign(struct replay_job *job, struct mq_err *err);
+/* This process is `rank`: its executor, how many ranks that has, and its place among them. */
+void replay_take_rank(struct replay_job *job, uint32_t rank);
+/* "rank 1 (cpu0 on host)": for messages. Lives in the arena. */
+const char *replay_rank_name(const struct replay_job *job, uint32_t rank);
+
+/* ---- meet.c: ranks meet without MPI ---------------------------------------------------------- */
+
+enum { REPLAY_MEET_MAX = 64 };
+/* A star of TCP connections with rank 0 in the middle. */
+struct replay_meet {
+	uint32_t rank, size;
+	double deadline_s;
+	int fd[REPLAY_MEET_MAX]; /* rank 0: to rank i; others: fd[0] to rank 0; -1 = none */
+	double clock_offset_s;   /* own clock + offset = clock of rank 0 */
+};
+enum mq_status replay_meet_open(struct replay_meet *meet, const struct mq_replay_options *options,
+                                struct mq_err *err);
+void replay_meet_close(struct replay_meet *meet);
+struct mq_ranks replay_meet_ranks(struct replay_meet *meet); /* borrows `meet` */
+
+/* wire.c: called by all ranks at once. */
+enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *arena,
+                                struct mq_wire **wire, struct mq_err *err);
+void replay_wire_close(struct mq_wire *wire); /* may be NULL */
 
 /* validator/replay/plugin.c: dlopen and checks; MQ_ENODEV where a library it needs is missing,
  * MQ_EINPUT (listing what exists) where there is no such executor. */
@@ -39,7 +72,7 @@ enum mq_status replay_launch(const struct replay_job *job, char **argv, struct m
 bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *local);
 
 /* validator/replay/measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
-enum mq_status replay_measure(const struct replay_job *job, struct mq_err *err);
+enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 
 /* validator/replay/record.c: timeline files with a row per task and sample. */
 struct replay_record {
@@ -49,7 +82,7 @@ struct replay_record {
 enum mq_status replay_record_open(struct replay_record *record, const char *path,
                                   struct mq_err *err);
 void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
-                          const char *executor, uint32_t sample,
+                          const struct mq_replay_executor *const *owner, uint32_t sample,
                           const struct mq_replay_sample *values);
 enum mq_status replay_record_close(struct replay_record *record, struct mq_err *err);
 /* Where the record of schedule i goes. */

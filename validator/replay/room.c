@@ -1,5 +1,6 @@
 /*
- * room.c - how large an executor's pool of operands must be, see executor.h.
+ * room.c - what executors ask about a run: how large a pool of operands must be, and whose ranks are
+ * whose. See executor.h.
  */
 #include "executor.h"
 
@@ -31,4 +32,16 @@ size_t mq_replay_room(const struct mq_replay_session *session,
 				need = (size_t)s->task[t].bytes + SPARE_B;
 	}
 	return need;
+}
+
+bool mq_replay_own(const struct mq_replay_session *session, uint32_t rank, uint32_t n,
+                   const uint32_t *ranks)
+{
+	/* Ranks beyond the devices are idle ones of the first executor. */
+	const struct mq_replay_executor *own = session->owner[rank < session->n_devices ? rank : 0];
+
+	for (uint32_t i = 0; i < n; i++)
+		if (session->owner[ranks[i]] != own)
+			return false;
+	return true;
 }

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "core/opt.h"
-#include "cuda/cuda.h"
+#include "replay/replay.h"
 
-enum { MAX_RANKS = 64, CLOCK_ROUNDS = 50 };
+enum { MAX_RANKS = REPLAY_MEET_MAX, CLOCK_ROUNDS = 50 };
 
 static double now_s(void)
 {
@@ -33,8 +33,10 @@ static double now_s(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double cuda_meet_now(const struct cuda_meet *meet)
+static double meet_now(void *state)
 {
+	const struct replay_meet *meet = state;
+
 	return now_s() + meet->clock_offset_s;
 }
 
@@ -56,7 +58,7 @@ static enum mq_status wait_for(int fd, short events, double until, uint32_t peer
 	return MQ_OK;
 }
 
-static enum mq_status put(const struct cuda_meet *m, uint32_t peer, const void *data, size_t size,
+static enum mq_status put(const struct replay_meet *m, uint32_t peer, const void *data, size_t size,
                           struct mq_err *err)
 {
 	const char *from = data;
@@ -77,7 +79,7 @@ static enum mq_status put(const struct cuda_meet *m, uint32_t peer, const void *
 	return MQ_OK;
 }
 
-static enum mq_status get(const struct cuda_meet *m, uint32_t peer, void *data, size_t size,
+static enum mq_status get(const struct replay_meet *m, uint32_t peer, void *data, size_t size,
                           struct mq_err *err)
 {
 	char *to = data;
@@ -159,7 +161,7 @@ static enum mq_status look_up(const char *path, double until, char host[256], ch
 	return mq_fail(err, MQ_ETIME, "rank 0 did not appear at %s before the deadline", path);
 }
 
-static enum mq_status accept_all(struct cuda_meet *m, int fd, struct mq_err *err)
+static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *err)
 {
 	double until = now_s() + m->deadline_s;
 
@@ -187,7 +189,7 @@ static enum mq_status accept_all(struct cuda_meet *m, int fd, struct mq_err *err
 	return MQ_OK;
 }
 
-static enum mq_status connect_to(struct cuda_meet *m, const char *host, const char *port,
+static enum mq_status connect_to(struct replay_meet *m, const char *host, const char *port,
                                  double until, struct mq_err *err)
 {
 	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
@@ -236,7 +238,7 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[320
 	return MQ_OK;
 }
 
-static enum mq_status meet_at(struct cuda_meet *m, char *place, struct mq_err *err)
+static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err *err)
 {
 	char host[256] = "", port[16] = "0", *colon;
 	double until = now_s() + m->deadline_s;
@@ -268,7 +270,7 @@ static enum mq_status meet_at(struct cuda_meet *m, char *place, struct mq_err *e
 }
 
 /* Half way through the fastest of many round trips with rank 0 (Cristian, 1989). */
-static enum mq_status align_clock(struct cuda_meet *m, struct mq_err *err)
+static enum mq_status align_clock(struct replay_meet *m, struct mq_err *err)
 {
 	double best = INFINITY, sent, theirs, back;
 
@@ -295,12 +297,12 @@ static enum mq_status align_clock(struct cuda_meet *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status cuda_meet_open(struct cuda_meet *m, const struct mq_replay_options *o,
+enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_options *o,
                               struct mq_err *err)
 {
 	char place[320];
 
-	*m = (struct cuda_meet){
+	*m = (struct replay_meet){
 	        .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s};
 	for (int i = 0; i < MAX_RANKS; i++)
 		m->fd[i] = -1;
@@ -313,18 +315,19 @@ enum mq_status cuda_meet_open(struct cuda_meet *m, const struct mq_replay_option
 	return align_clock(m, err);
 }
 
-void cuda_meet_close(struct cuda_meet *m)
+void replay_meet_close(struct replay_meet *m)
 {
 	for (uint32_t i = 0; i < m->size && i < MAX_RANKS; i++)
-		if (m->fd[i] >= 0)
+		if (m->fd[i] >= 0) /* size 0: never opened */
 			close(m->fd[i]);
 	m->size = 0;
 }
 
 /* ---- talking --------------------------------------------------------------------------------- */
 
-enum mq_status cuda_meet_barrier(struct cuda_meet *m, struct mq_err *err)
+static enum mq_status meet_barrier(void *state, struct mq_err *err)
 {
+	const struct replay_meet *m = state;
 	char token = 1;
 
 	if (m->rank) {
@@ -338,8 +341,10 @@ enum mq_status cuda_meet_barrier(struct cuda_meet *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status cuda_meet_broadcast(struct cuda_meet *m, void *data, size_t size, struct mq_err *err)
+static enum mq_status meet_broadcast(void *state, void *data, size_t size, struct mq_err *err)
 {
+	const struct replay_meet *m = state;
+
 	if (m->rank)
 		return get(m, 0, data, size, err);
 	for (uint32_t i = 1; i < m->size; i++)
@@ -347,25 +352,41 @@ enum mq_status cuda_meet_broadcast(struct cuda_meet *m, void *data, size_t size,
 	return MQ_OK;
 }
 
-enum mq_status cuda_meet_gather(struct cuda_meet *m, const double *mine, double *all,
-                                const uint32_t *counts, struct mq_err *err)
+static enum mq_status meet_gather(void *state, const void *mine, void *all, const uint32_t *bytes,
+                                  struct mq_err *err)
 {
+	const struct replay_meet *m = state;
+	char *to = all;
+
 	if (m->rank)
-		return put(m, 0, mine, counts[m->rank] * sizeof(double), err);
-	memcpy(all, mine, counts[0] * sizeof(double));
+		return put(m, 0, mine, bytes[m->rank], err);
+	memcpy(to, mine, bytes[0]);
 	for (uint32_t i = 1; i < m->size; i++) {
-		all += counts[i - 1];
-		MQ_TRY(get(m, i, all, counts[i] * sizeof(double), err));
+		to += bytes[i - 1];
+		MQ_TRY(get(m, i, to, bytes[i], err));
 	}
 	return MQ_OK;
 }
 
-enum mq_status cuda_meet_alive(const struct cuda_meet *m, struct mq_err *err)
+static enum mq_status meet_alive(void *state, struct mq_err *err)
 {
+	const struct replay_meet *m = state;
 	char byte;
 
 	for (uint32_t i = 0; i < m->size; i++)
 		if (m->fd[i] >= 0 && recv(m->fd[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 			return lost(i, "died (its connection closed)", err);
 	return MQ_OK;
+}
+
+struct mq_ranks replay_meet_ranks(struct replay_meet *meet)
+{
+	return (struct mq_ranks){.rank = meet->rank,
+	                         .size = meet->size,
+	                         .state = meet,
+	                         .now = meet_now,
+	                         .barrier = meet_barrier,
+	                         .broadcast = meet_broadcast,
+	                         .gather = meet_gather,
+	                         .alive = meet_alive};
 }

@@ -1,0 +1,171 @@
+/*
+ * wire.c - ranks of the host executor over maquette-replay's wire: beside ranks of other executors, or
+ * where there is no MPI. See talk.h.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "host/script.h"
+#include "wire.h"
+
+enum { MAX_FLIGHTS = 256, POLLS_PER_CHECK = 1024 };
+
+struct flight {
+	uint32_t id;
+	bool collective;
+	struct mq_transfer transfer;
+	struct mq_wire_coll coll;
+	void *data;
+	struct flight *next;
+};
+
+struct talk {
+	struct mq_wire *wire;
+	const struct mq_ranks *ranks;
+	const struct mq_replay_session *session;
+	struct flight flight[MAX_FLIGHTS];
+	struct flight *under_way, *idle; /* lists */
+	uint32_t polls;
+};
+
+static enum mq_status open_wire(void *state, const struct mq_replay_session *session,
+                                const struct mq_ranks **ranks, struct mq_err *err)
+{
+	struct talk *t = state;
+
+	t->session = session;
+	t->wire = session->wire; /* NULL: a single rank, which has nobody to talk to */
+	t->ranks = *ranks = session->ranks;
+	for (int i = MAX_FLIGHTS - 1; i >= 0; i--) {
+		t->flight[i].next = t->idle;
+		t->idle = &t->flight[i];
+	}
+	return MQ_OK;
+}
+
+static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
+{
+	const struct talk *t = state;
+
+	*local = t->session->options->local;
+	*locals = t->session->n_own;
+	*apart = false;
+}
+
+static enum mq_status prepare(void *state, struct host_script *script, struct mq_err *err)
+{
+	return MQ_OK;
+}
+
+static size_t room(const struct mq_schedule *s, const struct mq_task *t)
+{
+	uint32_t n = s->comm[t->comm].n;
+
+	return n * mq_wire_coll_part_B((enum mq_dtype)t->dtype, t->bytes, n);
+}
+
+static bool can_post(void *state, const struct mq_task *task)
+{
+	return ((struct talk *)state)->idle != NULL;
+}
+
+static void post(void *state, const struct host_call *call)
+{
+	struct talk *t = state;
+	struct flight *f = t->idle;
+	const struct mq_schedule *s = call->script->schedule;
+	const struct mq_task *task = &s->task[call->id];
+
+	t->idle = f->next;
+	f->next = t->under_way;
+	t->under_way = f;
+	f->id = call->id;
+	f->collective = task->kind == MQ_TASK_COLLECTIVE;
+	if (f->collective) {
+		const struct mq_comm *comm = &s->comm[task->comm];
+		uint32_t me = 0;
+
+		while (comm->rank[me] != t->ranks->rank)
+			me++;
+		f->coll = (struct mq_wire_coll){.kind = (enum mq_coll_kind)task->coll,
+		                                .dtype = (enum mq_dtype)task->dtype,
+		                                .n = comm->n,
+		                                .me = me,
+		                                .root = task->root,
+		                                .rank = comm->rank,
+		                                .tag = mq_wire_coll_tag(
+		                                        task->comm, call->script->call[call->id]),
+		                                .bytes = task->bytes,
+		                                .in = call->in,
+		                                .out = call->out};
+		return;
+	}
+	bool send = task->kind == MQ_TASK_SEND;
+	/* Only read from. */
+	f->data = send ? (void *)(uintptr_t)call->in : call->out;
+	f->transfer = (struct mq_transfer){.peer = task->peer,
+	                                   .send = send,
+	                                   .tag = send ? call->id : call->script->match[call->id],
+	                                   .bytes = (size_t)llround(task->bytes)};
+	mq_wire_post(t->wire, &f->transfer);
+}
+
+static bool move(struct talk *t, struct flight *f)
+{
+	if (f->collective)
+		return mq_wire_coll_run(t->wire, &f->coll);
+	mq_wire_move(t->wire, &f->transfer, f->data);
+	return f->transfer.done;
+}
+
+static enum mq_status poll(void *state, void (*ended)(void *context, uint32_t id), void *context,
+                           struct mq_err *err)
+{
+	struct talk *t = state;
+
+	for (struct flight **at = &t->under_way; *at;) {
+		struct flight *f = *at;
+
+		if (!move(t, f)) {
+			at = &f->next;
+			continue;
+		}
+		*at = f->next;
+		f->next = t->idle;
+		t->idle = f;
+		ended(context, f->id);
+	}
+	if (t->under_way && ++t->polls % POLLS_PER_CHECK == 0)
+		return t->ranks->alive(t->ranks->state, err);
+	return MQ_OK;
+}
+
+static uint32_t under_way(void *state)
+{
+	const struct talk *t = state;
+
+	return t->under_way ? t->under_way->id : MQ_NONE;
+}
+
+static void close_wire(void *state, bool failed)
+{
+}
+
+static void describe(char *text, size_t size)
+{
+	snprintf(text, size, "messages=shared memory of maquette-replay\n");
+}
+
+const struct host_talk host_talk_wire = {.name = "wire",
+                                         .state_size = sizeof(struct talk),
+                                         .open = open_wire,
+                                         .place = place,
+                                         .prepare = prepare,
+                                         .room = room,
+                                         .can_post = can_post,
+                                         .post = post,
+                                         .poll = poll,
+                                         .under_way = under_way,
+                                         .close = close_wire,
+                                         .describe = describe};
