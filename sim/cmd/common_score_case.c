@@ -214,7 +214,8 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 
 /* ---- plan ---------------------------------------------------------------------------------------- */
 
-static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
+static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_case *c,
+			      struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	struct mq_shape *s = &c->shape;
@@ -227,7 +228,8 @@ static enum mq_status degrees(struct mq_case *c, struct mq_err *err)
 	s->virtual = degree(r->vp);
 	model_parallel = (double)s->tp * s->pp * s->cp;
 	s->dp = (uint32_t)(r->gpus / model_parallel);
-	if (s->dp * model_parallel != r->gpus)
+	MQ_TRY(mq_case_degrees(tables, c, arena, err));
+	if (!s->stage_tp && s->dp * model_parallel != r->gpus)
 		return mq_fail(err, MQ_EINPUT, "%g GPUs are not a multiple of tp %u x pp %u x cp %u",
 			       r->gpus, s->tp, s->pp, s->cp);
 	if (!isnan(r->dp) && r->dp != s->dp)
@@ -385,9 +387,10 @@ enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena
 	return MQ_OK;
 }
 
-static enum mq_status plan(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status plan(const struct mq_score_tables *tables, struct mq_case *c,
+			   struct mq_arena *arena, struct mq_err *err)
 {
-	MQ_TRY(degrees(c, err));
+	MQ_TRY(degrees(tables, c, arena, err));
 	MQ_TRY(micro_batches(c, err));
 	MQ_TRY(schedule_of(c, err));
 	sync_of(c);
@@ -410,7 +413,7 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
 	MQ_TRY(mq_stack_find(tables, run, &c->stack, err));
 	MQ_TRY(model_spec(tables, c, arena, err));
 	MQ_TRY(training(c, calib, err));
-	MQ_TRY(plan(c, arena, err));
+	MQ_TRY(plan(tables, c, arena, err));
 	MQ_TRY(mq_case_place(tables, c, arena, err));
 	/* here, so that machines that do not go together refuse the row and not the table */
 	return mq_case_platform(c, &spec, arena, err);

@@ -5,7 +5,8 @@
  * in `placement` ("RTX-3090xTP2|RTX-2080xTP2 ; ..."): see score_runs.h. Every kind's machines come from
  * its own row of systems.csv; ranks run through the kinds in the order in which they are named.
  *
- * Not modelled: replicas of one stage that differ in tensor-parallel degree, networks of several kinds.
+ * Not modelled: replicas of one stage that differ in tensor-parallel degree, networks of several kinds
+ * (all hang on the weakest).
  */
 #include "cmd/score_runs.h"
 
@@ -99,28 +100,56 @@ static const char *read_count(const char *item, uint32_t *count, struct mq_arena
 	return item;
 }
 
-/* "4 V100" in the notes, times M where "Mx" stands before it in the same clause; 0 if nowhere. */
+/* "V100 (12) and T4 (4)", "mixed: V100/T4", "3x V100 + 1x T4 nodes" without what names no type: words of
+ * mixing are dropped, "and" is a separator, a number in brackets a count. */
+static const char *plain_types(const char *text, struct mq_arena *arena)
+{
+	static const char *const noise[] = { "mixed", "mix", "of", "heterogeneous", "nodes", "node",
+					     "machines", "gpus" };
+	const char *out = "";
+
+	while (*(text += strspn(text, " :()"))) {
+		size_t n = strcspn(text, " :()");
+		bool bracket = text[-1] == '(' && strspn(text, "0123456789") == n, drop = false;
+
+		for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
+			drop |= n == strlen(noise[i]) && !strncasecmp(text, noise[i], n);
+		if (n == 3 && !strncasecmp(text, "and", n))
+			out = mq_arena_printf(arena, "%s+", out);
+		else if (!drop)
+			out = mq_arena_printf(arena, "%s%s%s%.*s", out, *out ? " " : "",
+					      bracket ? "x" : "", (int)n, text);
+		text += n;
+	}
+	return out;
+}
+
+/* The number with which the clause of `at` begins ("3x p3.8xlarge (4 V100 each)"); 1 if none. */
+static unsigned long machines_before(const char *notes, const char *at)
+{
+	const char *p = at;
+	char *end;
+
+	while (p > notes && !strchr("+;,", p[-1]))
+		p--;
+	p += strspn(p, " ");
+	unsigned long n = strtoul(p, &end, 10);
+	return p < at && end > p && (*end == 'x' || *end == ' ') ? n : 1;
+}
+
+/* "4 V100" in the notes, for each of the machines that the clause counts where `times`; 0 if nowhere. */
 static uint32_t noted_count(const char *notes, const char *type, bool times)
 {
 	for (const char *at = notes; (at = strcasestr(at, type)); at++) {
 		const char *p = at;
-		unsigned long each, machines = 1;
 
 		while (p > notes && (p[-1] == ' ' || p[-1] == 'x'))
 			p--;
 		while (p > notes && isdigit((unsigned char)p[-1]))
 			p--;
-		if (!isdigit((unsigned char)*p))
-			continue;
-		each = strtoul(p, NULL, 10);
-		for (const char *q = p; times && q > notes && !strchr("+;,", q[-1]); q--)
-			if (q[0] == 'x' && q[1] == ' ' && isdigit((unsigned char)q[-1])) {
-				for (q--; q > notes && isdigit((unsigned char)q[-1]);)
-					q--;
-				machines = strtoul(q, NULL, 10);
-				break;
-			}
-		return (uint32_t)(each * machines);
+		if (isdigit((unsigned char)*p))
+			return (uint32_t)(strtoul(p, NULL, 10) *
+					  (times ? machines_before(notes, p) : 1));
 	}
 	return 0;
 }
@@ -145,11 +174,11 @@ static enum mq_status count_from_notes(struct mq_case *c, const char *const *typ
 static enum mq_status from_gpu(const struct mq_score_tables *t, struct mq_case *c,
 			       struct mq_arena *arena, struct mq_err *err)
 {
-	const char *text = c->run->gpu, *type[MQ_CASE_MAX_PARTS], *item;
+	const char *text = plain_types(c->run->gpu, arena), *type[MQ_CASE_MAX_PARTS], *item;
 	uint32_t sum = 0, count;
 
 	if (!strpbrk(text, "+,/;&"))
-		return add(t, c, text, c->n_devices, err);
+		return add(t, c, c->run->gpu, c->n_devices, err);
 	while ((item = next_piece(&text, "+,/;&", arena))) {
 		uint32_t before = c->n_parts;
 
@@ -163,6 +192,9 @@ static enum mq_status from_gpu(const struct mq_score_tables *t, struct mq_case *
 		c->part[0].gpus = sum = c->n_devices;
 	if (!sum)
 		return count_from_notes(c, type, err);
+	if (sum * c->run->gpus_per_node == c->n_devices && sum != c->n_devices)
+		for (uint32_t i = 0; i < c->n_parts; i++, sum = c->n_devices) /* machines are counted */
+			c->part[i].gpus *= (uint32_t)c->run->gpus_per_node;
 	if (sum != c->n_devices)
 		return mq_fail(err, MQ_EINPUT, "gpu '%s' names %u devices, the row has %u",
 			       c->run->gpu, sum, c->n_devices);
@@ -320,26 +352,64 @@ static const char *stage_of(const char *text, uint32_t stage, struct mq_arena *a
 	return piece;
 }
 
+/* Replicas of one stage, and the tensor-parallel degree that all of them have. */
+static enum mq_status stage_degrees(const struct mq_case *c, const char *stage, uint32_t *replicas,
+				    uint32_t *tp, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *item, *text = stage;
+	uint32_t one;
+
+	for (*replicas = 0; (item = next_piece(&text, "|", arena)); ++*replicas) {
+		read_replica(item, c->run->tp >= 1 ? (uint32_t)c->run->tp : 1, &one, arena);
+		if (!one || (*replicas && one != *tp))
+			return mq_fail(err, MQ_EINPUT, "placement '%s': replicas of stage '%s' differ "
+				       "in tensor-parallel degree, which is not modelled",
+				       c->run->placement, stage);
+		*tp = one;
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c,
+			       struct mq_arena *arena, struct mq_err *err)
+{
+	const char *where = placement(c, arena);
+	struct mq_shape *shape = &c->shape;
+	uint32_t *tp = mq_arena_array(arena, shape->pp, uint32_t), replicas;
+
+	if (c->n_parts == 1 || !is_mixed(tables, c, where, arena))
+		return MQ_OK;
+	shape->tp = 1;
+	for (uint32_t s = 0; s < shape->pp; s++) {
+		const char *stage = stage_of(where, strchr(where, ';') ? s : 0, arena);
+
+		if (!stage)
+			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages",
+				       c->run->placement, shape->pp);
+		MQ_TRY(stage_degrees(c, stage, &replicas, &tp[s], arena, err));
+		if (s && replicas != shape->dp)
+			return mq_fail(err, MQ_EINPUT, "placement '%s': stages of %u and %u replicas",
+				       c->run->placement, shape->dp, replicas);
+		shape->dp = replicas;
+		shape->tp = tp[s] > shape->tp ? tp[s] : shape->tp;
+	}
+	shape->stage_tp = tp;
+	return MQ_OK;
+}
+
 static enum mq_status place_stage(const struct mq_score_tables *t, struct mq_case *c,
 				  const char *stage, uint32_t *used, uint32_t *device,
 				  struct mq_arena *arena, struct mq_err *err)
 {
-	uint32_t replicas = 0, tp;
 	struct mq_system system;
 	const char *item;
+	uint32_t tp;
 
-	for (; (item = next_piece(&stage, "|", arena)); replicas++) {
-		item = read_replica(item, c->shape.tp, &tp, arena);
-		if (tp != c->shape.tp || replicas == c->shape.dp)
-			return mq_fail(err, MQ_EINPUT, "placement '%s': not %u replicas of tensor-"
-				       "parallel degree %u in every stage", c->run->placement,
-				       c->shape.dp, c->shape.tp);
+	for (; (item = next_piece(&stage, "|", arena)); device += tp) {
+		item = read_replica(item, c->run->tp >= 1 ? (uint32_t)c->run->tp : 1, &tp, arena);
 		MQ_TRY(system_of(t, c, item, &system, err));
-		MQ_TRY(take(c, system.device, tp, used, device + replicas * tp, err));
+		MQ_TRY(take(c, system.device, tp, used, device, err));
 	}
-	if (replicas != c->shape.dp)
-		return mq_fail(err, MQ_EINPUT, "placement '%s': stage '%s' has not %u replicas",
-			       c->run->placement, stage, c->shape.dp);
 	return MQ_OK;
 }
 
@@ -362,71 +432,79 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 	if (c->shape.cp > 1)
 		return mq_fail(err, MQ_EINPUT, "placement '%s' beside context parallelism",
 			       c->run->placement);
-	for (uint32_t s = 0; s < c->shape.pp; s++, n += c->shape.dp * c->shape.tp) {
-		const char *stage = stage_of(where, strchr(where, ';') ? s : 0, arena);
-
-		if (!stage)
-			return mq_fail(err, MQ_EINPUT, "placement '%s' does not list %u stages",
-				       c->run->placement, c->shape.pp);
-		MQ_TRY(place_stage(tables, c, stage, used, device + n, arena, err));
-	}
+	for (uint32_t s = 0; s < c->shape.pp; n += c->shape.dp * c->shape.stage_tp[s++])
+		MQ_TRY(place_stage(tables, c, stage_of(where, strchr(where, ';') ? s : 0, arena), used,
+				   device + n, arena, err));
 	return MQ_OK;
 }
 
 /* ---- platform ------------------------------------------------------------------------------------ */
 
-/* A number that several kinds give: the one that is there; both only where they agree. */
-static bool agree(double *mine, double other)
+static double node_GBps(const struct mq_platform_spec *spec)
 {
-	if (*mine > 0 && other > 0 && *mine != other)
-		return false;
-	*mine = fmax(*mine, other);
-	return true;
+	return fmax(spec->nics, 1) * spec->nic_GBps;
 }
 
+/* Machines of another kind in the same platform. Where kinds differ in lanes inside the machine, each
+ * has its device's own; where they differ in the network, all hang on that of the weakest, each with
+ * the bandwidth of its ports. */
 static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platform_spec *other,
 			   struct mq_err *err)
 {
+	if (spec->fabric != other->fabric)
+		return mq_fail(err, MQ_EINPUT, "machines of %s and %s differ in the fabric of their "
+			       "network, and one platform has one", spec->gpu, other->gpu);
 	if (spec->intra != other->intra)
 		spec->intra = MQ_INTRA_AUTO;
-	if (spec->network != other->network || spec->fabric != other->fabric ||
-	    spec->nics != other->nics || !agree(&spec->nvlink_GBps, other->nvlink_GBps) ||
-	    !agree(&spec->pcie_GBps, other->pcie_GBps))
-		return mq_fail(err, MQ_EINPUT, "machines of %s and %s differ in network, ports or "
-			       "lanes in a way that one platform cannot have", spec->gpu, other->gpu);
+	if (spec->nvlink_GBps != other->nvlink_GBps)
+		spec->nvlink_GBps = 0;
+	if (spec->pcie_GBps != other->pcie_GBps)
+		spec->pcie_GBps = 0;
+	if (node_GBps(other) < node_GBps(spec)) {
+		spec->network = other->network;
+		spec->nics = other->nics;
+		spec->nic_GBps = other->nic_GBps;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status part_spec(const struct mq_case_part *p, struct mq_platform_spec *spec,
+				struct mq_arena *arena, struct mq_err *err)
+{
+	mq_platform_spec_init(spec);
+	MQ_TRY(mq_opt_parse(mq_platform_opts, spec, "systems.csv", p->system.platform, arena, err));
+	spec->gpu = p->system.device;
+	if (p->system.domain)
+		spec->domain = p->per_node;
 	return MQ_OK;
 }
 
 enum mq_status mq_case_platform(const struct mq_case *c, struct mq_platform_spec *spec,
 				struct mq_arena *arena, struct mq_err *err)
 {
+	struct mq_platform_spec part[MQ_CASE_MAX_PARTS];
 	const char *mix = NULL;
 
 	for (uint32_t i = 0; i < c->n_parts; i++) {
-		const struct mq_case_part *p = &c->part[i];
-		struct mq_platform_spec one;
-
-		mq_platform_spec_init(&one);
-		MQ_TRY(mq_opt_parse(mq_platform_opts, &one, "systems.csv", p->system.platform,
-				    arena, err));
-		one.gpu = p->system.device;
-		if (p->system.domain)
-			one.domain = p->per_node;
+		MQ_TRY(part_spec(&c->part[i], &part[i], arena, err));
 		if (i)
-			MQ_TRY(join(spec, &one, err));
+			MQ_TRY(join(spec, &part[i], err));
 		else
-			*spec = one;
-		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "",
-				      one.gpu, p->nodes, p->per_node);
-		if (one.nic_GBps > 0)
-			mix = mq_arena_printf(arena, "%s@%.17g", mix, one.nic_GBps);
+			*spec = part[i];
 	}
-	if (c->n_parts > 1) {
-		spec->gpu = mix;
-		spec->nic_GBps = 0;
+	if (c->n_parts == 1) {
+		spec->nodes = c->part[0].nodes;
+		spec->gpus = c->part[0].per_node;
 		return MQ_OK;
 	}
-	spec->nodes = c->part[0].nodes;
-	spec->gpus = c->part[0].per_node;
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "",
+				      part[i].gpu, c->part[i].nodes, c->part[i].per_node);
+		if (part[i].nic_GBps > 0)
+			mix = mq_arena_printf(arena, "%s@%.17g", mix,
+					      node_GBps(&part[i]) / fmax(spec->nics, 1));
+	}
+	spec->gpu = mix;
+	spec->nic_GBps = 0;
 	return MQ_OK;
 }

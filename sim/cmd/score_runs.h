@@ -119,10 +119,13 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
  *   placement  stages separated by ';', their replicas by '|', each TYPE or TYPExTPn: what runs where;
  *              a single stage stands for all. Also taken from the notes ("placement A|B ; C|D").
  *   notes      numbers of devices ("3x p3.8xlarge (4 V100 each)") that `gpu` leaves open
- * MQ_EINPUT: a type without a system, numbers that do not add up, replicas of unequal tp.
+ * Between the two, the degrees that a placement of several kinds gives: replicas, tp of each stage.
+ * MQ_EINPUT: a type without a system, numbers that do not add up, replicas of one stage of unequal tp.
  */
 enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c,
 				struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_case *c,
+			       struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_case *c,
 			     struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* Layers of each stage or chunk in shape.stage_layers, NULL = even: as the row lists them; where it does not,

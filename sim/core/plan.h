@@ -125,6 +125,7 @@ struct mq_shape {
 					  get the remainder; embedding joins the first, head the last, which
 					  may have no layer */
 	const uint32_t *device;        /* [dp*cp*tp*pp] ranks: [stage][dp][cp][tp], or NULL = 0, 1, 2.. */
+	const uint32_t *stage_tp;      /* [pp] tensor-parallel degree of each stage, or NULL = tp */
 	const double *share;           /* [dp] batch weights for every stage, or NULL */
 };
 /* MQ_EINPUT where the model cannot be cut so (layers < stages, heads not divisible by tp, ...). */

@@ -220,18 +220,24 @@ static uint32_t find_or_add(struct mq_plan *plan, struct mq_arena *arena, uint32
 }
 
 struct degrees {
-	uint32_t dp, tp, pp, cp, ep, virtual, per_stage;
+	uint32_t dp, tp, pp, cp, ep, virtual;
 };
 
-static enum mq_status op_split(const struct mq_shape *shape, const struct degrees *g,
+/* Tensor-parallel degree of a stage, of which each device may have several (virtual). */
+static uint32_t stage_tp(const struct mq_shape *shape, const struct degrees *g, uint32_t stage)
+{
+	return shape->stage_tp ? at_least_1(shape->stage_tp[stage % g->pp]) : g->tp;
+}
+
+static enum mq_status op_split(const struct mq_shape *shape, const struct degrees *g, uint32_t tp,
 			       const struct mq_model *model, uint32_t op, uint32_t split[MQ_N_DIMS],
 			       struct mq_err *err)
 {
 	const struct mq_op *o = &model->op[op];
 
-	if (!mq_tensor_split(model, op, g->tp, shape->sequence_parallel, shape->vocab_parallel, split))
+	if (!mq_tensor_split(model, op, tp, shape->sequence_parallel, shape->vocab_parallel, split))
 		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide",
-			       o->name, o->extent[MQ_DIM_HEAD], g->tp);
+			       o->name, o->extent[MQ_DIM_HEAD], tp);
 	split[MQ_DIM_BATCH] = g->dp;
 	if (g->cp > 1 && may(o, MQ_DIM_SEQ, g->cp * split[MQ_DIM_SEQ]))
 		split[MQ_DIM_SEQ] *= g->cp;
@@ -245,9 +251,11 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 static void fill_config(const struct mq_shape *shape, const struct degrees *g, uint32_t stage,
 			struct mq_config *c, struct mq_arena *arena)
 {
-	uint32_t base = stage % g->pp * g->per_stage;
+	uint32_t base = 0;
 
-	for (uint32_t d = 0; d < g->per_stage; d++)
+	for (uint32_t s = 0; s < stage % g->pp; s++)
+		base += g->dp * g->cp * stage_tp(shape, g, s);
+	for (uint32_t d = 0; d < c->n_devices; d++)
 		c->device[d] = shape->device ? shape->device[base + d] : base + d;
 	c->sync = shape->sync;
 	c->recompute = shape->recompute;
@@ -262,8 +270,10 @@ static void fill_config(const struct mq_shape *shape, const struct degrees *g, u
 static enum mq_status check_shape(const struct degrees *g, const struct mq_cluster *cluster,
 				  const struct mq_shape *shape, struct mq_err *err)
 {
-	double need = (double)g->dp * g->tp * g->pp * g->cp;
+	double need = 0;
 
+	for (uint32_t s = 0; s < g->pp; s++)
+		need += (double)g->dp * g->cp * stage_tp(shape, g, s);
 	if (need > cluster->n_devices)
 		return mq_fail(err, MQ_EINPUT,
 			       "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
@@ -286,7 +296,6 @@ enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_
 			     .ep = at_least_1(shape->ep),
 			     .virtual = at_least_1(shape->virtual) };
 
-	g.per_stage = g.dp * g.tp * g.cp;
 	MQ_TRY(check_shape(&g, cluster, shape, err));
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = at_least_1(shape->micro_batches);
@@ -295,11 +304,11 @@ enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_
 	uint32_t *stage = mq_arena_array(arena, model->n_ops, uint32_t);
 	MQ_TRY(assign_stages(shape, model, g.pp * g.virtual, arena, stage, err));
 	for (uint32_t op = 0; op < model->n_ops; op++) {
-		uint32_t split[MQ_N_DIMS];
+		uint32_t split[MQ_N_DIMS], tp = stage_tp(shape, &g, stage[op]);
 		bool added;
 
-		MQ_TRY(op_split(shape, &g, model, op, split, err));
-		uint32_t c = find_or_add(plan, arena, stage[op], split, g.per_stage, &added);
+		MQ_TRY(op_split(shape, &g, tp, model, op, split, err));
+		uint32_t c = find_or_add(plan, arena, stage[op], split, g.dp * g.cp * tp, &added);
 		if (added)
 			fill_config(shape, &g, stage[op], &plan->config[c], arena);
 		plan->config_of[op] = c;

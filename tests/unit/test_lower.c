@@ -335,6 +335,24 @@ static void context_parallel_takes_steps(void **state)
 	w->model = gpt;
 }
 
+/* A stage of four devices in pairs behind one of two single devices: whole replicas all the same. */
+static void stages_of_unequal_tensor_parallelism(void **state)
+{
+	struct world *w = *state;
+	const uint32_t tp[] = { 1, 2 };
+	struct mq_schedule *s = lower_shape(
+		w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 2 });
+	struct count ar = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
+	uint32_t none = 0;
+	double flop = attention_flop(s, &none);
+
+	assert_int_equal(s->n_devices, 6);
+	/* only the second stage's layers reduce: two pairs, twice a layer and micro-batch */
+	assert_int_equal(ar.tasks, 4 * 2 * LAYERS / 2 * 2);
+	s = lower_shape(w, &(struct mq_shape){ .micro_batches = 2 });
+	assert_near(flop, attention_flop(s, &none), 1e-6 * flop);
+}
+
 /* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
  * and back, forward and backward. Scores and indices of the router go with them. */
 static void experts_exchange_copies(void **state)
@@ -588,6 +606,7 @@ int main(void)
 		cmocka_unit_test(full_recomputation_runs_forward_again),
 		cmocka_unit_test(context_parallel_gathers_keys),
 		cmocka_unit_test(context_parallel_takes_steps),
+		cmocka_unit_test(stages_of_unequal_tensor_parallelism),
 		cmocka_unit_test(experts_exchange_copies),
 		cmocka_unit_test(uneven_shares_keep_the_batch),
 		cmocka_unit_test(offload_copies_shards),

@@ -412,6 +412,39 @@ static void test_mixed_machines(void **state)
 	r.notes = "4 T4, 12 V100";
 	build(&r, &c);
 	assert_int_equal(c.part[1].nodes, 3);
+	r.notes = "3 p3.8xlarge (4 V100 each), 1 g4dn.12xlarge (4 T4)";
+	build(&r, &c);
+	assert_int_equal(c.part[1].gpus, 12);
+	r.notes = "";
+	const char *const written[] = { "V100 (12) and T4 (4)", "mixed: V100 x12, T4 x4",
+					"3x V100 + 1x T4 nodes", "Mixed 12 V100/4 T4" };
+	for (size_t i = 0; i < sizeof(written) / sizeof(*written); i++) {
+		r.gpu = written[i];
+		build(&r, &c);
+		assert_int_equal(c.part[0].gpus, 12);
+		assert_int_equal(c.part[1].gpus, 4);
+	}
+}
+
+/* Kinds that differ in lanes take their devices'; those that differ in ports hang on the weakest network. */
+static void test_joined_machines(void **state)
+{
+	struct mq_platform_spec spec;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_run r = gpt();
+	struct mq_case c;
+	(void)state;
+
+	r.gpu = "8x A100-80GB + 8x T4";
+	r.gpus = 16;
+	r.gpus_per_node = 8;
+	r.precision = "";
+	build(&r, &c);
+	assert_int_equal(mq_case_platform(&c, &spec, &arena, &err), MQ_OK);
+	assert_int_equal(spec.network, MQ_FABRIC_ETHERNET);
+	assert_int_equal(spec.nics, 1);
+	assert_true(spec.nvlink_GBps == 0 && spec.pcie_GBps == 0 && spec.intra == MQ_INTRA_AUTO);
+	assert_string_equal(spec.gpu, "A100-SXM4-80GB*1x8@200+T4*1x8@12.5");
 }
 
 /* Stages and replicas on devices as the placement lists them. */
@@ -441,6 +474,18 @@ static void test_placement(void **state)
 	for (uint32_t i = 0; i < 8; i++)
 		assert_int_equal(c.shape.device[i], i);
 	assert_string_equal(c.part[0].system.device, "TITAN-RTX");
+
+	/* stages of different tensor-parallel degree: what the row says of tp and dp does not matter */
+	r.notes = "";
+	r.gpus = 6;
+	r.tp = NAN;
+	r.placement = "RTX-3090xTP1|RTX-3090xTP1 ; Titan-RTXxTP2|Titan-RTXxTP2";
+	build(&r, &c);
+	assert_int_equal(c.shape.dp, 2);
+	assert_int_equal(c.shape.stage_tp[0], 1);
+	assert_int_equal(c.shape.stage_tp[1], 2);
+	assert_int_equal(c.shape.device[1], 1);
+	assert_int_equal(c.shape.device[2], c.part[1].first);
 }
 
 /* Every reason for refusal is told. */
@@ -476,7 +521,7 @@ static void test_refused(void **state)
 	REFUSE(r.dp = 5, "dp 5");
 	REFUSE(r.gpu = "V100 + T4", "how many");
 	REFUSE(r.gpu = "12x V100 + 4x T4", "names 16 devices");
-	REFUSE(r.gpu = "28x A100 + 4x T4", "differ in network");
+	REFUSE(r.gpu = "28x GB200 + 4x T4", "one platform has one");
 	REFUSE((r.gpus = 6, r.tp = 1, r.gbs = 60, r.pp = 2,
 		r.placement = "V100xTP2|T4xTP1 ; V100xTP2|T4xTP1"), "replicas");
 	REFUSE((r.gpus = 8, r.tp = 2, r.pp = 2, r.placement = "V100xTP2|T4xTP2; T4xTP2"),
@@ -504,6 +549,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_pipeline_defaults, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_joined_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, load_tables, teardown),
 	};
