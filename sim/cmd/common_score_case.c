@@ -112,6 +112,22 @@ static double padded(const struct mq_case *c, double vocab)
 	return unit > 0 ? ceil(vocab / unit) * unit : vocab;
 }
 
+/* "heads=4*tp" of models.csv: a value for each rank of a tensor-parallel group. */
+static const char *per_rank(const struct mq_run *r, const char *given, struct mq_arena *arena)
+{
+	const char *times;
+
+	while ((times = strstr(given, "*tp"))) {
+		const char *digits = times;
+
+		while (digits > given && digits[-1] >= '0' && digits[-1] <= '9')
+			digits--;
+		given = mq_arena_printf(arena, "%.*s%lu%s", (int)(digits - given), given,
+					strtoul(digits, NULL, 10) * degree(r->tp), times + 3);
+	}
+	return given;
+}
+
 static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case *c,
 				 struct mq_arena *arena, struct mq_err *err)
 {
@@ -125,6 +141,12 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	if (!isnan(mq_given_value(known.given, "image"))) { /* its size says all */
 		c->image = true;
 		c->spec = mq_arena_printf(arena, "%s:%s", known.builder, known.given);
+		return MQ_OK;
+	}
+	if (strstr(known.given, "depth=")) { /* stages of its own, which the row's columns cannot say */
+		c->spec = mq_arena_printf(arena, "%s:%s,fused_attention=%s", known.builder,
+					  per_rank(r, known.given, arena),
+					  c->stack.fused_attention ? "true" : "false");
 		return MQ_OK;
 	}
 	exact = mq_given_value(known.given, "vocab");

@@ -3,7 +3,7 @@
 "$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --csv one.csv
 cut -d, -f1-12 one.csv
 "$M" model gpt:layers=1,hidden=8,heads=2,vocab=16 --seq 4 --batch 3 --dtype fp32 --mode infer
-for m in bart bert electra gnmt gpt inception_v3 llama moe resnet101 resnet50 t5 transformer transformer_xl vgg19; do
+for m in bart bert electra gnmt gpt inception_v3 llama moe resnet101 resnet50 t5 transformer transformer_xl transgan vgg19; do
 	echo "$m $("$M" model $m | sed -n 's/^parameters //p')"
 done
 try 2 'no model given' model

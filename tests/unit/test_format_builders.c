@@ -559,6 +559,7 @@ static void test_splits_conserve_work(void **state)
 		"gnmt:layers=3,hidden=64,vocab=128",
 		"nemotron-h:pattern=M*-E,hidden=64,groups=2,heads=4,kv_heads=2,ffn=32,experts=4,top_k=2,latent=32,mtp=1,"
 		"vocab=128",
+		"transgan:width=32,bottom=4,depth=1/1,heads=2,window=4,whole=1,upsample=0",
 	};
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(*specs); i++) {

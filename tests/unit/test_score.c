@@ -274,6 +274,37 @@ static void test_pipeline_defaults(void **state)
 	assert_int_equal(c.shape.virtual, 3);
 }
 
+/* A network whose items are its own: the row's columns of layers and heads do not describe it, its stages
+ * count its items, and each rank of a tensor-parallel group has the heads that models.csv says. */
+static void test_items(void **state)
+{
+	struct mq_run r = gpt();
+	struct mq_model *model;
+	struct mq_case c;
+	struct mq_err err = MQ_ERR_INIT;
+
+	r.model = "TransGAN-like";
+	r.source = "AMP";
+	r.stack = "";
+	r.gpu = "V100";
+	r.tp = 2;
+	r.pp = 4;
+	r.gpus = 16;
+	r.gpus_per_node = 4;
+	r.gbs = 64;
+	r.stage_layers = "12/32/5/7";
+	build(&r, &c);
+	const struct mq_model_request request = { .spec = c.spec, .train = &c.train };
+	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK ||
+	    mq_case_stages(&c, model->n_layers, &arena, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	assert_true(c.shape.stage_layers[0] == 12 && c.shape.stage_layers[1] == 32);
+	assert_true(c.shape.stage_layers[2] == 5 && c.shape.stage_layers[3] == 7);
+	assert_int_equal(model->n_layers, 56);
+	assert_int_equal(model->heads, 8);
+	assert_int_equal(c.train.optimizer, MQ_OPTIMIZER_ADAM);
+}
+
 /* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
 /* Megatron pads the vocabulary so that each tensor rank has a multiple of 128 of it. */
 static void test_vocabulary(void **state)
@@ -544,6 +575,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_vocabulary, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_items, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
