@@ -47,7 +47,7 @@ struct lane {
 };
 
 struct mq_wire {
-	struct mq_arena *arena;
+	struct mq_arena arena; /* its own: announcements come while the session runs */
 	uint32_t rank, size;
 	char *map;
 	size_t map_B;
@@ -107,7 +107,7 @@ enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *a
 	struct place place = {.bytes = (size_t)ranks->size * ranks->size * ring_B()};
 	int fd = -1;
 
-	*w = (struct mq_wire){.arena = arena,
+	*w = (struct mq_wire){.arena = MQ_ARENA_INIT,
 	                      .rank = ranks->rank,
 	                      .size = ranks->size,
 	                      .map_B = place.bytes,
@@ -136,8 +136,11 @@ enum mq_status replay_wire_open(const struct mq_ranks *ranks, struct mq_arena *a
 
 void replay_wire_close(struct mq_wire *w)
 {
-	if (w && w->map != MAP_FAILED)
+	if (!w)
+		return;
+	if (w->map != MAP_FAILED)
 		munmap(w->map, w->map_B);
+	mq_arena_fini(&w->arena);
 }
 
 void *mq_wire_memory(struct mq_wire *w, uint32_t peer, bool to, size_t *bytes)
@@ -225,7 +228,7 @@ static void hear(struct mq_wire *w, struct lane *lane)
 	uint64_t asked = atomic_load_explicit(&c->asked, memory_order_acquire);
 
 	for (; n < asked; n++)
-		MQ_PUSH(w->arena, lane->heard, lane->n_heard, lane->heard_room,
+		MQ_PUSH(&w->arena, lane->heard, lane->n_heard, lane->heard_room,
 		        c->ask[n % ASKS]);
 	atomic_store_explicit(&c->heard, n, memory_order_release);
 }
