@@ -49,8 +49,11 @@ This page is written by `make calib-readme`.
 How the fitted values came about:
 
 - **GEMM terms** (`gemm_*`): `maquette score --gemm --fit TABLE -o DIR`, per device type on published kernel timings, held out by weight shape
-  (a third of the shapes at a time). Held-out error, median / 90th percentile: A100 4.2 / 11.9 %, H100 4.5 / 14.3 %, A40 4.2 / 14.6 %, V100
-  5.5 / 28.6 % (its tail is the library's choice of kernels for odd shapes, which no parameter describes).
+  (a third of the shapes at a time). Held-out error, median / 90th percentile: A100 4.3 / 11.9 %, H100 4.5 / 14.3 %, A40 4.0 / 14.6 %, V100
+  4.8 / 24 %. Its table was timed by a host that launches a product every 23 us: shorter ones take that long (`host_launch_s` of the V100-PCIE-16GB). Half
+  of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
+  instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
+  single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
 - **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`, `gemm_misaligned`, `overlap_compute`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of

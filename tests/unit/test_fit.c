@@ -16,6 +16,7 @@
 #include "core/collective_measured.h"
 #include "core/cost.h"
 #include "fit/fit.h"
+#include "fit/fit_gemm.h"
 
 #define NEAR(a, b, tolerance) assert_true(fabs((a) - (b)) <= (tolerance))
 
@@ -398,13 +399,55 @@ static void intervals(void **state)
 	mq_arena_fini(&a);
 }
 
+/* Products timed by a host that launches one each 30 us: the fit finds the kernels behind that, and a third of
+ * the timings that are off by half do not draw it away. */
+static void gemm_fit(void **state)
+{
+	static const double m[] = {16, 64, 256, 1024, 4096}, nk[] = {512, 1536, 4096, 11008};
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_device_calib *true_one =
+	        mq_calib_add_ideal(calib, "gpu", 100e12, 1e12, 16e9), start;
+	struct mq_gemm_sample sample[80];
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t n = 0;
+
+	true_one->sm_count = 80;
+	true_one->gemm_eff = .7;
+	true_one->gemm_kt = 60;
+	true_one->gemm_a0 = 10;
+	true_one->gemm_q = .3;
+	true_one->gemm_bw_share = .8;
+	true_one->gemm_corner = 4;
+	true_one->gemm_t0_s = 8e-6;
+	true_one->host_launch_s = 30e-6;
+	for (uint32_t i = 0; i < 80; i++, n++) {
+		sample[i] = (struct mq_gemm_sample){MQ_FP16, m[i % 5], nk[i / 5 % 4], nk[i / 20], 0, 0};
+		sample[i].time_s = mq_gemm_loop_s(true_one, &sample[i]);
+		assert_true(sample[i].time_s >= 30e-6);
+	}
+	assert_true(sample[0].time_s == 30e-6 && sample[79].time_s > 1e-3);
+	start = *true_one;
+	start.gemm_eff = .5;
+	start.gemm_kt = 20;
+	start.gemm_t0_s = 20e-6;
+	start.gemm_bw_share = 1;
+	for (uint32_t i = 0; i < n; i += 3)
+		sample[i].time_s *= 1.5;
+	assert_int_equal(mq_fit_gemm(sample, n, MQ_NONE, &start, &err), MQ_OK);
+	for (uint32_t i = 0; i < n; i++)
+		NEAR(mq_gemm_loop_s(&start, &sample[i]) / mq_gemm_loop_s(true_one, &sample[i]), 1, .05);
+	mq_arena_fini(&arena);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(medians),        cmocka_unit_test(ranks),
 	        cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
 	        cmocka_unit_test(measured_calls), cmocka_unit_test(join),
-	        cmocka_unit_test(time_lost),
+	        cmocka_unit_test(time_lost),      cmocka_unit_test(gemm_fit),
 	        cmocka_unit_test(nccl_log),       cmocka_unit_test(probes),
 	        cmocka_unit_test(probability),    cmocka_unit_test(intervals)};
 

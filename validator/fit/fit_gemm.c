@@ -4,8 +4,7 @@
  * The model (core/cost.c) has ceilings and a minimum over tiles, so it has no useful derivatives: the
  * Nelder-Mead simplex (GSL nmsimplex2) on the logarithms of the parameters, restarted from its own
  * result with steps of alternating sign until a restart gains nothing. The loss is robust: mean of
- * |ln(predicted/measured)| plus twice its square, so that a wrong kernel choice of the library weighs
- * little and yet the tail counts.
+ * |ln(predicted/measured)|, so that a wrong kernel choice of the library weighs little.
  */
 #include "fit/fit_gemm.h"
 
@@ -38,6 +37,11 @@ static bool sound(const struct mq_device_calib *d)
 	       d->gemm_corner <= 50 && d->gemm_a0 <= 500 && d->gemm_kt <= 1000;
 }
 
+double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *s)
+{
+	return fmax(mq_cost_gemm(device, s->dtype, s->m, s->n, s->k, 1), device->host_launch_s);
+}
+
 static double loss(const gsl_vector *x, void *context)
 {
 	struct problem *p = context;
@@ -53,9 +57,8 @@ static double loss(const gsl_vector *x, void *context)
 
 		if (s->fold == p->held_out)
 			continue;
-		double e = fabs(log(mq_cost_gemm(&p->device, s->dtype, s->m, s->n, s->k, 1) /
-				    s->time_s));
-		sum += e + 2 * e * e;
+		double e = fabs(log(mq_gemm_loop_s(&p->device, s) / s->time_s));
+		sum += e;
 		used++;
 	}
 	return sum / used;

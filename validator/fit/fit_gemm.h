@@ -13,6 +13,10 @@ struct mq_gemm_sample {
 	uint32_t fold;   /* samples of one shape share a fold: what is held out together */
 };
 
+/* What one turn of a loop of such products takes, in seconds: its kernel, or where that is shorter the
+ * host's time to launch the next one (host_launch_s; kernel timings are far above it). */
+double mq_gemm_loop_s(const struct mq_device_calib *device, const struct mq_gemm_sample *sample);
+
 /* Estimates gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner and gemm_t0_s of `device`
  * in place, starting from its values, on all samples but those of fold `held_out` (MQ_NONE = all).
  * Deterministic. MQ_EINPUT: fewer than 30 samples, or one without a positive time. */
