@@ -128,6 +128,24 @@ static const char *per_rank(const struct mq_run *r, const char *given, struct mq
 	return given;
 }
 
+static bool takes(const struct mq_format *format, const char *option)
+{
+	for (const struct mq_opt *o = format->opts; o && o->type != MQ_OPT_END; o++)
+		if (!strcmp(o->name, option))
+			return true;
+	return false;
+}
+
+/* A cell that is a specification says all itself; only the attention kernel is the software's. */
+static const char *own_spec(const char *model, const struct mq_format *format, bool fused,
+			    struct mq_arena *arena)
+{
+	if (!takes(format, "fused_attention") || strstr(model, "fused_attention="))
+		return mq_arena_strdup(arena, model);
+	return mq_arena_printf(arena, "%s%sfused_attention=%s", model, strchr(model, ':') ? "," : ":",
+			       fused ? "true" : "false");
+}
+
 static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case *c,
 				 struct mq_arena *arena, struct mq_err *err)
 {
@@ -138,6 +156,12 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	double vocab = r->vocab, exact;
 
 	MQ_TRY(mq_known_model(t, r, &known, err));
+	if (known.own) {
+		c->image = takes(known.own, "image");
+		c->seq = isnan(r->seq) || !takes(known.own, "seq") ? 0 : (uint32_t)r->seq;
+		c->spec = own_spec(r->model, known.own, c->stack.fused_attention, arena);
+		return MQ_OK;
+	}
 	if (!isnan(mq_given_value(known.given, "image"))) { /* its size says all */
 		c->image = true;
 		c->spec = mq_arena_printf(arena, "%s:%s", known.builder, known.given);
@@ -361,20 +385,24 @@ static enum mq_status listed_stages(struct mq_case *c, double layers, struct mq_
 
 /* Megatron deals layers out evenly to all chunks or not at all. Where they do not divide but would with the
  * embedding, the head or both counted as a layer each (--account-for-embedding-in-pipeline-split,
- * --account-for-loss-in-pipeline-split), so they were: the first and last chunk have one layer less. */
+ * --account-for-loss-in-pipeline-split), so they were: the first and last chunk have one layer less. A third
+ * item is what explicit layouts give the last chunk for a further token's block, or for a wide vocabulary
+ * (Megatron-Bridge's of DeepSeek-V3 and Kimi K2, 61 layers: 4 x 15 + 1, and 1 + 2 x 30 + 0). */
 static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 {
 	uint32_t n = c->shape.pp * c->shape.virtual, ends = 0;
 
-	while (ends <= 2 && (layers + ends) % n)
+	while (ends <= 3 && (layers + ends) % n)
 		ends++;
-	if (!ends || ends > 2)
+	if (!ends || ends > 3)
 		return;
+	uint32_t each = (layers + ends) / n;
+	uint32_t behind = ends < 3 ? 1 : each < 3 ? each : 3; /* the head before the embedding: more work */
 	uint32_t *stage = mq_arena_array(arena, n, uint32_t);
 	for (uint32_t s = 0; s < n; s++)
-		stage[s] = (layers + ends) / n;
-	stage[n - 1]--; /* the head first: its loss is more work than looking words up */
-	stage[0] -= ends == 2;
+		stage[s] = each;
+	stage[n - 1] -= behind;
+	stage[0] -= ends - behind;
 	c->shape.stage_layers = stage;
 }
 
@@ -387,7 +415,7 @@ enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena
 		return listed_stages(c, total, arena, err);
 	if (n == 1)
 		return MQ_OK;
-	if (c->shape.virtual > 1) {
+	if (c->shape.virtual > 1 || (total % n && !c->stack.full_first)) {
 		chunks(c, total, arena);
 		return MQ_OK;
 	}

@@ -6,7 +6,7 @@
 
 #include "cmd/score_tables.h"
 
-bool mq_pattern_fits(const char *patterns, const char *text)
+static bool fits(const char *patterns, const char *text, int flags)
 {
 	char one[256];
 
@@ -18,12 +18,22 @@ bool mq_pattern_fits(const char *patterns, const char *text)
 		if (n < sizeof(one)) {
 			memcpy(one, patterns, n);
 			one[n] = '\0';
-			if (!fnmatch(one, text, 0))
+			if (!fnmatch(one, text, flags))
 				return true;
 		}
 		patterns += n + (patterns[n] == ';');
 	}
 	return false;
+}
+
+bool mq_pattern_fits(const char *patterns, const char *text)
+{
+	return fits(patterns, text, 0);
+}
+
+bool mq_name_fits(const char *patterns, const char *name)
+{
+	return fits(patterns, name, FNM_CASEFOLD);
 }
 
 const char *mq_table_text(const struct mq_csv *csv, uint32_t row, const char *name)

@@ -68,7 +68,7 @@ enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_r
 	if (!isnan(run->gpus_per_node))
 		snprintf(per_node, sizeof(per_node), "%g", run->gpus_per_node);
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (mq_pattern_fits(mq_table_text(csv, r, "gpu"), run->gpu) &&
+		if (mq_name_fits(mq_table_text(csv, r, "gpu"), run->gpu) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "gpus_per_node"), per_node) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "intra_link"), run->intra) &&
 		    mq_pattern_fits(mq_table_text(csv, r, "inter_link"), run->inter) &&
@@ -207,13 +207,27 @@ static bool sequence_fits(const char *patterns, double seq)
 	return mq_pattern_fits(patterns, text);
 }
 
+static const struct mq_format *builder_of(const char *model)
+{
+	size_t n = strcspn(model, ":");
+
+	for (const struct mq_format *const *f = mq_formats; *f; f++)
+		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
+			if (strlen(*name) == n && !strncmp(*name, model, n))
+				return *f;
+	return NULL;
+}
+
 enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_run *run,
 			      struct mq_known_model *known, struct mq_err *err)
 {
 	const struct mq_csv *csv = &t->models;
 
+	*known = (struct mq_known_model){ .given = "", .batch = "", .own = builder_of(run->model) };
+	if (known->own)
+		return MQ_OK;
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		if (!mq_pattern_fits(mq_table_text(csv, r, "model"), run->model) ||
+		if (!mq_name_fits(mq_table_text(csv, r, "model"), run->model) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) ||
 		    !sequence_fits(mq_table_text(csv, r, "seq"), run->seq))
@@ -226,8 +240,8 @@ enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_r
 				       mq_table_text(csv, r, "about"));
 		return MQ_OK;
 	}
-	return mq_fail(err, MQ_EINPUT, "model '%s' has no builder; add a row to models.csv",
-		       run->model);
+	return mq_fail(err, MQ_EINPUT, "model '%s' is not known; add a row to models.csv, or give it as -m "
+		       "takes it (gpt:layers=24,hidden=2048,heads=16)", run->model);
 }
 
 double mq_given_value(const char *given, const char *key)

@@ -73,7 +73,7 @@ static const struct argp argp = {
 	.args_doc = "TABLE",
 	.doc = "Holds predictions against a table of measurements (a CSV file, or a folder of them): "
 	       "step times of training runs, or with --gemm or --collectives those of kernels and "
-	       "collectives. A row of mixed machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
+	       "collectives. A model is a name of models.csv or a specification as -m takes it. A row of mixed machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
 	       "placement (\"V100xTP2|T4xTP2 ; ...\"). A step time that is not given follows from value and unit "
 	       "(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq, and models.csv may give "
 	       "seq and gbs where they belong to a published recipe. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "

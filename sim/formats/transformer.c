@@ -15,7 +15,7 @@ struct options {
 	const char *size;
 	uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
-	uint32_t predictions;
+	uint32_t predictions, mtp;
 	uint32_t task; /* enum task */
 	/* 0 = as the size says, 1 = no, 2 = yes */
 	uint32_t gated, rms, rope, bias, tied, dropout, causal;
@@ -47,6 +47,7 @@ static const struct mq_opt opts[] = {
 	DIM(predictions, 1, 1e8, "bert: masked tokens that the head looks at; default 15 %"),
 	MQ_CHOICE(struct options, task, TASK_PRETRAIN, "pretrain|span",
 		  "bert: what is trained; span: question answering (SQuAD)"),
+	DIM(mtp, 0, 100, "further tokens predicted, each by one more block (DeepSeek-V3)"),
 	FLAG(gated, "gated activation (SwiGLU): two matrices going up"),
 	FLAG(rms, "RMS norms instead of layer norms"),
 	FLAG(rope, "rotary positions instead of a learned table"),
@@ -182,6 +183,7 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.pretrain_heads = bert,
 		.span_head = o->task == TASK_SPAN,
 		.predictions = o->predictions,
+		.mtp = o->mtp,
 		.q_rank = p->q_rank,
 		.kv_rank = p->kv_rank,
 		.nope_dim = p->kv_rank ? 128 : 0,

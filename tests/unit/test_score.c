@@ -305,6 +305,34 @@ static void test_items(void **state)
 	assert_int_equal(c.train.optimizer, MQ_OPTIMIZER_ADAM);
 }
 
+/* Names in any case; a cell may be what -m takes; a released variant with one more token predicted. */
+static void test_names(void **state)
+{
+	static const struct {
+		const char *name, *spec;
+	} cases[] = {
+		{ "llama-3-8b", "llama:seq=1024,size=8b,fused_attention=true" },
+		{ "Qwen3-14B", "layers=40,hidden=5120" },
+		{ "QWEN3_4B", "layers=36,hidden=2560" },
+		{ "gpt:layers=7,hidden=64,heads=4", "gpt:layers=7,hidden=64,heads=4,fused_attention=true" },
+		{ "DeepSeekV3", "mtp=1" },
+		{ "DeepSeekV3 (w/o MTP)", "moe:seq=1024,size=deepseek-v3,fused_attention=true" },
+		{ "Nemotron_3_Super", "size=3-super,mtp=2" },
+	};
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	r.stack = "eager";
+	r.layers = r.hidden = r.heads = r.vocab = NAN;
+	r.gpu = "h100";
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		r.model = cases[i].name;
+		build(&r, &c);
+		if (!strstr(c.spec, cases[i].spec))
+			fail_msg("%s: '%s' in '%s'", cases[i].name, cases[i].spec, c.spec);
+	}
+}
+
 /* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
 /* Megatron pads the vocabulary so that each tensor rank has a multiple of 128 of it. */
 static void test_vocabulary(void **state)
@@ -398,6 +426,15 @@ static void test_chunks(void **state)
 	build(&r, &c);
 	for (int s = 0; s < 12; s++)
 		assert_int_equal(c.shape.stage_layers[s], s < 11 ? 2 : 1);
+	r.layers = 45; /* explicit layouts: three items less behind, as far as there are so many */
+	build(&r, &c);
+	for (int s = 0; s < 12; s++)
+		assert_int_equal(c.shape.stage_layers[s], s < 11 ? 4 : 1);
+	r.layers = 21;
+	build(&r, &c);
+	for (int s = 0; s < 12; s++)
+		assert_int_equal(c.shape.stage_layers[s], s == 0 ? 1 : s < 11 ? 2 : 0);
+	r.layers = 23;
 	r.stage_layers = "1/2/2/2/2/2/2/2/2/2/2/2"; /* by the row, one list entry per chunk */
 	build(&r, &c);
 	for (int s = 0; s < 12; s++)
@@ -576,6 +613,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_vocabulary, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_items, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_names, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
