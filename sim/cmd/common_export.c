@@ -114,6 +114,8 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 	plan->offload_optimizer = like->offload_optimizer;
 	plan->broadcast_params = like->broadcast_params;
 	plan->early_stop = like->early_stop;
+	plan->overlap_experts = like->overlap_experts;
+	plan->overlap_tp = like->overlap_tp;
 	plan->bucket_B = like->bucket_B;
 	plan->zero_group = like->zero_group;
 	return MQ_OK;

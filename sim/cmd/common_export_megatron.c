@@ -37,6 +37,9 @@ static enum mq_status refuse(const struct mq_export *e, const struct mq_shape *s
 		return mq_fail(err, MQ_EINPUT, "megatron: gathers parameters, it does not broadcast them");
 	if (p->early_stop && s->recompute == MQ_RECOMPUTE_FULL)
 		return mq_fail(err, MQ_EINPUT, "megatron: recomputes whole layers, early_stop is not its");
+	if (p->overlap_tp && !s->sequence_parallel)
+		return mq_fail(err, MQ_EINPUT, "megatron: overlaps tensor parallelism only with sequence "
+			       "parallelism, which this plan lacks");
 	if (p->offload_optimizer && s->sync != MQ_SYNC_ZERO1)
 		return mq_fail(err, MQ_EINPUT, "megatron: offloads the optimizer only when distributed (zero1)");
 	if (p->zero_group && (s->dp * s->cp) % p->zero_group)
@@ -98,6 +101,10 @@ static void put_switches(const struct mq_export *e, const struct mq_shape *s, FI
 		fputs(" \\\n  --optimizer-cpu-offload --use-precision-aware-optimizer", f);
 	if (p->overlap_grads)
 		fputs(" \\\n  --overlap-grad-reduce", f);
+	if (p->overlap_tp)
+		fputs(" \\\n  --tp-comm-overlap", f);
+	if (p->overlap_experts)
+		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
 	if (p->bucket_B > 0)
 		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
 	if (!p->scatter_gather)
@@ -149,6 +156,7 @@ struct flags {
 	uint32_t world, nodes, per_node, tp, pp, cp, ep, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket;
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
+	bool overlap_tp, overlap_experts;
 	const char *layout, *skipped;
 };
 
@@ -232,6 +240,8 @@ static enum mq_status read_flags(struct flags *x, const char *text)
 		{ "--sequence-parallel", NULL, &x->sequence, NULL },
 		{ "--use-distributed-optimizer", NULL, &x->zero1, NULL },
 		{ "--overlap-grad-reduce", NULL, &x->overlap, NULL },
+		{ "--tp-comm-overlap", NULL, &x->overlap_tp, NULL },
+		{ "--overlap-moe-expert-parallel-comm", NULL, &x->overlap_experts, NULL },
 		{ "--recompute-activations", NULL, &x->selective, NULL },
 		{ "--optimizer-cpu-offload", NULL, &x->offload, NULL },
 		{ "--no-scatter-gather-tensors-in-pipeline", NULL, &x->no_scatter, NULL },
@@ -428,6 +438,8 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
 	like.overlap_grads = x.overlap;
+	like.overlap_tp = x.overlap_tp;
+	like.overlap_experts = x.overlap_experts;
 	like.scatter_gather = !x.no_scatter;
 	like.offload_optimizer = x.offload;
 	like.bucket_B = (double)x.bucket * GRAD_BYTES;

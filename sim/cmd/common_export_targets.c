@@ -17,6 +17,9 @@ static enum mq_status refuse_switches(const struct mq_export *e, const char *tar
 	if (p->algo != MQ_ALGO_AUTO || p->proto != MQ_PROTO_AUTO)
 		return mq_fail(err, MQ_EINPUT, "%s: a forced collective algorithm is no setting of it; it is "
 			       "NCCL's environment", target);
+	if (p->overlap_tp || p->overlap_experts)
+		return mq_fail(err, MQ_EINPUT, "%s: %s is not exported; megatron has it", target,
+			       p->overlap_tp ? "overlap_tp" : "overlap_experts");
 	if (p->zero_group)
 		return mq_fail(err, MQ_EINPUT, "%s: sharding over groups of %u ranks is not exported", target,
 			       p->zero_group);

@@ -460,7 +460,7 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
 	MQ_TRY(check_row(run, err));
 	c->n_devices = (uint32_t)run->gpus;
 	MQ_TRY(mq_case_machines(tables, c, arena, err));
-	MQ_TRY(mq_stack_find(tables, run, &c->stack, err));
+	MQ_TRY(mq_stack_find(tables, run, arena, &c->stack, err));
 	MQ_TRY(model_spec(tables, c, arena, err));
 	MQ_TRY(training(c, calib, err));
 	MQ_TRY(plan(tables, c, arena, err));

@@ -1,5 +1,5 @@
 /*
- * common_score_tables.c - systems.csv, models.csv and stacks.csv: what a row of measurements leaves
+ * common_score_tables.c - systems.csv, models.csv, stacks.csv (recipes.csv on top): what a row of measurements leaves
  * open, found by patterns (fnmatch, alternatives separated by ';'); the first row that fits wins.
  */
 #include "cmd/score_runs.h"
@@ -30,6 +30,7 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_
 	MQ_TRY(load(o, "systems.csv", &t->systems, err));
 	MQ_TRY(load(o, "models.csv", &t->models, err));
 	MQ_TRY(load(o, "stacks.csv", &t->stacks, err));
+	MQ_TRY(load(o, "recipes.csv", &t->recipes, err));
 	for (uint32_t i = 0; i < o->set.n; i++)
 		MQ_TRY(mq_score_set(NULL, &t->stacks, o->set.item[i], o->arena, err));
 	return MQ_OK;
@@ -174,12 +175,28 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(read_flag(csv, row, "merge_copies", &s->merge_copies, err));
 	MQ_TRY(read_flag(csv, row, "repeat_kv", &s->repeat_kv, err));
 	MQ_TRY(mq_table_f64(csv, row, "ring", 1, &s->ring, err));
+	MQ_TRY(read_flag(csv, row, "overlap_experts", &s->overlap_experts, err));
+	MQ_TRY(read_flag(csv, row, "overlap_tp", &s->overlap_tp, err));
+	s->recompute_ops = mq_table_text(csv, row, "recompute_ops");
 	s->precision = mq_table_text(csv, row, "precision");
 	return read_memory(csv, row, s, err);
 }
 
+/* A copy of one row, to be changed. */
+static struct mq_csv one_row(const struct mq_csv *csv, uint32_t row, struct mq_arena *arena)
+{
+	struct mq_csv one = *csv;
+
+	one.n_rows = 1;
+	one.line = &csv->line[row];
+	one.cell = mq_arena_array(arena, csv->n_columns, const char *);
+	memcpy(one.cell, csv->cell + (size_t)row * csv->n_columns,
+	       csv->n_columns * sizeof(*one.cell));
+	return one;
+}
+
 enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_run *run,
-			     struct mq_stack *stack, struct mq_err *err)
+			     struct mq_arena *arena, struct mq_stack *stack, struct mq_err *err)
 {
 	const struct mq_csv *csv = &t->stacks;
 
@@ -190,8 +207,11 @@ enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_ru
 				mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) &&
 				mq_pattern_fits(mq_table_text(csv, r, "release"), run->locator);
 
-		if (fits)
-			return read_stack(csv, r, stack, err);
+		if (!fits)
+			continue;
+		struct mq_csv row = one_row(csv, r, arena);
+		MQ_TRY(mq_recipe_apply(t, run, &row, arena, err));
+		return read_stack(&row, 0, stack, err);
 	}
 	return mq_fail(err, MQ_EINPUT, "no training software '%s'; add a row to stacks.csv",
 		       *run->stack ? run->stack : run->source);

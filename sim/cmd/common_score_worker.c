@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "cmd/score_tables.h"
 #include "executors/conductor.h"
 #include "executors/executor.h"
 #include "executors/platform.h"
@@ -75,9 +76,15 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 	return calib;
 }
 
+/* Which ops of a layer are computed again. */
+struct again {
+	bool (*op)(const struct mq_model *model, uint32_t op, const char *patterns);
+	const char *patterns;
+};
+
 /* Where a part of each stage is computed again: ops that `again` names get configs of their own. */
 static void recompute_part(const struct mq_model *model, struct mq_plan *plan, struct mq_arena *arena,
-			   bool (*again)(const struct mq_model *model, uint32_t op))
+			   const struct again *again)
 {
 	uint32_t old = plan->n_configs;
 	struct mq_config *config = mq_arena_array(arena, 2 * (size_t)old, struct mq_config);
@@ -91,23 +98,25 @@ static void recompute_part(const struct mq_model *model, struct mq_plan *plan, s
 	plan->config = config;
 	plan->n_configs = 2 * old;
 	for (uint32_t op = 0; op < plan->n_ops; op++)
-		if (model->op[op].layer != MQ_NONE && again(model, op))
+		if (model->op[op].layer != MQ_NONE && again->op(model, op, again->patterns))
 			plan->config_of[op] += old;
 }
 
 /* "selective layer": every second layer. */
-static bool second_layer(const struct mq_model *model, uint32_t op)
+static bool second_layer(const struct mq_model *model, uint32_t op, const char *patterns)
 {
+	(void)patterns;
 	return model->op[op].layer % 2 == 0;
 }
 
 /* "selective op", as torchtitan does it: attention and every second matrix product are kept. Of its seven
  * products a layer (q, k, v, output, gate, up, down) q, k, v are one here, and gate and up: so that each
  * of these is half kept, layers take turns in which half of their products they keep. */
-static bool cheap_op(const struct mq_model *model, uint32_t op)
+static bool cheap_op(const struct mq_model *model, uint32_t op, const char *patterns)
 {
 	uint32_t products = model->op[op].layer;
 
+	(void)patterns;
 	if (model->op[op].kind == MQ_OP_ATTENTION)
 		return false;
 	if (model->op[op].kind != MQ_OP_GEMM)
@@ -115,6 +124,22 @@ static bool cheap_op(const struct mq_model *model, uint32_t op)
 	for (uint32_t i = op; i-- > 0 && model->op[i].layer == model->op[op].layer;)
 		products += model->op[i].kind == MQ_OP_GEMM;
 	return products % 2 == 0;
+}
+
+/* Ops by their names inside a layer: "layer3.norm1" is "norm1". */
+static bool named_op(const struct mq_model *model, uint32_t op, const char *patterns)
+{
+	const char *name = strchr(model->op[op].name, '.');
+
+	return name && mq_pattern_fits(patterns, name + 1);
+}
+
+/* What the software overlaps, where this plan has it. */
+static void set_overlap(const struct mq_case *c, struct mq_plan *plan)
+{
+	plan->overlap_tp = c->stack.overlap_tp && c->shape.tp > 1 && c->shape.sequence_parallel;
+	plan->overlap_experts = c->stack.overlap_experts && c->shape.ep > 1 &&
+				plan->micro_batches > 1 && (c->shape.pp == 1 || plan->virtual > 1);
 }
 
 static enum mq_status make_plan(const struct mq_case *c, const struct mq_model *model,
@@ -128,10 +153,14 @@ static enum mq_status make_plan(const struct mq_case *c, const struct mq_model *
 	plan->broadcast_params = c->stack.broadcast_params;
 	plan->early_stop = c->stack.early_stop;
 	plan->scatter_gather = c->stack.scatter_gather && c->shape.tp > 1;
+	set_overlap(c, plan);
 	if (!strcmp(c->run->recompute, "selective layer"))
-		recompute_part(model, plan, arena, second_layer);
+		recompute_part(model, plan, arena, &(struct again){ second_layer, NULL });
 	else if (c->shape.recompute == MQ_RECOMPUTE_SELECTIVE && c->stack.selective_ops)
-		recompute_part(model, plan, arena, cheap_op);
+		recompute_part(model, plan, arena, &(struct again){ cheap_op, NULL });
+	else if (!*c->run->recompute && *c->stack.recompute_ops)
+		recompute_part(model, plan, arena,
+			       &(struct again){ named_op, c->stack.recompute_ops });
 	return MQ_OK;
 }
 

@@ -5,6 +5,7 @@
  *   platforms/systems.csv  the hardware behind `gpu`, `intra_link`, `inter_link`
  *   platforms/models.csv   the model behind `model` (public model cards)
  *   platforms/stacks.csv   the training software behind `source`
+ *   platforms/recipes.csv  what published recipes of that software set otherwise
  */
 #ifndef MQ_CMD_SCORE_RUNS_H
 #define MQ_CMD_SCORE_RUNS_H
@@ -58,6 +59,8 @@ struct mq_stack {
 	double fp8_cast_B, expert_traffic; /* see mq_train */
 	bool merge_copies, repeat_kv; /* likewise */
 	double ring;               /* speed of a ring's later steps of attention / of the first */
+	bool overlap_experts, overlap_tp; /* see mq_plan; where the row's plan has what they take */
+	const char *recompute_ops; /* patterns of the ops of a layer that are computed again; "" = none */
 	const char *precision;     /* where the row does not say; "" = 16 bit */
 };
 
@@ -87,7 +90,7 @@ struct mq_case {
 
 /* The tables behind the rows. */
 struct mq_score_tables {
-	struct mq_csv systems, models, stacks;
+	struct mq_csv systems, models, stacks, recipes;
 };
 enum mq_status mq_score_tables_load(const struct mq_score_options *options,
 				    struct mq_score_tables *tables, struct mq_err *err) MQ_MUST_CHECK;

@@ -7,6 +7,7 @@
 #include "core/plan.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,7 +186,11 @@ struct head { /* the scalars of a plan, in a fixed layout without padding */
 	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer;
 	uint32_t broadcast_params, early_stop;
 	double bucket_B;
+	uint32_t overlap_experts, overlap_tp; /* hashed only where set: older hashes stand */
 };
+
+/* What every plan is hashed by. */
+static const size_t hashed_head = offsetof(struct head, overlap_experts);
 
 static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 {
@@ -204,6 +209,8 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 		.broadcast_params = plan->broadcast_params,
 		.early_stop = plan->early_stop,
 		.bucket_B = plan->bucket_B,
+		.overlap_experts = plan->overlap_experts,
+		.overlap_tp = plan->overlap_tp,
 	};
 }
 
@@ -214,7 +221,8 @@ uint64_t mq_plan_hash(const struct mq_plan *plan)
 	uint32_t *first = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
 	uint32_t n = canonical_order(plan, canonical, first);
 	struct head head = head_of(plan, n);
-	uint64_t h = mq_hash(MQ_HASH_INIT, &head, sizeof(head));
+	bool more = head.overlap_experts || head.overlap_tp;
+	uint64_t h = mq_hash(MQ_HASH_INIT, &head, more ? sizeof(head) : hashed_head);
 
 	for (uint32_t op = 0; op < plan->n_ops; op++)
 		h = mq_hash(h, &canonical[plan->config_of[op]], sizeof(uint32_t));
@@ -332,6 +340,8 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	plan->offload_optimizer = head.offload_optimizer != 0;
 	plan->broadcast_params = head.broadcast_params != 0;
 	plan->early_stop = head.early_stop != 0;
+	plan->overlap_experts = head.overlap_experts != 0;
+	plan->overlap_tp = head.overlap_tp != 0;
 	plan->bucket_B = head.bucket_B;
 	plan->engine_objective = objective;
 	for (uint32_t k = 0; k < head.n_configs; k++)

@@ -58,6 +58,14 @@ struct mq_plan {
 	bool early_stop;             /* full recomputation ends with the last tensor that the backward
 					pass needs (as PyTorch's does): a layer's last product is not
 					computed again */
+	bool overlap_experts;        /* forward of one micro-batch and backward of another take turns in
+					segments, so that one computes while the other's tokens travel to
+					and from experts (Megatron core's 1F1B overlap, DeepSeek's
+					DualPipe); one micro-batch more is in flight */
+	bool overlap_tp;             /* products of layers run in as many parts as there are tensor-parallel
+					ranks, beside the gathering of their input or the scattering of
+					their output; weight gradients beside what dX needs (Transformer
+					Engine's userbuffers) */
 	double bucket_B;             /* gradient bucket; 0 = one per stage and phase */
 	uint32_t zero_group;         /* ranks over which ZeRO shards; 0 = all data-parallel ranks */
 	double engine_objective;     /* the engine's own value of it, NaN = none; not hashed */

@@ -4,6 +4,7 @@
  *   {"maquette_plan": 1, "model": "gpt", "micro_batches": 8, "schedule": "1f1b", "virtual": 1,
  *    "algo": "auto", "proto": "auto", "overlap_grads": true, "scatter_gather": true,
  *    "offload_optimizer": false, "broadcast_params": false, "early_stop": false,
+ *    "overlap_experts": false, "overlap_tp": false,
  *    "bucket_B": 0, "zero_group": 0,
  *    "configs": [{"devices": [0, 1], "split": {"batch": 2}, "shares": [2, 1], "stage": 0,
  *                 "sync": "allreduce", "recompute": "none"}],
@@ -244,6 +245,10 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 		return read_bool(r, value, key, &p->broadcast_params);
 	if (!strcmp(key, "early_stop"))
 		return read_bool(r, value, key, &p->early_stop);
+	if (!strcmp(key, "overlap_experts"))
+		return read_bool(r, value, key, &p->overlap_experts);
+	if (!strcmp(key, "overlap_tp"))
+		return read_bool(r, value, key, &p->overlap_tp);
 	if (!strcmp(key, "bucket_B"))
 		return read_number(r, value, key, &p->bucket_B);
 	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops",
@@ -334,12 +339,14 @@ static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *
 		",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n"
 		"  \"algo\": \"%s\",\n  \"proto\": \"%s\",\n  \"overlap_grads\": %s,\n"
 		"  \"scatter_gather\": %s,\n  \"offload_optimizer\": %s,\n"
-		"  \"broadcast_params\": %s,\n  \"early_stop\": %s,\n  \"bucket_B\": %.17g,\n"
+		"  \"broadcast_params\": %s,\n  \"early_stop\": %s,\n"
+		"  \"overlap_experts\": %s,\n  \"overlap_tp\": %s,\n  \"bucket_B\": %.17g,\n"
 		"  \"zero_group\": %u,\n  \"configs\": [\n",
 		p->micro_batches, mq_pipeline_name(p->pipeline), p->virtual, mq_algo_name(p->algo),
 		mq_proto_name(p->proto), p->overlap_grads ? "true" : "false",
 		p->scatter_gather ? "true" : "false", p->offload_optimizer ? "true" : "false",
 		p->broadcast_params ? "true" : "false", p->early_stop ? "true" : "false",
+		p->overlap_experts ? "true" : "false", p->overlap_tp ? "true" : "false",
 		p->bucket_B, p->zero_group);
 	for (uint32_t i = 0; i < p->n_configs; i++) {
 		write_config(f, &p->config[i]);

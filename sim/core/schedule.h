@@ -37,6 +37,7 @@ enum mq_stream {
 	MQ_STREAM_SEND,     /* to other stages and devices */
 	MQ_STREAM_RECV,
 	MQ_STREAM_COPY,
+	MQ_STREAM_EXPERT,   /* all-to-all of experts that runs beside another micro-batch's compute */
 	MQ_N_STREAMS
 };
 MQ_API const char *mq_stream_name(enum mq_stream stream);

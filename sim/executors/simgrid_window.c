@@ -227,7 +227,8 @@ bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_ta
 		return false;
 	if (device->serial_comm)
 		return true;
-	return t->kind == MQ_TASK_COLLECTIVE && t->stream == MQ_STREAM_GRAD &&
+	return t->kind == MQ_TASK_COLLECTIVE &&
+	       (t->stream == MQ_STREAM_GRAD || t->stream == MQ_STREAM_EXPERT) &&
 	       (device->overlap_compute > 0 || device->overlap_comm > 0);
 }
 

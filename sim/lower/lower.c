@@ -188,8 +188,14 @@ struct instancer {
 	uint32_t *newest; /* [devices * streams] newest task of each stream, or MQ_NONE */
 };
 
+/* Where the tasks of an instance lie: from `base` on, or where `at` says. */
+struct seat {
+	uint32_t base;
+	const uint32_t *at;
+};
+
 static void copy_deps(struct instancer *in, const struct mq_template *t, const struct mq_task *task,
-		      uint32_t base)
+		      const struct seat *seat)
 {
 	struct mq_schedule *s = in->low->schedule;
 
@@ -199,36 +205,73 @@ static void copy_deps(struct instancer *in, const struct mq_template *t, const s
 		if (d >= MQ_DEP_STREAM(0))
 			d = in->newest[task->device * MQ_N_STREAMS + (d & 0xff)];
 		else
-			d += base;
+			d = seat->at ? seat->at[d] : seat->base + d;
 		if (d != MQ_NONE)
 			MQ_PUSH(in->low->arena, s->dep, s->n_deps, s->dep_room, d);
 	}
 }
 
-static void instantiate(struct instancer *in, const struct mq_template *t, uint32_t stage,
-			uint32_t micro_batch)
+/* A pass of one micro-batch. */
+struct pass_instance {
+	const struct mq_template *t;
+	uint32_t stage, micro_batch;
+	struct seat seat;
+};
+
+static void add_task(struct instancer *in, const struct pass_instance *p, uint32_t i)
 {
 	struct mq_low *low = in->low;
 	struct mq_schedule *s = low->schedule;
-	uint32_t base = s->n_tasks;
+	struct mq_task task = p->t->task[i].task;
+	uint32_t first = s->n_deps;
 
-	for (uint32_t i = 0; i < t->n_tasks; i++) {
-		struct mq_task task = t->task[i].task;
-		uint32_t first = s->n_deps;
+	copy_deps(in, p->t, &task, &p->seat);
+	task.dep_first = first;
+	task.n_deps = s->n_deps - first;
+	task.stage = (uint16_t)p->stage;
+	task.micro_batch = p->micro_batch;
+	MQ_PUSH(low->arena, s->task, s->n_tasks, s->task_room, task);
+}
 
-		copy_deps(in, t, &task, base);
-		task.dep_first = first;
-		task.n_deps = s->n_deps - first;
-		task.stage = (uint16_t)stage;
-		task.micro_batch = micro_batch;
-		MQ_PUSH(low->arena, s->task, s->n_tasks, s->task_room, task);
-	}
-	/* Streams seen by markers are those before this instance. */
-	for (uint32_t i = 0; i < t->n_tasks; i++) {
-		const struct mq_task *task = &s->task[base + i];
+/* Streams seen by markers are those before an instance. */
+static void note_newest(struct instancer *in, uint32_t base)
+{
+	const struct mq_schedule *s = in->low->schedule;
 
-		in->newest[task->device * MQ_N_STREAMS + task->stream] = base + i;
-	}
+	for (uint32_t i = base; i < s->n_tasks; i++)
+		in->newest[s->task[i].device * MQ_N_STREAMS + s->task[i].stream] = i;
+}
+
+static void instantiate(struct instancer *in, const struct mq_template *t, uint32_t stage,
+			uint32_t micro_batch)
+{
+	uint32_t base = in->low->schedule->n_tasks;
+	struct pass_instance p = { t, stage, micro_batch, { base, NULL } };
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		add_task(in, &p, i);
+	note_newest(in, base);
+}
+
+/* Two passes that take turns, see pair.c. */
+static void instantiate_pair(struct instancer *in, struct pass_instance pass[2])
+{
+	struct mq_low *low = in->low;
+	uint32_t base = low->schedule->n_tasks, n = pass[0].t->n_tasks;
+	uint32_t all = n + pass[1].t->n_tasks;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	uint32_t *at = mq_arena_array(&low->scratch, all, uint32_t);
+	const uint32_t *order = mq_pair_order(pass[0].t, pass[1].t, low->schedule->n_devices,
+					      &low->scratch);
+
+	for (uint32_t k = 0; k < all; k++)
+		at[order[k]] = base + k;
+	pass[0].seat.at = at;
+	pass[1].seat.at = at + n;
+	for (uint32_t k = 0; k < all; k++)
+		add_task(in, &pass[order[k] >= n], order[k] >= n ? order[k] - n : order[k]);
+	mq_arena_rewind(&low->scratch, mark);
+	note_newest(in, base);
 }
 
 /* The template of a slot. */
@@ -257,9 +300,25 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *
 	struct mq_low *low = in->low;
 	bool reducing = false;
 
-	for (uint32_t i = 0; i < n; i++)
-		instantiate(in, template_at(low, &slot[i], rank, &reducing),
-			    slot[i].chunk * low->n_ranks + rank, slot[i].micro_batch);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t both = slot[i].turns ? 2 : 1;
+		struct pass_instance pass[2];
+
+		for (uint32_t k = 0; k < both; k++) {
+			const struct mq_slot *now = &slot[i + k];
+
+			pass[k] = (struct pass_instance){
+				.t = template_at(low, now, rank, &reducing),
+				.stage = now->chunk * low->n_ranks + rank,
+				.micro_batch = now->micro_batch,
+			};
+		}
+		if (both == 2)
+			instantiate_pair(in, pass);
+		else
+			instantiate(in, pass[0].t, pass[0].stage, pass[0].micro_batch);
+		i += both - 1;
+	}
 	for (uint32_t s = rank; s < low->n_stages && !low->train->infer; s += low->n_ranks)
 		instantiate(in, &low->pass[s * MQ_N_PASSES + MQ_PASS_POST], s, MQ_NONE);
 }

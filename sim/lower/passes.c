@@ -199,6 +199,57 @@ static void issue_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
 	}
 }
 
+/* Does the forward pass, or what recomputation does of it, send this tensor on its way? */
+static bool goes(const struct mq_low *low, uint32_t transfer, const struct visit *v)
+{
+	const struct mq_transfer *t = &low->transfer[transfer];
+
+	return v->again ? t->inside && t->from_stage == t->to_stage : t->channel == v->phase;
+}
+
+/* A product in equal parts of its rows. Each waits for its part of `in`, which is gathered (MQ_NONE = it is
+ * there), or sends its part of `out` on its way (MQ_NONE = nowhere). */
+static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v, uint32_t in,
+			  uint32_t out)
+{
+	const struct mq_config *c = mq_low_config(low, op);
+	uint32_t parts = low->transfer[in != MQ_NONE ? in : out].parts;
+
+	for (uint32_t k = 0; k < parts; k++) {
+		for (uint32_t p = 0; p < c->n_devices; p++) {
+			uint32_t device = mq_low_device(low, c, p);
+			struct mq_piece piece = piece_of(low, op, p, v->phase);
+			struct mq_ids deps = { 0 };
+
+			if (device == MQ_NONE)
+				continue;
+			if (in != MQ_NONE)
+				mq_ids_add(low, &deps, mq_transfer_part(low, in, p, k));
+			piece.only = v->only;
+			piece.again = v->again;
+			piece.parts = (uint8_t)parts;
+			mq_emit_compute(low, device, &piece, &deps);
+		}
+		if (out != MQ_NONE)
+			mq_transfer_emit_part(low, out, k);
+	}
+}
+
+/* The transfer that splits this forward product, MQ_NONE = none does. */
+static uint32_t splitter(const struct mq_low *low, uint32_t op, const struct visit *v,
+			 const uint32_t *waits, uint32_t n_waits, bool gather)
+{
+	if (low->model->op[op].kind != MQ_OP_GEMM)
+		return MQ_NONE;
+	for (uint32_t i = 0; gather && n_waits == 1 && i < 1; i++)
+		if (mq_transfer_parts(low, waits[i], true) > 1)
+			return waits[i];
+	for (uint32_t t = low->out_first[op]; !gather && t < low->out_first[op + 1]; t++)
+		if (goes(low, t, v) && mq_transfer_parts(low, t, false) > 1)
+			return t;
+	return MQ_NONE;
+}
+
 static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 {
 	const struct mq_model *m = low->model;
@@ -210,13 +261,17 @@ static void forward_op(struct mq_low *low, uint32_t op, const struct visit *v)
 	for (uint32_t i = 0; i < n; i++)
 		if (low->edge_forward[m->in_edge[first + i]] != MQ_NONE)
 			waits[n_waits++] = low->edge_forward[m->in_edge[first + i]];
+	uint32_t in = splitter(low, op, v, waits, n_waits, true), out = MQ_NONE;
+	if (in == MQ_NONE && !n_waits)
+		out = splitter(low, op, v, waits, n_waits, false);
 	issue_kv(low, op, v->phase);
-	compute(low, op, v, waits, n_waits);
+	if (in != MQ_NONE || out != MQ_NONE)
+		compute_parts(low, op, v, in, out);
+	else
+		compute(low, op, v, waits, n_waits);
 	reduce_loss(low, op);
 	for (uint32_t t = low->out_first[op]; t < low->out_first[op + 1]; t++)
-		if (v->again ? low->transfer[t].inside &&
-				       low->transfer[t].from_stage == low->transfer[t].to_stage :
-			       low->transfer[t].channel == v->phase)
+		if (t != out && goes(low, t, v))
 			mq_transfer_emit(low, t);
 }
 
@@ -254,6 +309,35 @@ static void whole_gradient(struct mq_low *low, uint32_t op)
 	}
 }
 
+/* Gradients of the op's inputs, where all that they are made of is there, go on their way. */
+static void emit_gradients(struct mq_low *low, uint32_t op)
+{
+	const struct mq_model *m = low->model;
+
+	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
+		uint32_t t = low->edge_backward[m->in_edge[i]];
+
+		if (t != MQ_NONE && --low->transfer[t].waits == 0)
+			mq_transfer_emit(low, t);
+	}
+}
+
+/* A product of a layer under overlap_tp: the gradient of its input first, in parts where that of its output
+ * is gathered, then that of its weights while the former travels. `only` 1: the latter has a pass of its own. */
+static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const uint32_t *waits,
+			    uint32_t n_waits)
+{
+	struct visit inputs = { MQ_BACKWARD, 1, false }, weights = { MQ_BACKWARD, 2, false };
+
+	if (n_waits == 1 && mq_transfer_parts(low, waits[0], true) > 1)
+		compute_parts(low, op, &inputs, waits[0], MQ_NONE);
+	else
+		compute(low, op, &inputs, waits, n_waits);
+	emit_gradients(low, op);
+	if (only == 0)
+		compute(low, op, &weights, NULL, 0);
+}
+
 static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 {
 	const struct mq_model *m = low->model;
@@ -265,6 +349,11 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 	for (uint32_t e = first; e < first + n; e++)
 		if (low->edge_backward[e] != MQ_NONE)
 			waits[n_waits++] = low->edge_backward[e];
+	if (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM && m->op[op].layer != MQ_NONE &&
+	    mq_duplicates(low, op) == 1) {
+		backward_beside(low, op, only, waits, n_waits);
+		return;
+	}
 	issue_kv(low, op, MQ_BACKWARD);
 	if (again_selective(low, op))
 		compute(low, op, &(struct visit){ MQ_FORWARD, 0, true }, waits, n_waits);
@@ -283,12 +372,7 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 					    .purpose = "cp",
 					    .phase = MQ_BACKWARD,
 					    .awaited = true });
-	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
-		uint32_t t = low->edge_backward[m->in_edge[i]];
-
-		if (t != MQ_NONE && --low->transfer[t].waits == 0)
-			mq_transfer_emit(low, t);
-	}
+	emit_gradients(low, op);
 }
 
 /* ---- passes of a stage ------------------------------------------------------------------------------- */

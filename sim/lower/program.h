@@ -31,7 +31,8 @@ struct mq_piece {
 	uint8_t host;            /* optimizer step on the host */
 	uint8_t ring;            /* attention: 1 the ring's first step, 2 the later ones; `scale` is the
 				  * share of the keys */
-	uint8_t spare[3];        /* no padding: pieces are compared as bytes */
+	uint8_t parts;           /* > 1: one of so many equal parts of the rows */
+	uint8_t spare[2];        /* no padding: pieces are compared as bytes */
 	double samples;          /* of the micro-batch on this device */
 	double scale;            /* of FLOPs and bytes: optimizer shards */
 };
@@ -70,6 +71,8 @@ struct mq_transfer {
 				    BOXES: by intersection of what each holds */
 	uint8_t channel;         /* 0 in the forward pass, 1 in the backward pass */
 	bool inside;             /* forward: producer and consumers lie in one layer (recomputation) */
+	uint32_t parts;          /* > 1: made by so many calls, each beside a part of the product that
+				    makes or takes the tensor (overlap_tp) */
 	double elems;            /* per sample */
 	uint32_t waits, n_waits; /* backward: producers still to come, and of all */
 	uint32_t from_stage;
@@ -198,6 +201,12 @@ double mq_low_samples(const struct mq_low *low, const struct mq_config *config, 
 enum mq_status mq_transfers_plan(struct mq_low *low);
 /* Everything that its producers have computed goes on its way. */
 void mq_transfer_emit(struct mq_low *low, uint32_t transfer);
+/* The k-th of `parts` calls of a transfer whose producer makes its output in as many parts. */
+void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k);
+/* The task that brings the k-th part of a gathered tensor to position p, MQ_NONE = its own part (k 0). */
+uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k);
+/* Parts in which the product runs that takes (gather) or makes (scatter) this tensor; 1 = as one. */
+uint32_t mq_transfer_parts(const struct mq_low *low, uint32_t transfer, bool gather);
 /* Receives what other templates sent to this stage and pass, in the order of sending. */
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 /* Adds the tasks that position p of the consumer must wait for. */
@@ -226,11 +235,18 @@ void mq_pass_post(struct mq_low *low, uint32_t stage);
 /* ---- pipeline.c: the order of each rank ------------------------------------------------------------ */
 struct mq_slot {
 	uint8_t pass;                /* F, B or W */
+	bool turns;                  /* F of the steady state: takes turns with the B that follows */
 	uint32_t chunk, micro_batch;
 };
 /* The list for pipeline rank `rank`, or NULL with a message (refused). */
 struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank,
 				  bool infer, struct mq_arena *arena, uint32_t *n, char message[256]);
+
+/* ---- pair.c: a forward and a backward pass that take turns ------------------------------------------ */
+/* The order in which the tasks of both are begun: [tasks of both], those of `backward` counted on from the
+ * forward ones. Keeps the order of each template on every device. */
+uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_template *backward,
+			uint32_t n_devices, struct mq_arena *arena);
 
 /* ---- memory.c --------------------------------------------------------------------------------------- */
 enum mq_status mq_low_memory(struct mq_low *low);

@@ -117,6 +117,15 @@ static bool left_out(const struct mq_low *low, const struct mq_piece *piece,
 	return (piece->only == 1 && two && k == 1) || (piece->only == 2 && !(two && k == 1));
 }
 
+/* One of several equal parts of the rows. A weight gradient, whose rows are its depth, is never split. */
+static void take_part(struct mq_kernel *k, double parts)
+{
+	if (k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_CONV)
+		k->m /= parts;
+	k->flop /= parts;
+	k->bytes /= parts;
+}
+
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
 				const char *type)
 {
@@ -142,6 +151,8 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 				continue;
 			if (piece[i].host)
 				buffer[k].kind = MQ_KERNEL_HOST_UPDATE;
+			if (piece[i].parts > 1)
+				take_part(&buffer[k], piece[i].parts);
 			buffer[k].flop *= scale;
 			buffer[k].bytes *= scale;
 			w.flop += buffer[k].flop;
@@ -222,12 +233,19 @@ static void remember_members(struct mq_low *low, const uint32_t *member, uint32_
 	fold->comm_rank[fold->n_comms++] = all;
 }
 
-uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose)
+static uint32_t comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose,
+			bool apart)
 {
 	struct mq_schedule *s = low->schedule;
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
+	uint32_t *key = mq_arena_array(&low->scratch, n + 1, uint32_t);
 	bool found;
-	uint32_t id = mq_index_put(low->comm_index, member, n * sizeof(*member), s->n_comms, &found);
 
+	memcpy(key, member, n * sizeof(*key));
+	key[n] = MQ_NONE; /* no rank: such a communicator is another one */
+	uint32_t id = mq_index_put(low->comm_index, key, (n + apart) * sizeof(*key), s->n_comms,
+				   &found);
+	mq_arena_rewind(&low->scratch, mark);
 	if (found)
 		return id;
 	struct mq_comm comm = { .purpose = purpose };
@@ -239,6 +257,11 @@ uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, cons
 	if (low->fold)
 		remember_members(low, member, n);
 	return id;
+}
+
+uint32_t mq_comm_of(struct mq_low *low, const uint32_t *member, uint32_t n, const char *purpose)
+{
+	return comm_of(low, member, n, purpose, false);
 }
 
 void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
@@ -257,7 +280,9 @@ void mq_emit_collective(struct mq_low *low, const struct mq_coll_call *call,
 				.phase = (uint8_t)call->phase,
 				.bytes = call->bytes };
 
-	task.comm = mq_comm_of(low, call->member, call->n, call->purpose);
+	/* Calls of one communicator follow each other; those beside another micro-batch are in nobody's way. */
+	task.comm = comm_of(low, call->member, call->n, call->purpose,
+			    call->stream == MQ_STREAM_EXPERT);
 	for (uint32_t i = 0; i < call->n; i++) {
 		uint32_t device = low->index_of[call->member[i]];
 

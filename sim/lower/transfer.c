@@ -279,6 +279,59 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 	}
 }
 
+/* ---- in parts --------------------------------------------------------------------------------------- */
+
+enum { MOST_PARTS = 64 }; /* ranks of a tensor-parallel group that software splits a product for */
+
+/* Is this op a product of a layer, which the software splits? */
+static bool splits(const struct mq_low *low, uint32_t op)
+{
+	return low->model->op[op].kind == MQ_OP_GEMM && low->model->op[op].layer != MQ_NONE &&
+	       mq_duplicates(low, op) == 1;
+}
+
+/* All ops that a forward transfer leads to. */
+static bool all_takers_split(const struct mq_low *low, uint32_t transfer)
+{
+	uint32_t op = low->transfer[transfer].op;
+
+	for (uint32_t e = low->model->out_first[op]; e < low->model->out_first[op + 1]; e++)
+		if (low->edge_forward[e] == transfer && !splits(low, low->model->edge[e].dst))
+			return false;
+	return true;
+}
+
+/* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of what the others hold while the
+ * product runs on what is there, its own part first, so that of n equal parts all but the first wait for
+ * one call each. An output is scattered in n calls, each behind its part of the product. */
+static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
+{
+	const struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+	bool gathered, only = t->channel || low->out_first[t->op + 1] == low->out_first[t->op] + 1;
+
+	if (t->way != MQ_WAY_STEPS || c.n_steps != 1 || c.step[0].size > MOST_PARTS)
+		return 1;
+	gathered = t->channel ? splits(low, t->op) : all_takers_split(low, transfer);
+	if (c.step[0].kind == MQ_COLL_ALL_GATHER && gathered)
+		return c.step[0].size;
+	/* backwards the weight gradient runs beside the scattering, see passes.c */
+	if (c.step[0].kind == MQ_COLL_REDUCE_SCATTER && !t->channel && only && splits(low, t->op))
+		return c.step[0].size;
+	return 1;
+}
+
+uint32_t mq_transfer_parts(const struct mq_low *low, uint32_t transfer, bool gather)
+{
+	const struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_conversion c;
+
+	if (t->parts == 1)
+		return 1;
+	c = mq_layout_convert(&t->from, &t->to);
+	return (c.step[0].kind == MQ_COLL_ALL_GATHER) == gather ? t->parts : 1;
+}
+
 enum mq_status mq_transfers_plan(struct mq_low *low)
 {
 	const struct mq_model *m = low->model;
@@ -291,6 +344,8 @@ enum mq_status mq_transfers_plan(struct mq_low *low)
 	low->out_first[m->n_ops] = low->n_transfers;
 	for (uint32_t op = 0; op < m->n_ops && !low->train->infer; op++)
 		plan_backward(low, op);
+	for (uint32_t t = 0; t < low->n_transfers; t++)
+		low->transfer[t].parts = low->plan->overlap_tp ? parts_of(low, t) : 1;
 	return MQ_OK;
 }
 
@@ -331,6 +386,13 @@ static const char *purpose_of(const struct mq_step *step)
 	}
 }
 
+/* Tokens on their way to experts and back, beside another micro-batch, hold up nothing else. */
+static enum mq_stream stream_of(const struct mq_low *low, const struct mq_step *step)
+{
+	return low->plan->overlap_experts && step->kind == MQ_COLL_ALL_TO_ALL &&
+	       step->role == MQ_ROLE_EXPERT ? MQ_STREAM_EXPERT : MQ_STREAM_COMM;
+}
+
 /* One collective step over all groups along its factor; `state` holds what each position waits for. */
 static void emit_step(struct mq_low *low, const struct mq_transfer *t, const struct mq_step *step,
 		      const struct mq_config *c, struct mq_ids *state)
@@ -358,7 +420,7 @@ static void emit_step(struct mq_low *low, const struct mq_transfer *t, const str
 		}
 		struct mq_coll_call call = {
 			.kind = step->kind,
-			.stream = MQ_STREAM_COMM,
+			.stream = stream_of(low, step),
 			.member = member,
 			.n = step->size,
 			.bytes = step->fraction * t->elems * micro_batch_samples(low) * uneven *
@@ -385,6 +447,54 @@ static void emit_steps(struct mq_low *low, const struct mq_transfer *t, const st
 
 	for (uint32_t i = 0; i < c.n_steps; i++)
 		emit_step(low, t, &c.step[i], &low->plan->config[t->from_config], state);
+}
+
+/* One of `n` equal calls that make the only step of a transfer; its tasks join the arrivals. */
+static void emit_part(struct mq_low *low, struct mq_transfer *t, const struct mq_ids *state, uint32_t n)
+{
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	struct mq_step step = mq_layout_convert(&t->from, &t->to).step[0];
+	struct mq_ids *arrival = arrivals(low, t);
+	struct mq_ids *done = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++)
+		done[p] = state[p];
+	step.fraction /= n;
+	emit_step(low, t, &step, c, done);
+	for (uint32_t p = 0; p < c->n_devices; p++)
+		for (uint32_t i = 0; i < done[p].n; i++)
+			mq_ids_add(low, &arrival[p], done[p].id[i]);
+}
+
+/* What each position has computed so far; later pieces start new tasks. */
+static struct mq_ids *seal(struct mq_low *low, const struct mq_transfer *t)
+{
+	const struct mq_config *c = &low->plan->config[t->from_config];
+	struct mq_ids *state = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+
+	for (uint32_t p = 0; p < c->n_devices; p++) {
+		uint32_t device = mq_low_device(low, c, p);
+
+		if (device != MQ_NONE)
+			mq_ids_add(low, &state[p], mq_emit_seal(low, device));
+	}
+	return state;
+}
+
+void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k)
+{
+	struct mq_transfer *t = &low->transfer[transfer];
+
+	if (k == 0) /* recomputation makes the tensor anew */
+		t->serial = 0;
+	emit_part(low, t, seal(low, t), t->parts);
+}
+
+uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k)
+{
+	const struct mq_ids *a = &arrivals(low, &low->transfer[transfer])[p];
+
+	return k > 0 && k <= a->n ? a->id[k - 1] : MQ_NONE;
 }
 
 static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
@@ -533,13 +643,17 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 {
 	struct mq_transfer *t = &low->transfer[transfer];
 	const struct mq_config *c = &low->plan->config[t->from_config];
-	struct mq_ids *state = mq_arena_array(&low->scratch, c->n_devices, struct mq_ids);
+	struct mq_ids *state = seal(low, t);
 
+	if (mq_transfer_parts(low, transfer, true) > 1) {
+		t->serial = 0;
+		for (uint32_t k = 1; k < t->parts; k++)
+			emit_part(low, t, state, t->parts - 1);
+		return;
+	}
 	for (uint32_t p = 0; p < c->n_devices; p++) {
 		uint32_t device = mq_low_device(low, c, p);
 
-		if (device != MQ_NONE)
-			mq_ids_add(low, &state[p], mq_emit_seal(low, device));
 		/* Made by the forward pass, of which this template sees only that it is over. */
 		if (device != MQ_NONE && t->pass == MQ_PASS_B &&
 		    low->model->op[t->op].phase == MQ_FORWARD && low->explicit_backward)

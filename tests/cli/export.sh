@@ -14,6 +14,7 @@ trip() { # FLAGS...: import, export, import again: the same plan and the same fl
 }
 trip "--tensor-model-parallel-size 2" "--pipeline-model-parallel-size 2" "--micro-batch-size 1"
 trip "--tensor-model-parallel-size 4" --sequence-parallel --use-distributed-optimizer --overlap-grad-reduce
+trip "--tensor-model-parallel-size 4" --sequence-parallel --tp-comm-overlap
 trip "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|t*3|t*3|t*1L"'
 trip "--pipeline-model-parallel-size 2" "--num-virtual-stages-per-pipeline-rank 2" "--micro-batch-size 1"
 trip "--context-parallel-size 2" "--recompute-granularity selective"

@@ -97,7 +97,7 @@ static struct mq_shape random_shape(struct mq_rng *rng, struct mq_arena *arena)
 }
 
 struct tally {
-	uint32_t lowered, folded, exact;
+	uint32_t tried, lowered, folded, exact;
 	uint32_t bare; /* of the exact ones, with a stage without layers */
 };
 
@@ -134,8 +134,15 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 	bool overlap = mq_rng_below(rng, 2);
 
 	interference = mq_rng_below(rng, 2);
+	tally->tried++;
 	if (mq_plan_from_shape(&shape, model, s->cluster, &arena, &plan, &err) == MQ_OK) {
 		plan.overlap_grads = overlap;
+		/* refused where there is nothing to overlap: never where there is */
+		plan.overlap_tp = shape.tp > 1 && tally->tried % 3 == 0;
+		plan.overlap_experts = shape.ep > 1 && tally->tried % 2 == 0 &&
+				       (shape.pp == 1 ? shape.pipeline == MQ_PIPE_1F1B :
+							shape.virtual > 1);
+		int before = s->failures;
 		if (run(s, &rq, true, &arena, &a)) {
 			tally->lowered++;
 			tally->folded += a.low.folded;
@@ -151,6 +158,11 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 						    b.timeline.link_busy_B[l], 1e-9);
 			unfused(s, &rq, &b);
 		}
+		if (s->failures > before)
+			fprintf(stderr, "%s: %s, overlap: grads %d tp %d experts %d, interference %d\n",
+				model->name, mq_plan_describe(&plan, s->cluster, &arena),
+				plan.overlap_grads, plan.overlap_tp, plan.overlap_experts,
+				interference);
 	}
 	mq_arena_fini(&arena);
 }

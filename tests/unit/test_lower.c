@@ -582,6 +582,7 @@ static void random_shapes_hold(void **state)
 			continue;
 		w->plan.overlap_grads = mq_rng_below(&rng, 2);
 		w->plan.scatter_gather = mq_rng_below(&rng, 2);
+		w->plan.overlap_tp = shape.tp > 1 && mq_rng_below(&rng, 2);
 		struct mq_schedule *s = lower_plan(w);
 		if (!s)
 			continue;
