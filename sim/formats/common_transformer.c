@@ -8,6 +8,23 @@
 #include <math.h>
 #include <string.h>
 
+static enum mq_status check_pattern(const struct mq_transformer *t, const char *what,
+				    struct mq_err *err)
+{
+	const struct mq_mamba *m = &t->mamba;
+
+	if (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers)
+		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' is not a letter of M * - E for each "
+			       "of %u layers", what, t->pattern, t->layers);
+	if (strchr(t->pattern, 'E') && !t->experts)
+		return mq_fail(err, MQ_EINPUT, "%s: pattern '%.200s' has experts; give experts= and "
+			       "top_k=", what, t->pattern);
+	if (strchr(t->pattern, 'M') && (!m->groups || m->heads % m->groups))
+		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what,
+			       m->heads, m->groups);
+	return MQ_OK;
+}
+
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, struct mq_err *err)
 {
 	const struct {
@@ -40,9 +57,8 @@ enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what, 
 	if (t->kv_rank && !(t->value_dim && t->nope_dim + t->rope_dim))
 		return mq_fail(err, MQ_EINPUT, "%s: latent attention needs the widths of its heads",
 			       what);
-	if (t->pattern && (strlen(t->pattern) != t->layers || strspn(t->pattern, "M*-E") != t->layers))
-		return mq_fail(err, MQ_EINPUT, "%s: pattern '%s' is not a letter of M * - E for each of "
-			       "%u layers", what, t->pattern, t->layers);
+	if (t->pattern)
+		MQ_TRY(check_pattern(t, what, err));
 	if (t->predictions > t->seq)
 		return mq_fail(err, MQ_EINPUT, "%s: predictions=%u exceed the sequence of %u", what,
 			       t->predictions, t->seq);

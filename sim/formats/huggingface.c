@@ -1,6 +1,6 @@
 /*
  * huggingface.c - transformers described by a Hugging Face config.json: GPT-2, Llama, Mistral,
- * Mixtral, Qwen (1 to 3, dense and mixture of experts), DeepSeek (V2, V3) and BERT families.
+ * Mixtral, Qwen (1 to 3, dense and mixture of experts), DeepSeek (V2, V3), Nemotron-H and BERT families.
  * Defaults of absent keys are those of the transformers library.
  *
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a
@@ -205,6 +205,41 @@ static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transfor
 	return MQ_OK;
 }
 
+/* Nemotron-H and Nemotron 3: a letter per layer, squared ReLU, attention without positions. */
+static enum mq_status read_nemotron_h(const struct mq_json_at *at, struct mq_transformer *t,
+				      uint32_t *positions, struct mq_err *err)
+{
+	struct mq_mamba *m = &t->mamba;
+	uint32_t experts = 0;
+
+	t->rms = t->relu = t->causal = t->mtp_shared = true;
+	*positions = 4096;
+	*m = (struct mq_mamba){ .heads = 128, .head_dim = 64, .groups = 8, .state = 128, .kernel = 4,
+				.chunk = 128 };
+	MQ_TRY(read_common(at, t, positions, err));
+	MQ_TRY(mq_json_text(at, "hybrid_override_pattern", &t->pattern, err));
+	if (!t->pattern)
+		return mq_fail(err, MQ_EINPUT, "%s: \"hybrid_override_pattern\" is missing", at->path);
+	MQ_TRY(mq_json_u32(at, "num_key_value_heads", 1, MAX, &t->kv_heads, err));
+	MQ_TRY(mq_json_u32(at, "head_dim", 1, MAX, &t->head_dim, err));
+	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
+	MQ_TRY(mq_json_u32(at, "mamba_num_heads", 1, MAX, &m->heads, err));
+	MQ_TRY(mq_json_u32(at, "mamba_head_dim", 1, MAX, &m->head_dim, err));
+	MQ_TRY(mq_json_u32(at, "n_groups", 1, MAX, &m->groups, err));
+	MQ_TRY(mq_json_u32(at, "ssm_state_size", 1, MAX, &m->state, err));
+	MQ_TRY(mq_json_u32(at, "conv_kernel", 1, 1000, &m->kernel, err));
+	MQ_TRY(mq_json_u32(at, "chunk_size", 1, 1e5, &m->chunk, err));
+	MQ_TRY(mq_json_u32(at, "n_routed_experts", 1, 1e5, &experts, err));
+	if (!strchr(t->pattern, 'E'))
+		return MQ_OK;
+	t->experts = experts;
+	MQ_TRY(dim(at, "num_experts_per_tok", 1, &t->top_k, err));
+	MQ_TRY(dim(at, "moe_intermediate_size", 1, &t->ffn, err));
+	MQ_TRY(mq_json_u32(at, "moe_shared_expert_intermediate_size", 0, MAX, &t->shared_ffn, err));
+	MQ_TRY(mq_json_u32(at, "moe_latent_size", 1, MAX, &t->latent, err)); /* null in Nano */
+	return mq_json_u32(at, "num_nextn_predict_layers", 0, 100, &t->mtp, err);
+}
+
 static const struct family families[] = {
 	{ "gpt2", "GPT2", read_gpt2, false, false },
 	{ "llama", "Llama", read_llama, false, false },
@@ -217,6 +252,7 @@ static const struct family families[] = {
 	{ "qwen3_moe", "Qwen3Moe", read_qwen_moe, false, true },
 	{ "deepseek_v2", "DeepseekV2", read_deepseek, false, false },
 	{ "deepseek_v3", "DeepseekV3", read_deepseek, false, false },
+	{ "nemotron_h", "NemotronH", read_nemotron_h, false, false },
 	{ "bert", "Bert", read_bert, false, false },
 };
 
@@ -243,7 +279,7 @@ static enum mq_status find_family(const struct mq_json_at *at, const struct fami
 	return mq_fail(
 		err, MQ_EINPUT,
 		"%s: \"model_type\" is %.60s; the families read are gpt2 llama mistral mixtral "
-		"qwen qwen2 qwen3 qwen2_moe qwen3_moe deepseek_v2 deepseek_v3 bert",
+		"qwen qwen2 qwen3 qwen2_moe qwen3_moe deepseek_v2 deepseek_v3 nemotron_h bert",
 		at->path, type);
 }
 
@@ -277,10 +313,10 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	const char *name = json_string_value(json_object_get(json, "model_type"));
 	if (name)
 		t.name = mq_arena_strdup(arena, name);
+	if (status == MQ_OK)
+		status = mq_transformer_build(&t, path, request, arena, model, err);
 	json_decref(json);
-	if (status != MQ_OK)
-		return status;
-	return mq_transformer_build(&t, path, request, arena, model, err);
+	return status;
 }
 
 static bool probe(const char *path, const char *head, size_t size)

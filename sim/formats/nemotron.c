@@ -174,12 +174,6 @@ static enum mq_status build(const char *name, const char *options,
 	MQ_TRY(find_preset(name, o.size, arena, &preset, err));
 	fill(&t, &o, preset, arena);
 	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
-	if (strchr(t.pattern, 'E') && !t.experts)
-		return mq_fail(err, MQ_EINPUT, "%s: pattern '%s' has experts; give experts= and top_k=",
-			       what, t.pattern);
-	if (t.mamba.heads % t.mamba.groups)
-		return mq_fail(err, MQ_EINPUT, "%s: mamba_heads=%u is not a multiple of groups=%u", what,
-			       t.mamba.heads, t.mamba.groups);
 	return mq_transformer_build(&t, what, request, arena, model, err);
 }
 

@@ -250,6 +250,10 @@ static void test_huggingface(void **state)
 		    "moe:layers=1,hidden=32,heads=4,kv_heads=2,ffn=48,vocab=100,experts=4", 64);
 	expect_same(CORPUS "huggingface/bert.json",
 		    "bert:layers=1,hidden=32,heads=4,ffn=48,vocab=100", 64);
+	expect_same(CORPUS "huggingface/nemotron_h.json",
+		    "nemotron-h:pattern=ME*-,hidden=32,heads=4,kv_heads=2,head_dim=8,ffn=24,vocab=100,"
+		    "mamba_heads=4,mamba_head_dim=16,groups=2,state=16,chunk=32,experts=8,top_k=2,"
+		    "shared_ffn=48,latent=16,mtp=1", 64);
 	expect_same(CORPUS "huggingface/gpt2.json:fused_attention=false",
 		    "gpt:layers=2,hidden=32,heads=4,vocab=100,fused_attention=false", 64);
 	/* Qwen2: a bias on Q, K and V alone, a tied head */
@@ -284,6 +288,7 @@ static void test_broken_huggingface(void **state)
 	       "\"model_type\" is falcon; the families read are gpt2 llama");
 	refuse(CORPUS "huggingface/negative.json", "\"model_type\" is missing");
 	refuse(CORPUS "huggingface/overflow.json", "overflow.json:1:");
+	refuse(CORPUS "huggingface/pattern.json", "pattern 'MX' is not a letter of M * - E");
 	refuse(CORPUS "huggingface/types.json", "\"hidden_size\" is an array; give a whole number");
 	refuse(CORPUS "huggingface/heads.json", "hidden=33 is not a multiple of heads=4");
 	refuse(CORPUS "huggingface/gpt2.json:fused_attention=maybe", "neither true nor false");
