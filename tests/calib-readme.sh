@@ -76,6 +76,15 @@ How the fitted values came about:
 - **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
   its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
   Rows of different systems are not ranked together.
+  `type` is a pattern on a row's precision. `scores` is `traffic` for the kernels over stored attention scores (blank: the same), `traffic_32` the
+  elements that both move in 32-bit training over those in 16-bit training, where casts come on top. `cast_B` and `accum_B` are bytes per parameter and
+  micro-batch: weights cast down and gradients cast up and unscaled (4 + 2 + 2 + 4), and a gradient added to the sum of those before it (8 + 4).
+  `update_B` are bytes per parameter and step beside the optimizer's least: clipping 12, weight decay of its own 16, finite or not 4, copies for the
+  reduction 16 and more. `update_calls` are the kernels that update one op's parameters. `tf32` = 1: fp32 products use TF32 where there is any, as
+  TensorFlow and PyTorch did by default in those releases. Bytes and calls are counted in the sources of these frameworks and models;
+  `traffic`, `scores` and `traffic_32` of `tf2-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA to 5.4 %, ELECTRA's
+  BERT to 5.3 %; both together 4.2 %), `tf2` to their fine-tuning in fp32, `eager-unfused` to BART and a translation model, `apex-fused` to the latter alone.
+- **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tf2-xla` (BERT alone 1.23, ELECTRA alone 1.31).
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice` and `flat_M` follow from what the software
   holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum

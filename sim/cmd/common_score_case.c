@@ -229,7 +229,7 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, struct mq_err *err)
 {
 	const struct mq_device_calib *device[MQ_CASE_MAX_PARTS];
-	bool bf16 = true;
+	bool bf16 = true, tf32 = true;
 
 	for (uint32_t i = 0; i < c->n_parts; i++) {
 		device[i] = mq_calib_device(calib, c->part[i].system.device);
@@ -237,6 +237,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 			return mq_fail(err, MQ_EINPUT, "no calibration of '%s'",
 				       c->part[i].system.device);
 		bf16 &= device[i]->peak_flops[MQ_BF16] > 0;
+		tf32 &= device[i]->peak_flops[MQ_TF32] > 0;
 	}
 	c->train = (struct mq_train){ .batch = c->run->gbs, .optimizer = MQ_OPTIMIZER_ADAM };
 	if (c->image) /* as image networks are trained everywhere */
@@ -245,6 +246,8 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	c->train.repeat_kv = c->stack.repeat_kv;
 	c->train.expert_traffic = c->stack.expert_traffic;
 	MQ_TRY(dtype_of(c, bf16, err));
+	if (c->train.dtype == MQ_FP32 && c->stack.tf32 && tf32)
+		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++) {
 		enum mq_dtype need = c->train.fp8_cast_B > 0 ? MQ_FP8 : c->train.dtype;
 
@@ -450,6 +453,21 @@ static enum mq_status plan(const struct mq_score_tables *tables, struct mq_case 
 	return isnan(layers) ? MQ_OK : mq_case_stages(c, (uint32_t)layers, arena, err);
 }
 
+/* What the software moves beside the least: it depends on the type and on the accumulation. */
+static void put_traffic(struct mq_case *c)
+{
+	const struct mq_stack *s = &c->stack;
+
+	if (c->image)
+		return;
+	c->train.score_traffic = s->scores / s->traffic;
+	c->train.update_B = s->update_B;
+	c->train.update_calls = s->update_calls;
+	c->train.param_B = mq_dtype_size(c->train.dtype) < 4 ? s->cast_B : 0;
+	if (c->shape.micro_batches > 1)
+		c->train.param_B += s->accum_B;
+}
+
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,
 			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *c,
 			     struct mq_err *err)
@@ -464,6 +482,7 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
 	MQ_TRY(model_spec(tables, c, arena, err));
 	MQ_TRY(training(c, calib, err));
 	MQ_TRY(plan(tables, c, arena, err));
+	put_traffic(c);
 	MQ_TRY(mq_case_place(tables, c, arena, err));
 	/* here, so that machines that do not go together refuse the row and not the table */
 	return mq_case_platform(c, &spec, arena, err);

@@ -24,12 +24,14 @@ static void print_fields(const char *title, const struct mq_calib_field *f)
 
 static void print_software(const struct mq_csv *stacks)
 {
-	static const char *const columns[] = { "stack", "traffic", "attention", "host", "about" };
+	static const char *const columns[] = { "stack", "traffic", "scores", "traffic_32", "cast_B", "accum_B",
+					       "update_B", "attention", "host", "about" };
 
 	printf("### Training software\n\n"
-	       "What `../stacks.csv` says in numbers, fitted with the training runs; 1 is no statement.\n\n"
-	       "| software | element-wise traffic / fused minimum | its attention / the device's | its host "
-	       "time per kernel / the device's | about |\n| --- | --- | --- | --- | --- |\n");
+	       "What `../stacks.csv` says in numbers, fitted with the training runs; 1 is no statement, nor is a blank.\n\n"
+	       "| software | element-wise traffic / fused minimum | that of stored scores | in 32 bit / in 16 bit | "
+	       "casts, B | accumulation, B | update, B | its attention / the device's | its host "
+	       "time per kernel / the device's | about |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
 	for (uint32_t r = 0; r < stacks->n_rows; r++) {
 		for (size_t c = 0; c < sizeof(columns) / sizeof(*columns); c++)
 			printf("| %s ", mq_csv_text(stacks, r, mq_csv_column(stacks, columns[c])));

@@ -134,6 +134,20 @@ static enum mq_status read_memory(const struct mq_csv *csv, uint32_t row, struct
 	return MQ_OK;
 }
 
+/* What a framework moves beyond the least. */
+static enum mq_status read_extra(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
+				 struct mq_err *err)
+{
+	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
+	MQ_TRY(mq_table_f64(csv, row, "traffic_32", 1, &s->traffic_32, err));
+	MQ_TRY(mq_table_f64(csv, row, "scores", s->traffic, &s->scores, err));
+	MQ_TRY(mq_table_f64(csv, row, "cast_B", 0, &s->cast_B, err));
+	MQ_TRY(mq_table_f64(csv, row, "accum_B", 0, &s->accum_B, err));
+	MQ_TRY(mq_table_f64(csv, row, "update_B", 0, &s->update_B, err));
+	MQ_TRY(mq_table_f64(csv, row, "update_calls", 1, &s->update_calls, err));
+	return read_flag(csv, row, "tf32", &s->tf32, err);
+}
+
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
@@ -166,7 +180,6 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "chunks", 0, &chunks, err));
 	s->chunks = (uint32_t)chunks;
 	MQ_TRY(read_flag(csv, row, "split_batch", &s->split_batch, err));
-	MQ_TRY(mq_table_f64(csv, row, "traffic", 1, &s->traffic, err));
 	MQ_TRY(mq_table_f64(csv, row, "attention", 1, &s->attention, err));
 	MQ_TRY(mq_table_f64(csv, row, "host", 1, &s->host, err));
 	MQ_TRY(read_flag(csv, row, "launch_waits", &s->launch_waits, err));
@@ -179,6 +192,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(read_flag(csv, row, "overlap_tp", &s->overlap_tp, err));
 	s->recompute_ops = mq_table_text(csv, row, "recompute_ops");
 	s->precision = mq_table_text(csv, row, "precision");
+	MQ_TRY(read_extra(csv, row, s, err));
 	return read_memory(csv, row, s, err);
 }
 
@@ -205,7 +219,8 @@ enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_ru
 			!strcmp(run->stack, mq_table_text(csv, r, "stack")) :
 			mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) &&
 				mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) &&
-				mq_pattern_fits(mq_table_text(csv, r, "release"), run->locator);
+				mq_pattern_fits(mq_table_text(csv, r, "release"), run->locator) &&
+				mq_pattern_fits(mq_table_text(csv, r, "type"), run->precision);
 
 		if (!fits)
 			continue;

@@ -67,6 +67,8 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 			continue;
 		/* of an image network the graph has every kernel that runs */
 		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
+		if (!c->image && mq_dtype_size(c->train.dtype) >= 4)
+			d->elementwise_traffic *= c->stack.traffic_32;
 		d->host_launch_s *= c->stack.host;
 		d->launch_waits = c->stack.launch_waits;
 		d->attention_eff *= c->stack.attention;

@@ -46,6 +46,13 @@ struct mq_stack {
 	uint32_t chunks;           /* per device where a row is interleaved and does not say; 0 = unknown */
 	bool split_batch;          /* a pipeline divides a replica's one batch by its stages */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
+	double traffic_32;         /* elements that they move in 32-bit training / in 16-bit training */
+	double scores;             /* as traffic, of the kernels over stored attention scores */
+	double cast_B, accum_B;    /* bytes per parameter and micro-batch: in 16-bit training; where
+				    * micro-batches are accumulated */
+	double update_B;           /* bytes per parameter and step beside the optimizer's least */
+	double update_calls;       /* kernels that update an op's parameters */
+	bool tf32;                 /* fp32 products use TF32 where the device has it */
 	double attention;          /* its fused attention / the device's attention_eff */
 	double host;               /* its host time per kernel / the device's host_launch_s */
 	bool launch_waits;         /* the host waits for each kernel before it launches the next */

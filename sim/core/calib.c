@@ -39,6 +39,8 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),
 	DEV(compute_capability, "1", 80, 0, 1000, "major * 10 + minor; 0 for a CPU"),
 	DEV(gemm_eff, "1", .78, .001, 2, "share of peak that the inner loop of the largest tile reaches"),
+	DEV(gemm_fp32, "1", 1, .1, 4,
+	    "the same for fp32 products, which run on plain cores, / gemm_eff"),
 	DEV(gemm_kt, "1", 50, 0, 1e5, "prologue and epilogue of a tile, in steps of k"),
 	DEV(gemm_a0, "1", 12, 0, 1e4, "tile intensity at which operand fetch halves the speed"),
 	DEV(gemm_q, "1", .3, 0, 1, "cost of a just begun wave, as a share of a full one"),
@@ -383,7 +385,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 	struct mq_device_calib d = {
 		.name = mq_arena_strdup(calib->arena, type), .source = "ideal device",
 		.kind = MQ_GPU, .mem_bw_Bps = mem_bw_Bps, .memory_B = memory_B, .sm_count = 1,
-		.compute_capability = 80, .gemm_eff = 1, .gemm_bw_share = 1, .gemm_misaligned = 1,
+		.compute_capability = 80, .gemm_eff = 1, .gemm_fp32 = 1, .gemm_bw_share = 1, .gemm_misaligned = 1,
 		.bmm_misaligned = 1, .sustained = 1, .conv_eff = 1, .attention_eff = 1,
 		.attention_bwd = 1, .attention_ring = 1, .elementwise_bw_share = 1, .elementwise_traffic = 1,
 		.loss_B = 12, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,

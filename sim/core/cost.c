@@ -38,6 +38,7 @@ struct gemm {
 	double eff;
 	double bytes;
 	double size_B;   /* of an element */
+	double kt, a0;   /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
 };
 
 /* A plain roofline where the calibration has no tile effects (abstract devices). */
@@ -53,7 +54,7 @@ static bool has_tiles(const struct mq_device_calib *d)
  * with kt and a0 the cost of an element of C and of an operand in multiply-adds. */
 static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
 {
-	double terms = g->m * g->n * (g->k + d->gemm_kt) + d->gemm_a0 * g->k * (g->m + g->n);
+	double terms = g->m * g->n * (g->k + g->kt) + g->a0 * g->k * (g->m + g->n);
 
 	return 2 * g->count * terms / (g->peak * g->eff);
 }
@@ -69,7 +70,7 @@ static double split_time(const struct mq_device_calib *d, const struct gemm *g, 
 
 	if (part > 0)
 		full += q + (1 - q) * part;
-	return full * step * (g->k / sk + d->gemm_kt) +
+	return full * step * (g->k / sk + g->kt) +
 	       partial_B / (d->mem_bw_Bps * d->gemm_bw_share);
 }
 
@@ -79,11 +80,11 @@ static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 	double unit = 2 * d->sm_count / (g->peak * g->eff);
 	double best = INFINITY;
 
-	unit /= 1 + d->gemm_a0 * (tiles[0].m + tiles[0].n) / (tiles[0].m * tiles[0].n);
+	unit /= 1 + g->a0 * (tiles[0].m + tiles[0].n) / (tiles[0].m * tiles[0].n);
 	for (unsigned i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
 		double tm = tiles[i].m, tn = tiles[i].n;
 		double grid = g->count * ceil(g->m / tm) * ceil(g->n / tn);
-		double step = unit * (tm * tn + d->gemm_a0 * (tm + tn));
+		double step = unit * (tm * tn + g->a0 * (tm + tn));
 
 		for (double sk = 1; sk <= 32; sk *= 2) {
 			best = fmin(best, split_time(d, g, grid, step, sk));
@@ -127,6 +128,19 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 	return both(math, memory, d->gemm_corner) + d->gemm_t0_s;
 }
 
+/* fp32 products run on the plain cores, far below the tensor cores' peak: a tile's prologue and epilogue,
+ * the same time, are fewer of their steps of k, and operands twice the size are wanted that much later. */
+static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
+{
+	double tensor = d->peak_flops[MQ_FP16];
+
+	g->eff *= d->gemm_fp32;
+	if (tensor > 2 * d->peak_flops[MQ_FP32]) {
+		g->kt *= d->peak_flops[MQ_FP32] / tensor;
+		g->a0 *= 2 * d->peak_flops[MQ_FP32] / tensor;
+	}
+}
+
 /* Tensor cores want operand rows that are multiples of 16 bytes: 8 elements of 2 bytes. */
 static bool misaligned(const struct gemm *g)
 {
@@ -138,7 +152,8 @@ static bool misaligned(const struct gemm *g)
 static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n,
 			   double k)
 {
-	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff };
+	struct gemm g = { .m = m, .n = n, .k = k, .count = 1, .eff = d->gemm_eff, .kt = d->gemm_kt,
+			  .a0 = d->gemm_a0 };
 
 	g.peak = d->peak_flops[dtype] * d->sustained;
 	g.size_B = mq_dtype_size(dtype);
@@ -153,7 +168,9 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 	g.count = count;
 	/* fp8 operands make a 16-bit product */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
-	if (misaligned(&g))
+	if (device->kind != MQ_CPU && dtype == MQ_FP32)
+		on_plain_cores(device, &g);
+	else if (misaligned(&g))
 		g.eff *= count > 1 ? device->bmm_misaligned : device->gemm_misaligned;
 	return gemm_time(device, &g);
 }

@@ -60,6 +60,7 @@ struct mq_op {
 	double flop_bwd;      /* backward FLOP per sample (2x flop for GEMMs with weights, ...) */
 	double read, write;   /* activation elements moved by the forward pass, fused minimum */
 	double moved_bwd;     /* elements moved by the backward pass */
+	double fixed_bwd;     /* more of them, whatever the samples (a table's gradient in whole) */
 	double param;         /* parameter elements (0 if tied to another op) */
 	double output;        /* elements of the output tensor */
 	double saved;         /* elements kept from forward for backward (16-bit unit: 1 = one element of
@@ -131,6 +132,13 @@ struct mq_train {
 	double expert_traffic; /* bytes moved between router and expert products / the least; 0 = 1 */
 	bool repeat_kv;        /* heads of keys and values that queries share are copied for each query
 				* head before attention: a ring of ranks passes the copies on */
+	double score_traffic;  /* bytes moved over stored attention scores / what the other element-wise
+				* kernels move over theirs, each over its least; 0 = 1 */
+	/* Bytes that the software moves per parameter beside what the products and the optimizer must:
+	 * per micro-batch (casts of weights and gradients, a sum apart from the product) and per step
+	 * (gradients copied for their reduction, clipped, norms; an optimizer of many kernels). */
+	double param_B, update_B;
+	double update_calls; /* kernels launched to update one op's parameters; 0 = 1 */
 };
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */

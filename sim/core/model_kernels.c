@@ -137,7 +137,7 @@ struct work {
 	double weights;          /* parameter elements that the op multiplies with, tied ones too */
 	double cast_B;           /* to make an element of an fp8 operand; 0 = no fp8 here */
 	enum mq_dtype dtype;     /* of what is not a product in fp8 */
-	double expert_traffic;
+	double expert_traffic, score_traffic;
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -284,6 +284,8 @@ static void unfused_attention(struct work *w, bool backward)
 		w->kernel[i].launches = 1;
 	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
 	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B;
+	if (w->score_traffic > 0)
+		softmax->bytes *= w->score_traffic;
 	softmax->launches = fmax(op->kernels - 2, 1);
 }
 
@@ -421,6 +423,18 @@ static void forward_or_backward(struct work *w, bool backward)
 	}
 }
 
+/* What is done with weights and gradients in every micro-batch, whatever its size: comes last, see
+ * add_cast. */
+static void param_kernel(struct work *w, double bytes)
+{
+	if (!(bytes > 0))
+		return;
+	struct mq_kernel *k = add(w, MQ_KERNEL_COPY);
+	k->dtype = (uint8_t)w->dtype;
+	k->bytes = bytes;
+	k->launches = 1;
+}
+
 uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *train, uint32_t id,
 		       enum mq_phase phase, const struct mq_share *share, const char *type,
 		       struct mq_kernel *kernel)
@@ -435,6 +449,7 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		.dtype = train->dtype,
 		.expert_traffic = train->expert_traffic,
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
+		.score_traffic = train->score_traffic,
 		.kernel = kernel,
 	};
 
@@ -450,8 +465,8 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		if (param > 0) {
 			struct mq_kernel *k = add(&w, MQ_KERNEL_OPTIMIZER);
 
-			k->bytes = param * update_bytes(train);
-			k->launches = 1;
+			k->bytes = param * (update_bytes(train) + train->update_B);
+			k->launches = train->update_calls > 0 ? train->update_calls : 1;
 		}
 		return w.n;
 	}
@@ -470,6 +485,9 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		w.weights = mq_op_param_shard(op, share->split);
 	}
 	forward_or_backward(&w, phase == MQ_BACKWARD);
+	if (phase == MQ_BACKWARD)
+		param_kernel(&w, mq_op_param_shard(op, share->split) * train->param_B +
+					 op->fixed_bwd * w.size_B);
 	return w.n;
 }
 

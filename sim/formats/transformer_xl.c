@@ -14,6 +14,10 @@
  * Adaptive softmax: the head has the most frequent words and one entry per cluster; only tokens whose
  * target lies in a cluster are multiplied with it. Words are taken to follow Zipf's law, f(r) ~ r^-s.
  *
+ * Kernels are those of the published code: nothing fuses shift, sum and mask of the scores, Q is copied with
+ * either bias, and the gradients of the embedding from its look-up and from each cluster are tensors of
+ * the whole table, set to zero and added up.
+ *
  * Not modelled: the projection of the encodings, which is done once for the whole batch (its parameters
  * count with attention's), and the shuffling of tokens into clusters.
  */
@@ -166,8 +170,14 @@ static uint32_t embed(struct xl *x, uint32_t tokens)
 	struct mq_net *net = &x->net;
 	double rows = net->rows, hidden = x->o.hidden;
 
-	if (x->o.divide == 1)
-		return x->table[0] = mq_net_embedding(net, tokens, x->o.vocab, hidden);
+	if (x->o.divide == 1) {
+		uint32_t id = x->table[0] = mq_net_embedding(net, tokens, x->o.vocab, hidden);
+		struct mq_op *op = mq_net_at(net, id);
+
+		/* one gradient of the look-up and one per cluster set to zero; sums read two, write one */
+		op->fixed_bwd = (1 + 4. * x->n_clusters) * op->param;
+		return id;
+	}
 	uint32_t parts[MAX_CLUSTERS];
 	for (uint32_t i = 0; i < x->n_clusters; i++) {
 		net->prefix = mq_arena_printf(net->arena, "cluster%u.", i);
@@ -202,11 +212,31 @@ static uint32_t drop(struct xl *x, uint32_t id)
 	return id;
 }
 
-/* Q R': the scores of relative positions. */
-static uint32_t position_scores(struct xl *x, uint32_t qkv, double keys)
+/* Q with the bias of contents and Q with that of positions. */
+static uint32_t biased_queries(struct xl *x, uint32_t qkv)
 {
 	struct mq_net *net = &x->net;
-	uint32_t id = mq_net_add(net, MQ_OP_BMM, "position");
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, "queries");
+	struct mq_op *op = mq_net_at(net, id);
+	double elems = net->rows * x->q;
+
+	op->flop = op->flop_bwd = 2 * elems;
+	op->read = elems;
+	op->write = op->output = 2 * elems;
+	op->moved_bwd = 3 * elems;
+	op->saved = elems; /* the other copy is kept as attention's Q */
+	op->kernels = 2;
+	op->splits |= 1u << MQ_DIM_HEAD;
+	op->extent[MQ_DIM_HEAD] = x->o.heads;
+	mq_net_join(net, qkv, id, x->q);
+	return id;
+}
+
+/* Q R': the scores of relative positions, then shifted row by row: a copy behind a column of zeros. */
+static uint32_t position_scores(struct xl *x, uint32_t queries, double keys)
+{
+	struct mq_net *net = &x->net;
+	uint32_t id = mq_net_add(net, MQ_OP_BMM, "position"), shift;
 	struct mq_op *op = mq_net_at(net, id);
 	double scores = net->rows * keys * x->o.heads;
 
@@ -219,15 +249,22 @@ static uint32_t position_scores(struct xl *x, uint32_t qkv, double keys)
 	op->read = net->rows * x->q;
 	op->write = op->output = scores;
 	op->moved_bwd = 2 * (op->read + op->write);
-	op->saved = net->rows * x->q; /* Q with the bias of positions */
 	op->splits |= 1u << MQ_DIM_HEAD;
 	op->extent[MQ_DIM_HEAD] = x->o.heads;
-	mq_net_join(net, qkv, id, x->q);
-	return id;
+	mq_net_join(net, queries, id, x->q);
+	shift = mq_net_add(net, MQ_OP_RESHAPE, "shift");
+	op = mq_net_at(net, shift);
+	op->read = op->write = op->output = scores;
+	op->moved_bwd = 3 * scores; /* zeros, then a copy into them */
+	op->kernels = 2;
+	op->splits |= 1u << MQ_DIM_HEAD;
+	op->extent[MQ_DIM_HEAD] = x->o.heads;
+	mq_model_connect(&net->b, id, shift, scores);
+	return shift;
 }
 
 /* Relative scores on top of plain attention: in one fused kernel half as many products again; otherwise
- * they are read shifted where the sum is taken, and their gradient is written. */
+ * the sum is a kernel (reads both, writes one) and so is the mask. */
 static void add_relative(struct xl *x, uint32_t attention, uint32_t qkv, double keys)
 {
 	struct mq_net *net = &x->net;
@@ -240,12 +277,13 @@ static void add_relative(struct xl *x, uint32_t attention, uint32_t qkv, double 
 		mq_net_at(net, attention)->flop_bwd *= 1.5;
 		return;
 	}
-	uint32_t position = position_scores(x, qkv, keys);
+	uint32_t shift = position_scores(x, biased_queries(x, qkv), keys);
 	struct mq_op *op = mq_net_at(net, attention);
-	op->read += scores;
-	op->moved_bwd += scores;
-	op->kernels += 3; /* shift, sum, mask */
-	mq_model_connect(&net->b, position, attention, scores);
+	op->read += 3 * scores;
+	op->write += 2 * scores;
+	op->moved_bwd += 4 * scores;
+	op->kernels += 2;
+	mq_model_connect(&net->b, shift, attention, scores);
 }
 
 static uint32_t attend(struct xl *x, uint32_t stream)

@@ -33,6 +33,7 @@ static struct mq_device_calib planted(void)
 	                            .sm_count = MOCK_SMS,
 	                            .compute_capability = 80,
 	                            .gemm_eff = MOCK_EFF,
+	                            .gemm_fp32 = 1,
 	                            .gemm_kt = MOCK_KT,
 	                            .gemm_a0 = MOCK_A0,
 	                            .gemm_q = MOCK_Q,

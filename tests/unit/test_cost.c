@@ -86,6 +86,27 @@ static void test_alignment(void **state)
 	near(mq_cost_gemm(d, MQ_TF32, 2048, 2044, 2048, 1), 2.0 * 2048 * 2044 * 2048 / 1e12);
 }
 
+/* fp32 runs on plain cores: an efficiency of its own, a tile's prologue worth fewer steps, no alignment. */
+static void test_plain_cores(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	double flop = 2.0 * 2048 * 2047 * 2048;
+
+	d->peak_flops[MQ_FP32] = d->peak_flops[MQ_FP16] / 8;
+	d->gemm_misaligned = .5;
+	d->gemm_eff = .5;
+	d->gemm_fp32 = 1.6;
+	near(mq_cost_gemm(d, MQ_FP32, 2048, 2047, 2048, 1), flop / (.8 * .125e12));
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 2047, 2048, 1), flop / (.25 * 1e12));
+	/* one tile of 256 x 128 on one core; prologue and epilogue last 64 steps of the tensor cores */
+	d->gemm_eff = d->gemm_fp32 = 1;
+	d->gemm_kt = 64;
+	d->sm_count = 1;
+	double unit = 2 * 256 * 128 / 1e12;
+	near(mq_cost_gemm(d, MQ_FP16, 256, 128, 1024, 1), unit * (1024 + 64));
+	near(mq_cost_gemm(d, MQ_FP32, 256, 128, 1024, 1), 8 * unit * (1024 + 8));
+}
+
 static void test_kinds(void **state)
 {
 	struct mq_device_calib *d = ideal();
@@ -180,6 +201,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_roofline, teardown),
 		cmocka_unit_test_teardown(test_waves, teardown),
 		cmocka_unit_test_teardown(test_alignment, teardown),
+		cmocka_unit_test_teardown(test_plain_cores, teardown),
 		cmocka_unit_test_teardown(test_kinds, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),

@@ -591,6 +591,33 @@ static void test_update(void **state)
 	}
 }
 
+/* What software moves beside the least: per micro-batch behind the products, per step, over scores. */
+static void test_software_traffic(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share one = { .samples = 1 }, half = { .samples = 7,
+							      .split = { [MQ_DIM_OUT] = 2 } };
+	struct mq_train t = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16, .param_B = 12,
+			      .update_B = 60, .update_calls = 10, .score_traffic = .5 };
+
+	gemm(f)->fixed_bwd = 1000;
+	attention(f, false);
+	assert_int_equal(finish(f), MQ_OK);
+	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_FORWARD, &one, "gpu", k), 1);
+	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_BACKWARD, &one, "gpu", k), 3);
+	assert_int_equal(k[2].kind, MQ_KERNEL_COPY);
+	assert_true(k[2].bytes == 40 * 12 + 1000 * 2);
+	/* a share of the parameters, whatever the samples */
+	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_BACKWARD, &half, "gpu", k), 3);
+	assert_true(k[2].bytes == 20 * 12 + 1000 * 2);
+	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_UPDATE, &one, "gpu", k), 1);
+	assert_true(k[0].bytes == 40 * (28 + 60) && k[0].launches == 10);
+	mq_op_kernels(f->model, &t, 1, MQ_FORWARD, &one, "gpu", k);
+	assert_true(k[2].kind == MQ_KERNEL_MEMORY && k[2].bytes == 2 * 256);
+	assert_int_equal(mq_op_kernels(f->model, &t, 1, MQ_BACKWARD, &one, "gpu", k), 5);
+}
+
 static void test_inference_has_no_backward(void **state)
 {
 	struct fixture *f = *state;
@@ -639,6 +666,7 @@ int main(void)
 		TEST(test_profiled),
 		TEST(test_explicit_backward_op),
 		TEST(test_update),
+		TEST(test_software_traffic),
 		TEST(test_inference_has_no_backward),
 	};
 

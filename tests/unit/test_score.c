@@ -190,6 +190,24 @@ static void test_completed_rows(void **state)
 	assert_string_equal(c.spec,
 			    "bert:seq=384,size=large,task=span,fused_attention=false");
 
+	/* its software: fp32 means TF32 where there is any; XLA and casts belong to mixed precision */
+	r.source = "github NVIDIA/DeepLearningExamples";
+	r.locator = "TensorFlow2/LanguageModeling/BERT/README.md line 813; Fine-tuning for SQuAD";
+	r.stack = "";
+	r.precision = "fp32";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_true(c.train.dtype == MQ_TF32 && !strcmp(c.stack.name, "tf2"));
+	assert_true(c.train.param_B == 0 && c.train.score_traffic == 1);
+	r.gpu = "V100";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_true(c.train.dtype == MQ_FP32);
+	r.precision = "mixed fp16";
+	r.accum = 2;
+	r.mbs = NAN;
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_string_equal(c.stack.name, "tf2-xla");
+	assert_true(c.train.param_B == c.stack.cast_B + c.stack.accum_B && c.train.param_B > 0);
+
 	/* the batch of a published recipe; what the row says itself stays */
 	r = blank();
 	r.model = "PyTorch/LanguageModeling/BART";
