@@ -93,9 +93,13 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	}
 	CUDA_TRY(c, cudaSetDevice(c->device));
 	cuda_open_nvml(&c->kit);
-	if (c->kit.nvmlInit_v2 &&
-	    (c->kit.nvmlInit_v2() ||
-	     c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml)))
+	if (!c->kit.nvmlInit_v2 || c->kit.nvmlInit_v2())
+		return MQ_OK;
+	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is which. */
+	bool by_bus = c->kit.nvmlDeviceGetHandleByPciBusId_v2 &&
+	              c->kit.cudaDeviceGetPCIBusId(id, sizeof(id), c->device) == cudaSuccess;
+	if (by_bus ? c->kit.nvmlDeviceGetHandleByPciBusId_v2(id, &c->nvml)
+	           : c->kit.nvmlDeviceGetHandleByIndex_v2((unsigned int)c->device, &c->nvml))
 		c->nvml = NULL;
 	return MQ_OK;
 }
@@ -300,4 +304,5 @@ MQ_REPLAY_EXECUTOR(cuda) = {
         .close = close_cuda,
         .describe = describe,
         .memory = memory,
+        .topology = cuda_topology,
 };

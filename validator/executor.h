@@ -84,6 +84,7 @@ struct mq_replay_sample {
 	double *start_s, *finish_s; /* [n_tasks] start: posted or begun; finish: complete */
 	double *switches;   /* [n_tasks] involuntary context switches of the rank meanwhile */
 	double *lost_s;     /* [n_tasks] time the rank was not on its core meanwhile; 0 for a GPU */
+	double late_s;      /* out: how long after the start this rank began; 0 = in time */
 	double step_time_s; /* last finish over all ranks */
 	double steal_s;     /* time the hypervisor took from this machine meanwhile */
 	bool throttled;     /* the device reported a clock throttle meanwhile */
@@ -113,6 +114,8 @@ struct mq_replay_executor {
 	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record.
 	 */
 	void (*describe)(void *state, char *text, size_t size);
+	/* May be NULL: writes how this machine's devices are joined, for `maquette platform import`. */
+	enum mq_status (*topology)(void *state, const char *path, struct mq_err *err);
 	/* Required: largest memory in use by this rank so far, bytes, as the device counts it. */
 	double (*memory)(void *state);
 };

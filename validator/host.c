@@ -227,9 +227,11 @@ static void describe(void *state, char *text, size_t size)
 	h->rank.talk->describe(talk, sizeof(talk));
 	double buffers_B = 2 * (double)h->rank.pool.size + (double)h->reserved_B;
 	snprintf(text, size,
-	         "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nblas=%s\n"
+	         "cpu=%s\ncores_per_device=%u\nranks=%u\nbuffers_B=%.0f\nmemory_total_B=%.0f\n"
+	         "blas=%s\n"
 	         "blas_core=%s\n%s",
-	         cpu, h->cores, h->rank.ranks->size, buffers_B, openblas_get_config(),
+	         cpu, h->cores, h->rank.ranks->size, buffers_B,
+	         (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), openblas_get_config(),
 	         openblas_get_corename(), talk);
 }
 

@@ -18,13 +18,14 @@
 #include "cmd/common_plans.h"
 
 struct calibrate {
-	const char *executor, *out, *samples, *type, *link_class, *platform_out;
+	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type;
 	struct mq_list from;
-	uint64_t devices, cores, launches, reps, draws, seed;
+	uint64_t devices, cpus, cores, launches, reps, draws, seed;
 	double deadline_s, memory_B;
 	bool schedule_only, share_gpu;
+	bool beside; /* CPU devices of a node of GPUs */
 	struct mq_err *err;
-	struct mq_arena arena;
+	struct mq_arena *arena;
 	struct mq_node node;
 	struct mq_cluster *cluster;
 };
@@ -33,6 +34,8 @@ enum {
 	OPT_EXECUTOR = 'x',
 	OPT_FROM = 256,
 	OPT_DEVICES,
+	OPT_CPUS,
+	OPT_CPU_TYPE,
 	OPT_CORES,
 	OPT_LAUNCHES,
 	OPT_REPS,
@@ -62,7 +65,12 @@ static const struct argp_option options[] = {
          "them on another node",
          0},
         {"devices", OPT_DEVICES, "N", 0, "devices to measure (default: all of this node)", 0},
-        {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default 1)", 0},
+        {"cpus", OPT_CPUS, "N", 0,
+         "cuda: N CPU devices beside the GPUs, and what passes between the two (default: none)", 0},
+        {"cpu-type", OPT_CPU_TYPE, "NAME", 0,
+         "with --cpus: name of their device type (default: from the hardware)", 0},
+        {"cores", OPT_CORES, "N", 0,
+         "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)", 0},
         {"type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0},
         {"link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN)", 0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0},
@@ -100,6 +108,9 @@ static error_t parse_text(int key, char *arg, struct calibrate *c)
 	case OPT_LINK:
 		c->link_class = arg;
 		return 0;
+	case OPT_CPU_TYPE:
+		c->cpu_type = arg;
+		return 0;
 	case OPT_PLATFORM:
 		c->platform_out = arg;
 		return 0;
@@ -121,6 +132,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_DEVICES:
 		return mq_arg_u64("--devices", arg, 1, 4096, &c->devices, c->err);
+	case OPT_CPUS:
+		return mq_arg_u64("--cpus", arg, 1, 60, &c->cpus, c->err);
 	case OPT_CORES:
 		return mq_arg_u64("--cores", arg, 1, 4096, &c->cores, c->err);
 	case OPT_LAUNCHES:
@@ -165,18 +178,18 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 	const char *text;
 	uint32_t n;
 
-	MQ_TRY(mq_replay_devices(c->executor, &c->arena, &n, &text, err));
+	MQ_TRY(mq_replay_devices(c->executor, c->arena, &n, &text, err));
 	MQ_TRY(mq_node_read(&c->node, err));
-	uint64_t have = is_gpu(c) ? n : n / c->cores;
+	uint64_t have = is_gpu(c) ? n : n / (c->cores ? c->cores : 1);
 	if (!c->devices)
 		c->devices = have;
 	if (c->devices > have && !c->share_gpu)
 		return mq_fail(err, MQ_ENODEV, "--devices %u: there are %u here (%s)",
 		               (uint32_t)c->devices, (uint32_t)have, text);
 	if (!c->type)
-		c->type = is_gpu(c) ? gpu_type(text, &c->arena)
-		                    : mq_arena_printf(&c->arena, "CPU-%s-%uc", c->node.cpu,
-		                                      (uint32_t)c->cores);
+		c->type = is_gpu(c) ? gpu_type(text, c->arena)
+		                    : mq_arena_printf(c->arena, "CPU-%s-%uc", c->node.cpu,
+		                                      (uint32_t)(c->cores ? c->cores : 1));
 	if (c->share_gpu)
 		c->link_class = "loopback";
 	return MQ_OK;
@@ -185,14 +198,14 @@ static enum mq_status find_devices(struct calibrate *c, struct mq_err *err)
 static enum mq_status write_probes(struct calibrate *c, const char **name, uint32_t *n,
                                    struct mq_err *err)
 {
-	const char **device = mq_arena_array(&c->arena, c->devices, const char *);
-	const char **type = mq_arena_array(&c->arena, c->devices, const char *);
+	const char **device = mq_arena_array(c->arena, c->devices, const char *);
+	const char **type = mq_arena_array(c->arena, c->devices, const char *);
 	struct mq_probe_request r = {.n_devices = (uint32_t)c->devices,
 	                             .device_name = device,
 	                             .device_type = type,
 	                             .n_dtypes = 2,
 	                             .dtype = {MQ_FP32, MQ_FP64},
-	                             .speed_flops = 8e10 * (double)c->cores,
+	                             .speed_flops = 8e10 * (double)(c->cores ? c->cores : 1),
 	                             .largest_B = 32 << 20,
 	                             .fused_attention = true,
 	                             .seed = c->seed};
@@ -208,27 +221,27 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 	}
 	for (uint64_t i = 0; i < c->devices; i++) {
 		device[i] =
-		        mq_arena_printf(&c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
+		        mq_arena_printf(c->arena, "%s%u", is_gpu(c) ? "gpu" : "cpu", (uint32_t)i);
 		type[i] = c->type;
 	}
 	*n = 0;
 	for (uint32_t p = 0; p < MQ_N_PROBES; p++) {
-		struct mq_schedule *s = mq_probe_build(&r, p, &c->arena);
+		struct mq_schedule *s = mq_probe_build(&r, p, c->arena);
 
 		if (!s || (is_gpu(c) && !strcmp(mq_probe_name[p], "attention")))
 			continue;
 		MQ_TRY(mq_schedule_check(s, NULL, err));
 		MQ_TRY(mq_schedule_save(
-		        s, mq_arena_printf(&c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
+		        s, mq_arena_printf(c->arena, "%s/%s.jsonl", c->samples, mq_probe_name[p]),
 		        err));
 		name[(*n)++] = mq_probe_name[p];
 	}
 	return MQ_OK;
 }
 
-static enum mq_status measure(struct calibrate *c, struct mq_err *err)
+static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, const char *const *name,
+                                 uint32_t n, struct mq_err *err)
 {
-	const char *name[MQ_N_PROBES];
 	struct mq_replay_call call = {.executor = c->executor,
 	                              .dir = c->samples,
 	                              .launches = (uint32_t)c->launches,
@@ -238,15 +251,98 @@ static enum mq_status measure(struct calibrate *c, struct mq_err *err)
 	                              .first_launch = 1,
 	                              .seed = c->seed,
 	                              .deadline_s = c->deadline_s,
-	                              .cpu_types = "",
+	                              .cpu_types = cpu_types,
 	                              .share_gpu = c->share_gpu,
+	                              /* Beside GPUs, CPUs do without MPI. */
+	                              .local = c->beside ? (uint32_t)c->devices : 0,
+	                              .n_names = n,
 	                              .name = name};
 
-	MQ_TRY(mq_make_dir(c->samples, err));
-	MQ_TRY(write_probes(c, name, &call.n_names, err));
 	if (!c->schedule_only)
 		return mq_replay_measure(&call, err);
 	mq_replay_print(&call);
+	return MQ_OK;
+}
+
+static enum mq_status measure(struct calibrate *c, struct mq_err *err)
+{
+	const char *name[MQ_N_PROBES];
+	uint32_t n;
+
+	MQ_TRY(mq_make_dir(c->samples, err));
+	MQ_TRY(write_probes(c, name, &n, err));
+	return run_probes(c, "", name, n, err);
+}
+
+/* ---- CPU devices beside GPUs ----------------------------------------------------------------- */
+
+/* The CPU devices as a calibration of their own, whose samples lie in a folder of the GPUs'. */
+static struct calibrate cpu_part(const struct calibrate *c)
+{
+	struct calibrate cpu = *c;
+
+	cpu.executor = "host";
+	cpu.devices = c->cpus;
+	cpu.type = c->cpu_type;
+	cpu.link_class = "host-sm0";
+	cpu.beside = true;
+	cpu.share_gpu = false;
+	cpu.samples = mq_arena_printf(cpu.arena, "%s/cpu", c->samples);
+	return cpu;
+}
+
+static enum mq_status name_cpus(struct calibrate *c, struct mq_err *err)
+{
+	const char *text;
+	uint32_t n;
+
+	if (!c->cores) {
+		MQ_TRY(mq_replay_devices("host", c->arena, &n, &text, err));
+		c->cores = n > c->devices + c->cpus ? (n - c->devices) / c->cpus : 1;
+	}
+	if (!c->cpu_type)
+		c->cpu_type = mq_arena_printf(c->arena, "CPU-%s-%uc",
+		                              c->node.cpu[0] ? c->node.cpu : "node",
+		                              (uint32_t)c->cores);
+	return MQ_OK;
+}
+
+/* Messages and collectives between one GPU and one CPU. */
+static enum mq_status measure_between(const struct calibrate *c, struct mq_err *err)
+{
+	static const char *const device[] = {"gpu0", "cpu0"}, *const name[] = {"comm"};
+	const char *type[] = {c->type, c->cpu_type};
+	struct calibrate between = *c;
+	struct mq_probe_request r = {.n_devices = 2,
+	                             .device_name = device,
+	                             .device_type = type,
+	                             .largest_B = 64 << 20,
+	                             .seed = c->seed};
+	uint32_t comm = 0;
+
+	while (strcmp(mq_probe_name[comm], "comm"))
+		comm++;
+	between.samples = mq_arena_printf(c->arena, "%s/between", c->samples);
+	MQ_TRY(mq_make_dir(between.samples, err));
+	struct mq_schedule *s = mq_probe_build(&r, comm, c->arena);
+	MQ_TRY(mq_schedule_check(s, NULL, err));
+	MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/comm.jsonl", between.samples), err));
+	return run_probes(&between, c->cpu_type, name, 1, err);
+}
+
+static enum mq_status measure_cpus(struct calibrate *c, struct mq_err *err)
+{
+	MQ_TRY(name_cpus(c, err));
+	struct calibrate cpu = cpu_part(c);
+
+	cpu.cores = c->cores;
+	MQ_TRY(measure(&cpu, err));
+	return measure_between(c, err);
+}
+
+/* How to fit what another node measured. */
+static enum mq_status print_fit_line(const struct calibrate *c)
+{
 	printf("maquette calibrate --executor %s --type %s --from %s -o %s\n", c->executor, c->type,
 	       c->samples, c->out);
 	return MQ_OK;
@@ -268,14 +364,14 @@ static enum mq_status add_log(struct calibrate *c, const char *path, struct inpu
 	struct mq_nccl_row *row;
 	uint32_t n;
 
-	MQ_TRY(mq_nccl_log_load(path, &c->arena, &row, &n, err));
-	struct mq_schedule *s = mq_arena_array(&c->arena, 1, struct mq_schedule);
+	MQ_TRY(mq_nccl_log_load(path, c->arena, &row, &n, err));
+	struct mq_schedule *s = mq_arena_array(c->arena, 1, struct mq_schedule);
 	s->model = "nccl-tests";
 	s->n_devices = row[0].ranks;
 	s->n_comms = 1;
-	s->comm = mq_arena_array(&c->arena, 1, struct mq_comm);
+	s->comm = mq_arena_array(c->arena, 1, struct mq_comm);
 	s->comm[0] = (struct mq_comm){.n = row[0].ranks, .purpose = "log"};
-	s->task = mq_arena_array(&c->arena, n, struct mq_task);
+	s->task = mq_arena_array(c->arena, n, struct mq_task);
 	s->n_tasks = n;
 	for (uint32_t i = 0; i < n; i++) {
 		struct mq_observed o = {
@@ -287,7 +383,7 @@ static enum mq_status add_log(struct calibrate *c, const char *path, struct inpu
 		                              .coll = (uint8_t)row[i].kind,
 		                              .kind = row[i].sendrecv ? MQ_TASK_SEND
 		                                                      : MQ_TASK_COLLECTIVE};
-		MQ_PUSH(&c->arena, in->observed, in->n, in->room, o);
+		MQ_PUSH(c->arena, in->observed, in->n, in->room, o);
 	}
 	in->n_devices = row[0].ranks;
 	return MQ_OK;
@@ -300,8 +396,8 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 	struct mq_observed *part;
 	uint32_t n;
 
-	MQ_TRY(mq_samples_load(dir, &c->arena, &samples, err));
-	MQ_TRY(mq_samples_calls(&samples, &c->arena, &part, &n, err));
+	MQ_TRY(mq_samples_load(dir, c->arena, &samples, err));
+	MQ_TRY(mq_samples_calls(&samples, c->arena, &part, &n, err));
 	if (strstr(samples.environment, "shared_device=1") &&
 	    (!c->link_class || strcmp(c->link_class, "loopback")))
 		return mq_fail(
@@ -311,7 +407,7 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 		        "platform)",
 		        dir);
 	for (uint32_t i = 0; i < n; i++)
-		MQ_PUSH(&c->arena, in->observed, in->n, in->room, part[i]);
+		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
 	for (uint32_t i = 0; i < samples.n; i++)
 		if (samples.measured[i].schedule->n_devices >= in->n_devices) {
 			in->n_devices = samples.measured[i].schedule->n_devices;
@@ -319,10 +415,10 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 		}
 	for (uint32_t i = 0; i < samples.n; i++) {
 		if (!strcmp(samples.name[i], "gemm"))
-			in->run_sigma = mq_measured_drift(&samples.measured[i], &c->arena);
+			in->run_sigma = mq_measured_drift(&samples.measured[i], c->arena);
 		if (!strcmp(samples.name[i], "empty") && samples.measured[i].n_samples)
 			in->launch_interval_s =
-			        mq_measured_interval(&samples.measured[i], &c->arena);
+			        mq_measured_interval(&samples.measured[i], c->arena);
 	}
 	in->environment = samples.environment;
 	return MQ_OK;
@@ -385,7 +481,7 @@ static const char *with_suffix(const char *path, const char *suffix, struct mq_a
 
 static enum mq_status write_environment(struct calibrate *c, const char *text, struct mq_err *err)
 {
-	const char *path = with_suffix(c->out, ".environment.txt", &c->arena);
+	const char *path = with_suffix(c->out, ".environment.txt", c->arena);
 	FILE *file = fopen(path, "w");
 
 	if (!file)
@@ -440,13 +536,13 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 	                             .lat_s = 1e-6,
 	                             .kind = fit->device.kind,
 	                             .class = class_of(fit->link.name)};
-	struct mq_cluster *cluster = mq_node_cluster(&p, &c->arena);
-	struct mq_calib *calib = mq_calib_new(&c->arena);
+	struct mq_cluster *cluster = mq_node_cluster(&p, c->arena);
+	struct mq_calib *calib = mq_calib_new(c->arena);
 	struct mq_samples samples;
 
 	MQ_TRY(mq_calib_load(calib, c->out, err));
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
-	MQ_TRY(mq_samples_load(c->from.item[0], &c->arena, &samples, err));
+	MQ_TRY(mq_samples_load(c->from.item[0], c->arena, &samples, err));
 	puts("the probes in the simulator, whole schedules:");
 	for (uint32_t i = 0; i < samples.n; i++) {
 		struct mq_timeline timeline;
@@ -457,9 +553,9 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 		    samples.measured[i].schedule->n_devices > cluster->n_devices)
 			continue;
 		double measured =
-		        mq_measured_step(&samples.measured[i], &c->arena, &dropped, &weak).median;
+		        mq_measured_step(&samples.measured[i], c->arena, &dropped, &weak).median;
 		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib,
-		                             &c->arena, &timeline, err));
+		                             c->arena, &timeline, err));
 		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n",
 		       samples.name[i], 1e3 * timeline.step_time_s, 1e3 * measured,
 		       timeline.step_time_s / measured);
@@ -477,27 +573,10 @@ static double recorded(const char *environment, const char *key)
 	return at ? strtod(at + strlen(key), NULL) : 0;
 }
 
-/* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
- * compute capability, since what was measured here comes before what is known of the class at large. */
-static enum mq_status save_platform(struct calibrate *c, const struct input *in,
-                                    struct mq_calibration *fit, struct mq_err *err)
+static enum mq_status fit_part(struct calibrate *c, const struct input *in,
+                               struct mq_calibration *fit, struct mq_err *err)
 {
-	const char *link;
-
-	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu) {
-		MQ_TRY(mq_node_gpu_save(fit, c->from.item[0], in->n_devices, c->platform_out, &link,
-		                        err));
-		if (!c->link_class)
-			fit->link.name = mq_arena_printf(&c->arena, "%s-sm%.0f", link,
-			                                 fit->device.compute_capability);
-		return MQ_OK;
-	}
-	return c->node.cores && !is_gpu(c) ? write_platform(c, fit, err) : MQ_OK;
-}
-
-static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
-{
-	struct mq_calibration fit;
+	double total_B = recorded(in->environment, "memory_total_B=");
 	struct mq_calibration_request request = {
 	        .n_observed = in->n,
 	        .observed = in->observed,
@@ -508,17 +587,17 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	                      : is_gpu(c)   ? "nvlink"
 	                                    : "host-sm0",
 	        .source =
-	                mq_arena_printf(&c->arena, "maquette calibrate, executor %s", c->executor),
+	                mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->executor),
 	        .kind = is_gpu(c) ? MQ_GPU : MQ_CPU,
 	        .n_draws = (uint32_t)c->draws,
 	        .seed = c->seed,
 	        .run_sigma = in->run_sigma,
 	        .launch_interval_s = in->launch_interval_s,
-	        .memory_B = c->node.memory_B / (double)c->devices,
+	        .memory_B = (total_B > 0 ? total_B : c->node.memory_B) / (double)c->devices,
 	        .cores = (double)c->cores};
 
 	if (is_gpu(c)) {
-		request.memory_B = recorded(in->environment, "memory_total_B=");
+		request.memory_B = total_B;
 		request.cores = recorded(in->environment, "sm_count=");
 		request.compute_capability = recorded(in->environment, "compute_capability=");
 	}
@@ -527,16 +606,73 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	                    recorded(in->environment, "buffers_B=");
 	if (!(recorded(in->environment, "buffers_B=") > 0))
 		request.reserve_B = 0;
-	MQ_TRY(mq_calibration_fit(&request, &c->arena, &fit, err));
-	print_fit(&fit);
-	if (fit.has_device)
-		MQ_TRY(save_platform(c, in, &fit, err));
-	MQ_TRY(mq_calibration_save(&fit, c->out, err));
+	MQ_TRY(mq_calibration_fit(&request, c->arena, fit, err));
+	print_fit(fit);
+	return MQ_OK;
+}
+
+/* fit[0]: the CPU devices; fit[1]: the link class between a CPU and a GPU, which no GPU's own capability
+ * names. Samples of CPUs lie in folders of the GPUs' samples. */
+static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, struct mq_err *err)
+{
+	const char *dir = c->from.item[0];
+	struct calibrate cpu = cpu_part(c), between = *c;
+	struct input in = {0}, calls = {0};
+
+	MQ_TRY(add_folder(&cpu, mq_arena_printf(c->arena, "%s/cpu", dir), &in, err));
+	c->cpus = cpu.devices = in.n_devices;
+	c->cpu_type = cpu.type = in.type;
+	c->cores = cpu.cores = (uint64_t)fmax(1, recorded(in.environment, "cores_per_device="));
+	printf("%u CPU device%s beside the GPUs:\n", (uint32_t)c->cpus, c->cpus > 1 ? "s" : "");
+	MQ_TRY(fit_part(&cpu, &in, &fit[0], err));
+	between.link_class = "pcie-sm0";
+	MQ_TRY(add_folder(&between, mq_arena_printf(c->arena, "%s/between", dir), &calls, err));
+	puts("between CPU and GPU:");
+	return fit_part(&between, &calls, &fit[1], err);
+}
+
+/* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
+ * compute capability, since what was measured here comes before what is known of the class at large. */
+static enum mq_status save_platform(struct calibrate *c, const struct input *in,
+                                    struct mq_calibration *fit, struct mq_err *err)
+{
+	const char *link;
+
+	if (is_gpu(c) && in->n_devices && in->environment && !c->share_gpu) {
+		struct mq_node_gpus node = {.fit = &fit[0],
+		                            .samples = c->from.item[0],
+		                            .n_devices = in->n_devices,
+		                            .n_cpus = (uint32_t)c->cpus,
+		                            .cpu = &fit[1],
+		                            .cpu_memory_B = fit[1].device.memory_B};
+
+		MQ_TRY(mq_node_gpu_save(&node, c->platform_out, &link, err));
+		if (!c->link_class)
+			fit->link.name = mq_arena_printf(c->arena, "%s-sm%.0f", link,
+			                                 fit->device.compute_capability);
+		return MQ_OK;
+	}
+	return c->node.cores && !is_gpu(c) ? write_platform(c, fit, err) : MQ_OK;
+}
+
+static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
+{
+	struct mq_calibration *fit = mq_arena_array(c->arena, 3, struct mq_calibration);
+
+	MQ_TRY(fit_part(c, in, &fit[0], err));
+	if (c->cpus)
+		MQ_TRY(fit_cpus(c, &fit[1], err));
+	if (fit->has_device)
+		MQ_TRY(save_platform(c, in, fit, err));
+	MQ_TRY(mq_calibration_save(fit, c->cpus ? 3 : 1, c->out, err));
 	if (in->environment)
 		MQ_TRY(write_environment(c, in->environment, err));
-	printf("%s: calibration of %s%s%s\n", c->out, request.type,
-	       fit.has_link ? " and link class " : "", fit.has_link ? fit.link.name : "");
-	return fit.has_device && fit.has_link ? check_probes(c, &fit, err) : MQ_OK;
+	printf("%s: calibration of %s%s%s", c->out, fit->has_device ? fit->device.name : "links",
+	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
+	if (c->cpus)
+		printf(", of %s and link class %s", c->cpu_type, fit[2].link.name);
+	putchar('\n');
+	return fit->has_device && fit->has_link ? check_probes(c, fit, err) : MQ_OK;
 }
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
@@ -545,22 +681,33 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 	if (!c->out)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
+	if (!is_gpu(c) && !c->cores)
+		c->cores = 1;
+	if (c->cpus && !is_gpu(c))
+		return mq_fail(err, MQ_EINPUT,
+		               "--cpus puts CPU devices beside GPUs: give --executor cuda, or "
+		               "--devices N for CPUs alone");
 	if (!c->samples)
-		c->samples = with_suffix(c->out, ".samples", &c->arena);
+		c->samples = with_suffix(c->out, ".samples", c->arena);
 	if (c->platform_out && c->from.n &&
 	    !is_gpu(c)) /* asked for: the samples are of this node */
 		MQ_TRY(mq_node_read(&c->node, err));
 	if (!c->platform_out)
-		c->platform_out = with_suffix(c->out, ".xml", &c->arena);
+		c->platform_out = with_suffix(c->out, ".xml", c->arena);
 	if (!c->from.n) {
 		if (c->schedule_only && c->devices && c->type)
 			c->node.cores = 0; /* another node: nothing to ask here */
 		else
 			MQ_TRY(find_devices(c, err));
 		MQ_TRY(measure(c, err));
+		if (c->cpus)
+			MQ_TRY(measure_cpus(c, err));
 		if (c->schedule_only)
-			return MQ_OK;
+			return print_fit_line(c);
 		c->from.item[c->from.n++] = c->samples;
+	} else if (is_gpu(c)) {
+		/* Samples tell of CPU devices by having them. */
+		c->cpus = !access(mq_arena_printf(c->arena, "%s/cpu", c->from.item[0]), R_OK);
 	}
 	MQ_TRY(read_input(c, &in, err));
 	if (!c->devices)
@@ -581,19 +728,19 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	        NULL,
 	        NULL,
 	        NULL};
+	struct mq_arena arena = MQ_ARENA_INIT;
 	struct calibrate c = {.executor = "host",
-	                      .cores = 1,
 	                      .launches = 3,
 	                      .reps = 7,
 	                      .draws = 100,
 	                      .seed = 1,
 	                      .deadline_s = 60,
 	                      .err = err,
-	                      .arena = MQ_ARENA_INIT};
+	                      .arena = &arena};
 
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &c, err));
 	enum mq_status status = calibrate(&c, err);
-	mq_arena_fini(&c.arena);
+	mq_arena_fini(&arena);
 	return status;
 }
 

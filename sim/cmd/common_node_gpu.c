@@ -1,9 +1,9 @@
 /*
  * common_node_gpu.c - the platform file of a node of GPUs that was calibrated, see common_validate.h.
  *
- * Who is joined to whom comes from NCCL's own description, which the replay has it write beside its
- * timelines, so that it also comes back from a node that has nothing else. A single GPU makes no
- * communicator, so that there is none: then the machine is one as is usual for the type.
+ * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it also
+ * comes back from a node that has nothing else. Samples without it (or with NCCL's own dump of an older
+ * replay) are read too: without, the machine is one as is usual for the type.
  */
 #include <stdio.h>
 #include <string.h>
@@ -46,28 +46,60 @@ static enum mq_status usual_machine(const struct mq_device_type *type, uint32_t 
 	return MQ_OK;
 }
 
-enum mq_status mq_node_gpu_save(const struct mq_calibration *fit, const char *samples,
-                                uint32_t n_devices, const char *path, const char **link,
+/* What the importer needs to know of CPU devices beside the GPUs. */
+static struct mq_device_type cpu_type(const struct mq_calibration *cpu)
+{
+	return (struct mq_device_type){.name = cpu->device.name,
+	                               .aliases = "",
+	                               .tflops = cpu->device.peak_flops[MQ_FP32] / 1e12,
+	                               .pcie_GBps = cpu->device.mem_bw_Bps / 1e9,
+	                               .p2p = true,
+	                               .cpu = true};
+}
+
+static enum mq_status import(const struct mq_node_gpus *node, const char *topology,
+                             const struct mq_device_type *type, const char *path,
+                             const char **link, struct mq_err *err)
+{
+	struct mq_device_type cpu;
+	struct mq_import_options options = {
+	        .type = type, .name = "this_node", .n_cpus = node->n_cpus};
+	struct mq_import_report report;
+
+	if (node->n_cpus) {
+		cpu = cpu_type(node->cpu);
+		options.cpu = &cpu;
+		options.cpu_memory_B = node->cpu_memory_B;
+	}
+	MQ_TRY(mq_platform_import(topology, &options, path, &report, err));
+	printf("%s: the platform of this node (%u devices, from %s)\n", path, report.n_devices,
+	       report.format);
+	if (report.nvlink || !strcmp(*link, "nvlink"))
+		*link = report.nvlink ? "nvlink" : "pcie";
+	return MQ_OK;
+}
+
+enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,
                                 struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const char *topology = mq_arena_printf(&arena, "%s/launch-1/topology.xml", samples);
-	const struct mq_device_type type = described(fit);
-	const struct mq_import_options options = {.type = &type, .name = "this_node"};
-	struct mq_import_report report;
+	const char *folder = mq_arena_printf(&arena, "%s/launch-1", node->samples);
+	const char *topology = mq_arena_printf(&arena, "%s/topology.xml", folder);
+	const struct mq_device_type type = described(node->fit);
 	enum mq_status status;
 
 	*link = type.nvlink_GBps > 0 ? "nvlink" : type.p2p ? "pcie" : "host";
-	if (access(topology, R_OK)) {
-		status = usual_machine(&type, n_devices, path, err);
-	} else {
-		status = mq_platform_import(topology, &options, path, &report, err);
-		if (status == MQ_OK)
-			printf("%s: the platform of this node (%u devices, as NCCL found them)\n",
-			       path, report.n_devices);
-		if (status == MQ_OK && (report.nvlink || !strcmp(*link, "nvlink")))
-			*link = report.nvlink ? "nvlink" : "pcie";
-	}
+	if (access(topology, R_OK))
+		topology = mq_arena_printf(&arena, "%s/nccl-topology.xml", folder);
+	if (!access(topology, R_OK))
+		status = import(node, topology, &type, path, link, err);
+	else if (node->n_cpus)
+		status = mq_fail(err, MQ_ENODEV,
+		                 "%s: no topology was recorded, so that CPU devices have no place "
+		                 "in it: measure again with this version of maquette-replay",
+		                 topology);
+	else
+		status = usual_machine(&type, node->n_devices, path, err);
 	mq_arena_fini(&arena);
 	return status;
 }

@@ -95,7 +95,7 @@ static enum mq_status save(struct mq_validation *v, const struct mq_recalibratio
 		c.link.source = c.device.source;
 		c.has_link = true;
 	}
-	return mq_calibration_save(&c, mq_arena_printf(&v->arena, "%s/calib.json", dir), err);
+	return mq_calibration_save(&c, 1, mq_arena_printf(&v->arena, "%s/calib.json", dir), err);
 }
 
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,

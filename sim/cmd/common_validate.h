@@ -19,6 +19,7 @@ struct mq_replay_call {
 	double deadline_s, memory_B;
 	const char *cpu_types; /* "" = none */
 	bool oversubscribe, share_gpu;
+	uint32_t local; /* ranks to start without MPI; 0 = as the executor does */
 	uint32_t n_names;
 	const char *const *name; /* [n_names] schedules, without folder and ".jsonl" */
 };
@@ -44,10 +45,19 @@ enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct m
 enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena,
                                 struct mq_observed **observed, uint32_t *n, struct mq_err *err);
 
-/* Writes the platform file of a node of GPUs whose samples are in a folder: from NCCL's topology there,
- * else one machine as is usual. Says which on standard output. `link`: class that joins the GPUs. */
-enum mq_status mq_node_gpu_save(const struct mq_calibration *fit, const char *samples,
-                                uint32_t n_devices, const char *path, const char **link,
+/* Writes the platform file of a node of GPUs whose samples are in a folder: from the topology there, else
+ * one machine as is usual. Says which on standard output. */
+struct mq_node_gpus {
+	const struct mq_calibration *fit;
+	const char *samples;
+	uint32_t n_devices;
+	/* CPU devices beside them: 0, or how many, their calibration and the memory of each. */
+	uint32_t n_cpus;
+	const struct mq_calibration *cpu;
+	double cpu_memory_B;
+};
+/* `link`: the class that joins the GPUs. MQ_ENODEV: CPU devices, and no topology to put them in. */
+enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,
                                 struct mq_err *err);
 
 #endif

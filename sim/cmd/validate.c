@@ -197,6 +197,19 @@ static const char *cpu_types(struct mq_validation *v)
 	return list;
 }
 
+/* A CPU device beside GPUs has the cores that its calibration was measured with. */
+static uint32_t calibrated_cores(const struct mq_validation *v)
+{
+	for (uint32_t i = 0; i < v->n_open; i++)
+		for (uint32_t d = 0; d < v->session[i].cluster->n_devices; d++) {
+			const struct mq_device *device = &v->session[i].cluster->device[d];
+
+			if (device->kind == MQ_CPU)
+				return (uint32_t)v->session[i].calib->device[device->calib].sm_count;
+		}
+	return 0;
+}
+
 static enum mq_status write_schedules(struct mq_validation *v, const char *dir, const char **name,
                                       struct mq_err *err)
 {
@@ -282,7 +295,9 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 	                              .launches = (uint32_t)o->launches,
 	                              .warmup = (uint32_t)o->warmup,
 	                              .reps = (uint32_t)o->reps,
-	                              .cores = (uint32_t)o->cores,
+	                              .cores = o->cores ? (uint32_t)o->cores
+	                                       : gpu    ? calibrated_cores(v)
+	                                                : 0,
 	                              .first_launch = 1,
 	                              .seed = o->seed,
 	                              .deadline_s = o->deadline_s,

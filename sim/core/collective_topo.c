@@ -161,8 +161,10 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	if (seen.path[PATH_OTHER] || seen.path[PATH_NETWORK])
 		topo->nccl = false;
 	if (!topo->nccl) {
-		topo->intra_calib =
-			mq_link_calib_of(calib, seen.path[PATH_OTHER] ? "other" : "host", 0);
+		/* A CPU among GPUs is reached over their PCIe; CPUs meet in memory. */
+		bool pcie = seen.path[PATH_PCIE] && !seen.path[PATH_HOST];
+		topo->intra_calib = mq_link_calib_of(
+			calib, seen.path[PATH_OTHER] ? "other" : pcie ? "pcie" : "host", 0);
 		topo->step_s = seen.lat_s + topo->intra_calib->p2p_latency_s;
 		return MQ_OK;
 	}

@@ -110,7 +110,11 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 		const char *source = plain_name(path ? path : "here", &arena);
 
 		mq_machine_number(m);
-		status = write_platform(m, options->name ? plain_name(options->name, &arena) : source,
+		if (options->n_cpus)
+			status = mq_machine_add_cpus(m, options->n_cpus, options->cpu,
+						     options->cpu_memory_B, err);
+		if (status == MQ_OK)
+			status = write_platform(m, options->name ? plain_name(options->name, &arena) : source,
 					source, output, err);
 	}
 	if (status == MQ_OK)

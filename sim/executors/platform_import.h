@@ -15,6 +15,10 @@ struct mq_import_options {
 	const char *gpu;   /* device type; NULL = as the file says (hwloc) */
 	const struct mq_device_type *type; /* or a type that the table does not have; NULL = `gpu` */
 	const char *name;  /* of the platform; NULL = from the file's name ("here") */
+	/* CPU devices to put beside the GPUs: how many, which, and the memory of each. */
+	uint32_t n_cpus;
+	const struct mq_device_type *cpu;
+	double cpu_memory_B;
 };
 
 /* What was found, for the user. */

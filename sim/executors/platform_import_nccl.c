@@ -1,5 +1,6 @@
 /*
- * platform_import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set: <system> of <cpu>
+ * platform_import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay
+ * writes from NVML (which then says so in <system from=...>): <system> of <cpu>
  * (a NUMA node) of nested <pci> (bridges, GPUs, network cards), <gpu> with <nvlink target= count=>, and
  * <net speed=> in Mb/s.
  *
@@ -45,6 +46,7 @@ struct reader {
 	uint32_t above[MQ_MACHINE_MAX][MAX_DEPTH], n_above[MQ_MACHINE_MAX]; /* bridges, innermost first */
 	struct nvlink link[MAX_NVLINKS];
 	bool is_system;
+	const char *from;   /* who wrote it; "" = NCCL */
 };
 
 static char *skip_space(char *at)
@@ -114,7 +116,7 @@ static double pcie_GBps(const struct tag *tag)
 	return rate * lanes / 8 * (rate <= 5 ? 0.8 : 128.0 / 130);
 }
 
-static enum mq_status add_gpu(struct reader *r, struct mq_err *err)
+static enum mq_status add_gpu(struct reader *r, const struct tag *tag, struct mq_err *err)
 {
 	struct mq_machine *m = r->machine;
 	const struct open_tag *pci = r->depth ? &r->open[r->depth - 1] : NULL;
@@ -126,6 +128,7 @@ static enum mq_status add_gpu(struct reader *r, struct mq_err *err)
 	uint32_t d = m->n_devices++;
 	m->device[d] = (struct mq_machine_device){
 		.type = r->type, .pcie_switch = MQ_NONE, .socket = r->socket, .pcie_GBps = pci->GBps,
+		.indirect = !strcmp(attribute(tag, "p2p"), "0"),
 	};
 	r->busid[d] = pci->busid;
 	for (uint32_t i = r->depth - 1; i-- > 0;)
@@ -155,14 +158,16 @@ static enum mq_status take(struct reader *r, const struct tag *tag, struct mq_er
 {
 	double speed;
 
-	if (!strcmp(tag->name, "system"))
+	if (!strcmp(tag->name, "system")) {
 		r->is_system = true;
-	else if (!r->is_system)
+		r->from = attribute(tag, "from");
+	}
+	if (!r->is_system)
 		return MQ_DONE;
 	if (!strcmp(tag->name, "cpu"))
 		r->socket = (uint32_t)strtoul(attribute(tag, "numaid"), NULL, 10);
 	if (!strcmp(tag->name, "gpu"))
-		MQ_TRY(add_gpu(r, err));
+		MQ_TRY(add_gpu(r, tag, err));
 	if (!strcmp(tag->name, "nvlink"))
 		MQ_TRY(add_nvlink(r, tag, err));
 	if (!strcmp(tag->name, "net")) {
@@ -254,7 +259,7 @@ enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct m
 		status = mq_fail(err, MQ_EINPUT,
 				 "%s: the dump does not say which GPUs these are; give --gpu TYPE", path);
 	if (status == MQ_OK) {
-		machine->format = "NCCL topology";
+		machine->format = *r->from ? "NVML and CUDA topology" : "NCCL topology";
 		find_switches(r);
 		find_nvlinks(r);
 	}

@@ -75,9 +75,32 @@ static void put_link(FILE *f, const char *name, double GBps, double us, const ch
 static bool all_p2p(const struct mq_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_devices; i++)
-		if (!m->device[i].type->p2p)
+		if (!m->device[i].type->p2p || m->device[i].indirect)
 			return false;
 	return true;
+}
+
+/* The type of the CPU devices, NULL = there are none. */
+static const struct mq_device_type *cpu_of(const struct mq_machine *m)
+{
+	for (uint32_t i = 0; i < m->n_devices; i++)
+		if (m->device[i].type->cpu)
+			return m->device[i].type;
+	return NULL;
+}
+
+enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struct mq_device_type *type,
+				   double memory_B, struct mq_err *err)
+{
+	if (m->n_devices + n > MQ_MACHINE_MAX)
+		return mq_fail(err, MQ_EINPUT, "%u CPU devices beside %u GPUs: at most %d devices",
+			       n, m->n_devices, MQ_MACHINE_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		m->device[m->n_devices++] = (struct mq_machine_device){
+			.type = type, .pcie_switch = MQ_NONE, .memory_B = memory_B,
+			.socket = m->n_sockets ? i % m->n_sockets : 0,
+		};
+	return MQ_OK;
 }
 
 static void put_links(const struct mq_machine *m, FILE *f)
@@ -111,10 +134,11 @@ static void put_links(const struct mq_machine *m, FILE *f)
 		snprintf(name, sizeof(name), "socket%u", i);
 		put_link(f, name, 62.4, 0.2, "socket");
 	}
-	if (m->device[0].type->cpu)
+	const struct mq_device_type *cpu = cpu_of(m);
+	if (cpu)
 		for (uint32_t i = 0; i < m->n_sockets; i++) {
 			snprintf(name, sizeof(name), "host%u", i);
-			put_link(f, name, m->device[0].type->pcie_GBps, 0.2, "host");
+			put_link(f, name, cpu->pcie_GBps, 0.2, "host");
 		}
 	else if (!all_p2p(m))
 		put_link(f, "host0", 102.4, 0.2, "host");
@@ -136,9 +160,9 @@ static void cross_sockets(FILE *f, uint32_t from, uint32_t to)
 static void pcie_route(const struct mq_machine *m, FILE *f, uint32_t a, uint32_t b)
 {
 	const struct mq_machine_device *x = &m->device[a], *y = &m->device[b];
-	bool direct = x->type->p2p && y->type->p2p;
+	bool direct = x->type->p2p && y->type->p2p && !x->indirect && !y->indirect;
 
-	if (x->type->cpu) {
+	if (x->type->cpu && y->type->cpu) {
 		fprintf(f, "<link_ctn id=\"host%u\"/>", x->socket);
 		cross_sockets(f, x->socket, y->socket);
 		if (x->socket != y->socket)
@@ -146,6 +170,12 @@ static void pcie_route(const struct mq_machine *m, FILE *f, uint32_t a, uint32_t
 		return;
 	}
 	step(f, "pcie", a, true);
+	if (y->type->cpu) { /* CPUs come last: the first end is a GPU */
+		if (x->pcie_switch != MQ_NONE)
+			step(f, "pcie_switch", x->pcie_switch, true);
+		cross_sockets(f, x->socket, y->socket);
+		return;
+	}
 	if (!direct || x->pcie_switch != y->pcie_switch || x->pcie_switch == MQ_NONE) {
 		if (x->pcie_switch != MQ_NONE)
 			step(f, "pcie_switch", x->pcie_switch, true);
@@ -178,7 +208,7 @@ static void put_routes(const struct mq_machine *m, FILE *f)
 static bool reduces(const struct mq_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_devices; i++)
-		if (!m->device[i].type->nvls)
+		if (!m->device[i].type->nvls && !m->device[i].type->cpu)
 			return false;
 	return m->nvswitch;
 }
@@ -201,8 +231,11 @@ enum mq_status mq_machine_write(const struct mq_machine *m, const char *name, co
 			"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>"
 			"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
 			i, d->type->tflops, d->type->name, i, d->socket, m->n_nics);
-		if (m->memory_B > 0)
-			fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.0f\"/>", m->memory_B);
+		double memory_B = d->memory_B > 0 ? d->memory_B : m->memory_B;
+		if (memory_B > 0)
+			fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.0f\"/>", memory_B);
+		if (d->type->cpu && !m->device[0].type->cpu)
+			fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
 		fprintf(f, "</host>\n");
 	}
 	put_links(m, f);

@@ -13,6 +13,8 @@ struct mq_machine_device {
 	uint32_t pcie_switch;  /* MQ_NONE = at the root */
 	uint32_t socket;
 	double pcie_GBps;      /* 0 = the type's */
+	bool indirect;         /* reaches no other GPU but through host memory, whatever the type can */
+	double memory_B;       /* of a CPU beside GPUs; 0 = not said */
 };
 
 struct mq_machine {
@@ -25,6 +27,11 @@ struct mq_machine {
 	double nic_GBps;       /* of the first port; 0 = not said */
 	double memory_B;       /* of a CPU core; 0 = not said */
 };
+
+/* Puts n CPU devices beside the GPUs, spread over the sockets; MQ_EINPUT: more than a machine holds. */
+enum mq_status mq_machine_add_cpus(struct mq_machine *machine, uint32_t n,
+				   const struct mq_device_type *type, double memory_B,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 /* `text` is the whole file (changed while it is read). MQ_DONE: not this format. hwloc reads files
  * itself, and without `path` the machine it runs on. */

@@ -1,6 +1,6 @@
 # Parameters planted in the mocks come back within 2 %: the whole way from probes to the calibration file.
 export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so TMPDIR=$PWD
+export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
 calibrate() { # SEED DRAWS
 	MOCK_NOISE=0.005 MOCK_SEED=$1 "$MAQUETTE" calibrate --executor cuda --devices 2 --reps 5 --launches 1 \
 		--draws "$2" -o c.json >log 2>&1 || cat log
@@ -37,10 +37,28 @@ grep -c "held out" log
 awk '/^the probes in the simulator/ { on = 1; next } on && $NF ~ /^[0-9.]+$/ { n++; if ($NF < .95 || $NF > 1.05) print }
 	END { print n, "probes simulated" }' log
 grep -o 'link class .*' log
-# The node's platform is what NCCL said of it; where there is one GPU and so no NCCL, the usual machine.
+# The node's platform is what NVML and CUDA say of it, without NVML what NCCL does, and where neither can (one GPU
+# without NVML is described by CUDA alone), links as is usual.
 grep -o 'the platform of this node.*' log
-grep -c 'mq_type" value="unknown-GPU"' c.xml; grep -o 'mq_class" value="nv[a-z]*' c.xml | sort | uniq -c
+grep -c 'mq_type" value="Mock-GPU"' c.xml; grep -o 'mq_class" value="nv[a-z]*' c.xml | sort | uniq -c
 MOCK_DEVICES=1 "$MAQUETTE" calibrate --executor cuda --reps 3 --launches 1 --draws 10 -o one.json 2>&1 | grep -o 'the platform of this node.*'
+look() { # what the importer makes of four GPUs' topology: links by class, routes between the first and the others
+	MOCK_DEVICES=4 "$REPLAY" --executor cuda --warmup 0 --reps 1 -o topo c.samples/empty.jsonl c.samples/memory.jsonl &&
+		"$MAQUETTE" platform import topo/$1 --gpu A100-PCIE-80GB -o topo.xml >/dev/null &&
+		grep -o 'mq_class" value="[a-z-]*' topo.xml | sort | uniq -c | awk '{ printf "%s %s, ", $1, substr($3, 8) } END { print "" }' &&
+		sed -n 's/.*src="dev0" dst="\(dev[0-9]\)">/\1 /p' topo.xml | sed 's/<link_ctn id="\([a-z0-9_]*\)"[^>]*>/\1 /g; s/<.route>//'
+	rm -rf topo topo.xml
+}
+MOCK_LINKS=pairs look topology.xml
+MOCK_LINKS=none MOCK_NO_PEERS=1 look topology.xml
+MAQUETTE_NVML=/nonexistent MOCK_DEVICES=2 "$REPLAY" --executor cuda --warmup 0 --reps 1 -o nccl c.samples/comm.jsonl c.samples/empty.jsonl; ls nccl | grep topology
+# A CPU beside the GPU: its own entry, the calls between the two, and its place in the platform.
+MOCK_DEVICES=1 "$MAQUETTE" calibrate --executor cuda --cpus 1 --cores 1 --cpu-type C --reps 1 --launches 1 --draws 2 -o w.json >w.log 2>&1 || cat w.log
+tail -n 1 w.log; grep -c '"kind"' w.json
+grep -o 'mq_type" value="[^"]*"\|mq_kind" value="[^"]*"\|<route src="dev0" dst="dev1"><link_ctn id="[a-z0-9]*"' w.xml
+awk '/^between/ { on = 1 } on && $1 == "sendrecv_t9_s" { print ($2 > .8 * 134217728 / 25e9 ? "copies of the GPU are in it" : $2) }' w.log
+"$MAQUETTE" calibrate --executor cuda --from w.samples --draws 2 -o w2.json >/dev/null 2>&1 && cmp w.json w2.json && echo "and again from the samples"
+"$MAQUETTE" calibrate --cpus 1 -o x.json 2>&1; "$MAQUETTE" calibrate --executor cuda --devices 1 --type G --cpus 1 --cores 4 --cpu-type C --schedule-only --samples e -o e.json | sed 's/ e.[a-z]*.jsonl.*//'
 "$MAQUETTE" search -m gpt:layers=2,hidden=256,heads=4,vocab=1024,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib c.json -e expert --evals 3 -o s | head -n 1
 "$MAQUETTE" calibrate --from c.samples --draws 20 --executor cuda -o again.json >again.log 2>&1 || cat again.log
 cmp c.json again.json && echo "a fit of the same samples is the same, byte for byte"

@@ -1,7 +1,7 @@
 # validate on the mock libraries: from a bare node to measured plans, each way of doing it, and its ends.
 . "$ROOT/tests/cli/lib.sh.inc"
 export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so TMPDIR=$PWD
+export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
 "$M" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 20 -o c.json >/dev/null || bad=1
 look() { "$M" search -m gpt:layers=$2,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 \
 	-p c.xml --calib c.json -e exhaustive --evals 20 --top 3 "${@:3}" -o "$1" >/dev/null || bad=1; }

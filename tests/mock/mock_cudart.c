@@ -200,6 +200,18 @@ MOCK_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr
 	return cudaSuccess;
 }
 
+MOCK_API cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device)
+{
+	snprintf(text, (size_t)size, "0000:%02X:00.0", 16 + device);
+	return cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+	*can = !getenv("MOCK_NO_PEERS");
+	return cudaSuccess;
+}
+
 MOCK_API const char *cudaGetErrorString(cudaError_t error)
 {
 	return error == cudaErrorMemoryAllocation ? "out of memory" : "a mock's error";

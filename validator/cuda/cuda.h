@@ -139,6 +139,10 @@ void cuda_staged_begin(struct cuda *c, struct cuda_script *script, uint32_t id);
 enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint32_t *ended,
                                 struct mq_err *err);
 
+/* ---- topology.c ------------------------------------------------------------------------------ */
+
+enum mq_status cuda_topology(void *state, const char *path, struct mq_err *err);
+
 /* ---- run.c ----------------------------------------------------------------------------------- */
 
 enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *schedule,

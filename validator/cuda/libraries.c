@@ -99,6 +99,13 @@ enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)
 		memcpy(&kit->name, &found, sizeof(found));                                         \
 	} while (0)
 
+#define MAY_TAKE(name)                                                                             \
+	do {                                                                                       \
+		void *found = dlsym(library, #name);                                               \
+		if (found)                                                                         \
+			memcpy(&kit->name, &found, sizeof(found));                                 \
+	} while (0)
+
 void cuda_open_nvml(struct mq_toolkit *kit)
 {
 	static const char *const names[] = {"libnvidia-ml.so.1", NULL};
@@ -106,6 +113,13 @@ void cuda_open_nvml(struct mq_toolkit *kit)
 
 	if (!library)
 		return;
+	MAY_TAKE(nvmlDeviceGetHandleByPciBusId_v2);
+	MAY_TAKE(nvmlDeviceGetMaxPcieLinkGeneration);
+	MAY_TAKE(nvmlDeviceGetCurrPcieLinkWidth);
+	MAY_TAKE(nvmlDeviceGetTopologyCommonAncestor);
+	MAY_TAKE(nvmlDeviceGetNvLinkState);
+	MAY_TAKE(nvmlDeviceGetNvLinkRemotePciInfo_v2);
+	MAY_TAKE(nvmlDeviceGetNvLinkRemoteDeviceType);
 	TRY_TAKE(nvmlDeviceGetHandleByIndex_v2);
 	TRY_TAKE(nvmlDeviceGetName);
 	TRY_TAKE(nvmlDeviceGetClockInfo);

@@ -491,7 +491,7 @@ enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script, doubl
 	memset(script->next_call, 0, script->schedule->n_comms * sizeof(uint32_t));
 	while (cuda_now(c) < start_s)
 		;
-	base_s = cuda_now(c) - start_s;
+	sample->late_s = base_s = cuda_now(c) - start_s;
 	CUDA_TRY(c, cudaEventRecord(c->base, c->stream[0]));
 	for (int l = 1; l < MQ_N_STREAMS; l++)
 		CUDA_TRY(c, cudaStreamWaitEvent(c->stream[l], c->base, 0));

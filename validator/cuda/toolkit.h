@@ -45,6 +45,8 @@ enum cudaDeviceAttr {
 	cudaDevAttrComputeCapabilityMinor = 76
 };
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
 const char *cudaGetErrorString(cudaError_t error);
 cudaError_t cudaMalloc(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
@@ -157,6 +159,7 @@ struct mq_nccl_config {
 #define MQ_CUDART_FUNCTIONS(X)                                                                     \
 	X(cudaRuntimeGetVersion)                                                                   \
 	X(cudaDriverGetVersion) X(cudaGetDeviceCount) X(cudaSetDevice) X(cudaDeviceGetAttribute)   \
+	        X(cudaDeviceGetPCIBusId) X(cudaDeviceCanAccessPeer)                                \
 	        X(cudaGetErrorString) X(cudaMalloc) X(cudaFree) X(cudaMallocHost) X(cudaFreeHost)  \
 	                X(cudaHostRegister) X(cudaHostUnregister)                                  \
 	                X(cudaMemcpy) X(cudaMemcpyAsync) X(cudaMemset) X(cudaMemGetInfo)           \
@@ -177,6 +180,14 @@ struct mq_nccl_config {
 	                        X(ncclRecv) X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) \
 	                                X(ncclBroadcast) X(ncclReduce)
 
+/* NVML's nvmlPciInfo_t. */
+struct mq_nvml_pci {
+	char busIdLegacy[16];
+	unsigned int domain, bus, device, pciDeviceId, pciSubSystemId;
+	char busId[32];
+};
+enum { MQ_NVLINK_SWITCH = 2 }; /* NVML's nvmlIntNvLinkDeviceType_t */
+
 #define MQ_FUNCTION_POINTER(name) __typeof__(name) *name;
 struct mq_toolkit {
 	MQ_CUDART_FUNCTIONS(MQ_FUNCTION_POINTER)
@@ -185,6 +196,15 @@ struct mq_toolkit {
 	/* NVML is optional: NULL where the library is missing. */
 	int (*nvmlInit_v2)(void);
 	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned int index, void **device);
+	/* Topology: each may be NULL. */
+	int (*nvmlDeviceGetHandleByPciBusId_v2)(const char *busid, void **device);
+	int (*nvmlDeviceGetMaxPcieLinkGeneration)(void *device, unsigned int *generation);
+	int (*nvmlDeviceGetCurrPcieLinkWidth)(void *device, unsigned int *width);
+	int (*nvmlDeviceGetTopologyCommonAncestor)(void *a, void *b, int *level);
+	int (*nvmlDeviceGetNvLinkState)(void *device, unsigned int link, int *active);
+	int (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void *device, unsigned int link,
+	                                           struct mq_nvml_pci *pci);
+	int (*nvmlDeviceGetNvLinkRemoteDeviceType)(void *device, unsigned int link, int *type);
 	int (*nvmlDeviceGetName)(void *device, char *name, unsigned int length);
 	int (*nvmlDeviceGetClockInfo)(void *device, int type, unsigned int *MHz);
 	int (*nvmlDeviceGetTemperature)(void *device, int sensor, unsigned int *celsius);

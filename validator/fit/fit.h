@@ -179,10 +179,10 @@ struct mq_calibration_request {
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
                                   struct mq_arena *arena, struct mq_calibration *calibration,
                                   struct mq_err *err) MQ_MUST_CHECK;
-/* Writes {"entries": [device, link]}, each value with interval, each group with quality and range.
- */
-enum mq_status mq_calibration_save(const struct mq_calibration *calibration, const char *path,
-                                   struct mq_err *err) MQ_MUST_CHECK;
+/* Writes {"entries": [device, link, ...]} of n calibrations, each value with interval, each group with
+ * quality and range. */
+enum mq_status mq_calibration_save(const struct mq_calibration *calibration, uint32_t n,
+                                   const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- uncertainty.c --------------------------------------------------------------------------- */
 

@@ -116,12 +116,9 @@ static json_t *groups_of(const struct mq_calibration *c, bool link)
 	return groups;
 }
 
-enum mq_status mq_calibration_save(const struct mq_calibration *c, const char *path,
-                                   struct mq_err *err)
+static void add_entries(json_t *entries, const struct mq_calibration *c)
 {
 	const struct mq_device_calib *d = &c->device;
-	json_t *entries = json_array();
-	json_t *root = json_pack("{s:o}", "entries", entries);
 
 	if (c->has_device)
 		json_array_append_new(entries,
@@ -137,6 +134,16 @@ enum mq_status mq_calibration_save(const struct mq_calibration *c, const char *p
 		                                c->link.name, "source", c->link.source, "values",
 		                                values_of(c, mq_calib_link_fields(), &c->link),
 		                                "fit", groups_of(c, true)));
+}
+
+enum mq_status mq_calibration_save(const struct mq_calibration *c, uint32_t n, const char *path,
+                                   struct mq_err *err)
+{
+	json_t *entries = json_array();
+	json_t *root = json_pack("{s:o}", "entries", entries);
+
+	for (uint32_t i = 0; i < n; i++)
+		add_entries(entries, &c[i]);
 	FILE *file = fopen(path, "w");
 	int bad = !file;
 	if (file) {

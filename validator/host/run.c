@@ -263,5 +263,6 @@ enum mq_status host_script_run(struct host_rank *rank, struct host_script *scrip
 		script->next_call[c] = 0;
 	while (since_start(&run) < 0)
 		;
+	sample->late_s = since_start(&run);
 	return loop(&run, err);
 }

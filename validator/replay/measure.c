@@ -21,6 +21,7 @@ enum { TASK_VALUES = 4, RANK_VALUES = 2 };
 /* How long before the common start its time is told: doubled while a rank comes late, up to the most. */
 #define MARGIN_S      100e-6
 #define MARGIN_MOST_S 20e-3
+#define SPIN_S        150e-6
 #define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
 
 struct measure {
@@ -150,10 +151,15 @@ static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err 
 	start_s = r->now(r->state) + m->margin_s;
 	MQ_TRY(r->broadcast(r->state, &start_s, sizeof(start_s), err));
 	late_s = r->now(r->state) - start_s;
+	/* Long margins are slept through: a thread that spins loses its core when it needs it. */
+	if (late_s < -2 * SPIN_S)
+		usleep((useconds_t)(1e6 * (-late_s - SPIN_S)));
 	m->sample.throttled = false;
+	m->sample.late_s = 0;
 	MQ_TRY(m->job->executor->run(m->state, index, start_s, &m->sample, err));
 	while (first < s->n_tasks && s->task[first].device != r->rank)
 		first++;
+	late_s = fmax(late_s, m->sample.late_s);
 	if (first < s->n_tasks && late_s > LATE_S) {
 		m->sample.switches[first]++;
 		m->sample.lost_s[first] += late_s;
@@ -256,12 +262,38 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both. Nobody
+ * else looks at the variable. */
+static void ask_for_topology(const struct replay_job *job)
+{
+	const struct replay_settings *set = job->set;
+
+	if (set->options.rank || set->options.share_gpu || set->n_paths < 2)
+		return;
+	mkdir(set->out, 0777); /* a failure is told when the timelines are opened */
+	setenv("NCCL_TOPO_DUMP_FILE",
+	       mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
+}
+
+/* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform of it. */
+static enum mq_status write_topology(struct measure *m, struct mq_err *err)
+{
+	const struct replay_settings *set = m->job->set;
+
+	if (set->options.rank || set->options.share_gpu || set->n_paths < 2 ||
+	    !m->job->executor->topology)
+		return MQ_OK;
+	return m->job->executor->topology(
+	        m->state, mq_arena_printf(&m->arena, "%s/topology.xml", set->out), err);
+}
+
 static enum mq_status repetitions(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
 
 	if (!set->options.rank)
 		MQ_TRY(open_records(m, err));
+	MQ_TRY(write_topology(m, err));
 	for (uint32_t rep = 0; rep < set->warmup + set->reps; rep++)
 		MQ_TRY(repetition(m, rep, err));
 	return write_environment(m, err);
@@ -297,19 +329,6 @@ static void make_room(struct measure *m)
 	m->order = mq_arena_array(&m->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		m->order[i] = i;
-}
-
-/* NCCL writes down what it finds of the machine, where nobody asked otherwise: calibrate makes a platform
- * of it. Executors without NCCL do not look at the variable. */
-static void ask_for_topology(const struct replay_job *job)
-{
-	const struct replay_settings *set = job->set;
-
-	if (set->options.rank || set->options.share_gpu || set->n_paths < 2)
-		return;
-	mkdir(set->out, 0777); /* a failure is told when the timelines are opened */
-	setenv("NCCL_TOPO_DUMP_FILE",
-	       mq_arena_printf(job->session.arena, "%s/topology.xml", set->out), 0);
 }
 
 /* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
