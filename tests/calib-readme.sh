@@ -90,6 +90,10 @@ How the fitted values came about:
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
   from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with
   context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).
+- **Ethernet** (`eth`): TCP takes the host's processors, so a port gives the lesser of a share of its nominal bandwidth (10 Gb/s: 86 %) and a rate
+  (`port_Bps`; 50 Gb/s gave 3.5 GB/s to one, two and four rings at a time: a limit of the port, not of a stream). AMP's runs reduce gradients in
+  fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half that rate.
+- `bmm_misaligned` is fitted where unfused attention with odd heads was measured; elsewhere it is what ordinary cores do, peak_fp32 / peak.
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them).
 

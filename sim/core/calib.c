@@ -49,7 +49,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(gemm_corner, "1", 3, 0, 100, "sharpness p of the roofline's corner; 0 = a plain maximum"),
 	DEV(gemm_t0_s, "s", 5e-6, 0, 1, "fixed time of a GEMM kernel"),
 	DEV(gemm_misaligned, "1", .5, .001, 1, "GEMM efficiency factor, operands not 16 B aligned"),
-	DEV(bmm_misaligned, "1", .06, .001, 1, "the same for batched GEMMs of unfused attention"),
+	DEV(bmm_misaligned, "1", 0, 0, 1, "speed of a step of k in misaligned batched GEMMs; 0 = peak_fp32 / peak"),
 	DEV(sustained, "1", 1, .1, 1, "clock under sustained training load / in short benchmarks"),
 	DEV(conv_eff, "1", .6, .001, 1.5, "share of peak that large convolutions reach"),
 	DEV(attention_eff, "1", .6, .001, 1, "fused attention, forward: share of peak"),
@@ -77,6 +77,7 @@ static const struct mq_calib_field device_fields[] = {
 
 static const struct mq_calib_field link_fields[] = {
 	LINK(bw_share, "1", 1, .001, 2, "share of nominal bandwidth that a large transfer gets"),
+	LINK(port_Bps, "B/s", 0, 0, 1e15, "most that a network port gives, however fast; 0 = no limit"),
 	LINK(latency_scale, "1", 1, 0, 1e4, "factor on the library's own step latencies"),
 	LINK(launch_s, "s", 0, 0, 1, "host time per GPU and call of a process that drives several"),
 	LINK(launch_channel_s, "s", 0, 0, 1, "host time per GPU, call and channel"),
@@ -426,6 +427,13 @@ const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, cons
 	return found ? found : mq_calib_link(calib, class_name);
 }
 
+double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps)
+{
+	if (entry->port_Bps > 0 && nominal_Bps * entry->bw_share > entry->port_Bps)
+		return entry->port_Bps / nominal_Bps;
+	return entry->bw_share;
+}
+
 /* A link belongs to no device, so the first GPU stands for all where types differ. */
 static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 {
@@ -437,6 +445,8 @@ static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 						    NULL;
 
 		cluster->link[i].share = entry ? entry->bw_share : 1;
+		if (entry && cluster->link[i].class == MQ_LINK_NIC)
+			cluster->link[i].share = mq_calib_port_share(entry, cluster->link[i].bw_Bps);
 	}
 }
 

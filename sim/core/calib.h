@@ -31,7 +31,8 @@ struct mq_device_calib {
 	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
 	double gemm_q_train;         /* gemm_q amid a training step; 0 = gemm_q */
 	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
-	double bmm_misaligned;       /* the same for batched GEMMs of unfused attention */
+	double bmm_misaligned;       /* speed of a step of k in misaligned batched GEMMs of unfused attention;
+					0 = that of cores without tensors, peak_fp32 / peak */
 	double sustained;            /* clock under sustained training load / in short benchmarks */
 	double conv_eff;             /* share of peak that convolutions reach at large sizes */
 	double attention_eff;        /* fused attention forward: share of peak */
@@ -63,6 +64,7 @@ struct mq_link_calib {
 	const char *name;
 	const char *source;
 	double bw_share;             /* of nominal bandwidth that a large transfer gets */
+	double port_Bps;             /* most that a node's port gives, however fast it is; 0 = no limit */
 	double latency_scale;        /* factor on the library's own step latencies (1 = InfiniBand, NVLink) */
 	double launch_s;             /* host time per GPU and call, where one process drives several */
 	double launch_channel_s;     /* host time per GPU, call and channel */
@@ -109,6 +111,8 @@ MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir,
 MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 					   struct mq_err *err) MQ_MUST_CHECK;
 MQ_API const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type);
+/* The share of its nominal bandwidth, B/s, that a node's network port of this class gives. */
+MQ_API double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps);
 MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name);
 /* The entry of this class for GPUs of a compute capability ("nvlink-sm90"), else of the class; NULL. */
 MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib,

@@ -60,7 +60,7 @@ struct mq_link {
 	enum mq_link_class class;
 	enum mq_fabric fabric; /* of NIC and FABRIC links */
 	double bw_Bps;         /* nominal, one direction */
-	double share;          /* of bw_Bps that transfers get (the link calibration's bw_share); set by
+	double share;          /* of bw_Bps that transfers get (bw_share of the link calibration, port_Bps); set by
 				* mq_calib_bind; 0 = not bound, counts as 1 */
 	double lat_s;
 	bool fatpipe;          /* flows do not share it: each may have the whole bandwidth */

@@ -106,7 +106,7 @@ static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 		return;
 	}
 	piece = fmin(t->bytes / t->n, NET_PIECE_B);
-	net = t->topo->nic_Bps * t->topo->rails * t->topo->net_calib->bw_share;
+	net = t->topo->rails * mq_topo_port_Bps(t->topo);
 	cost->latency_s += t->topo->net_calib->fill * all * (t->n_nodes - (t->n == t->n_nodes)) *
 			   piece / net;
 }

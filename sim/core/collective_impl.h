@@ -87,6 +87,8 @@ enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_ca
 /* Fills rings and graphs. */
 enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *topo,
 			      uint32_t n_nodes, struct mq_err *err);
+/* What one NIC of a node gives to large transfers. */
+double mq_topo_port_Bps(const struct mq_topo *topo);
 const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const char *name,
 					     double compute_capability);
 

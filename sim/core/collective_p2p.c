@@ -169,6 +169,6 @@ struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *t)
 		fmax(topo->net_calib->latency_scale * (NET_STEP + NET_TRANSFER * transfers),
 		     topo->net_calib->hop_s) +
 		topo->net_calib->fill * piece * topo->n_local / topo->rails /
-			(topo->nic_Bps * topo->net_calib->bw_share);
+			mq_topo_port_Bps(topo);
 	return cost;
 }

@@ -84,6 +84,11 @@ const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const
 	return found ? found : &neutral;
 }
 
+double mq_topo_port_Bps(const struct mq_topo *topo)
+{
+	return topo->nic_Bps * mq_calib_port_share(topo->net_calib, topo->nic_Bps);
+}
+
 static enum mq_arch arch_of(double compute_capability)
 {
 	return compute_capability >= 100 ? MQ_ARCH_BLACKWELL :

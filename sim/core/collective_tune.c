@@ -225,7 +225,7 @@ static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, b
 	const struct mq_topo *topo = t->topo;
 	double port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY :
 		      topo->port_nominal_Bps * topo->intra_calib->bw_share;
-	double net = topo->nic_Bps * topo->rails * topo->net_calib->bw_share;
+	double net = topo->rails * mq_topo_port_Bps(topo);
 
 	if (!actual)
 		return graph->channels * (intra ? graph->intra_Bps : graph->inter_Bps);

@@ -10,7 +10,9 @@
  * for free). A benchmark repeats one product, whose operands stay in the cache; amid a training step q is
  * larger (gemm_q_train). Splitting k in sk parts writes sk partial results of 4 bytes per element, read back from
  * cache. Memory traffic hides behind the arithmetic, but not near the corner of the roofline, where
- * neither has slack: t = (math^p + memory^p)^(1/p). Form and values: a fit to published GEMM timings,
+ * neither has slack: t = (math^p + memory^p)^(1/p). Kernels of the plain cores (fp32; batched products whose
+ * rows are not multiples of 16 bytes, as in unfused attention with odd heads or windows) are slower per step
+ * of k, but not in what their tiles do beside, and there are smaller tiles. Form and values: a fit to published GEMM timings,
  * held out by shape, see platforms/calib/README.md.
  *
  * Everything here is closed form and allocates nothing: search loops call it for every operator.
@@ -30,7 +32,9 @@ struct tile {
 static const struct tile tiles[] = {
 	{ 256, 128 }, { 128, 256 }, { 128, 128 }, { 256, 64 }, { 64, 256 },
 	{ 128, 64 },  { 64, 128 },  { 64, 64 },   { 32, 128 }, { 32, 64 }, { 16, 128 },
+	{ 128, 32 },  { 32, 32 }, /* of plain cores alone (cuBLAS's sgemm_128x32, sgemm_32x32_sliced) */
 };
+enum { N_TILES = sizeof(tiles) / sizeof(tiles[0]), TENSOR_TILES = N_TILES - 2 };
 
 struct gemm {
 	double m, n, k, count;
@@ -39,6 +43,7 @@ struct gemm {
 	double bytes;
 	double size_B;   /* of an element */
 	double kt, a0;   /* gemm_kt, gemm_a0 of the device, or as plain cores have them */
+	bool plain;      /* a kernel of the plain cores */
 };
 
 /* A plain roofline where the calibration has no tile effects (abstract devices). */
@@ -81,7 +86,7 @@ static double tile_time(const struct mq_device_calib *d, const struct gemm *g)
 	double best = INFINITY;
 
 	unit /= 1 + g->a0 * (tiles[0].m + tiles[0].n) / (tiles[0].m * tiles[0].n);
-	for (unsigned i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+	for (unsigned i = 0; i < (g->plain ? N_TILES : TENSOR_TILES); i++) {
 		double tm = tiles[i].m, tn = tiles[i].n;
 		double grid = g->count * ceil(g->m / tm) * ceil(g->n / tn);
 		double step = unit * (tm * tn + g->a0 * (tm + tn));
@@ -135,6 +140,7 @@ static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 	double tensor = d->peak_flops[MQ_FP16];
 
 	g->eff *= d->gemm_fp32;
+	g->plain = true;
 	if (tensor > 2 * d->peak_flops[MQ_FP32]) {
 		g->kt *= d->peak_flops[MQ_FP32] / tensor;
 		g->a0 *= 2 * d->peak_flops[MQ_FP32] / tensor;
@@ -147,6 +153,18 @@ static bool misaligned(const struct gemm *g)
 	double unit = 16 / g->size_B;
 
 	return fmod(g->n, unit) != 0 || fmod(g->k, unit) != 0;
+}
+
+/* Misaligned batched products: plain cores, whose share of the tensor cores' speed is a fit, or their peak's. */
+static void without_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype, struct gemm *g)
+{
+	double share = d->bmm_misaligned;
+
+	if (!(share > 0))
+		share = fmin(1, d->peak_flops[MQ_FP32] / d->peak_flops[dtype]);
+	g->eff *= share;
+	g->kt *= share;
+	g->plain = true;
 }
 
 static struct gemm gemm_of(const struct mq_device_calib *d, enum mq_dtype dtype, double m, double n,
@@ -170,8 +188,10 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
 	if (device->kind != MQ_CPU && dtype == MQ_FP32)
 		on_plain_cores(device, &g);
+	else if (misaligned(&g) && count > 1)
+		without_tensor_cores(device, dtype, &g);
 	else if (misaligned(&g))
-		g.eff *= count > 1 ? device->bmm_misaligned : device->gemm_misaligned;
+		g.eff *= device->gemm_misaligned;
 	return gemm_time(device, &g);
 }
 

@@ -118,13 +118,15 @@ static void test_bind(void **state)
 	struct mq_device device[3] = { { .name = "d0", .type = "b", .power_W = NAN },
 				       { .name = "d1", .type = "a", .memory_B = 7e9, .power_W = 5 },
 				       { .name = "d2", .type = "b" } };
-	struct mq_link link[3] = { { .class = MQ_LINK_NIC, .fabric = MQ_FABRIC_ROCE },
-				   { .class = MQ_LINK_NVSWITCH }, { .class = MQ_LINK_OTHER } };
-	struct mq_cluster cluster = { .n_devices = 3, .device = device, .n_links = 3,
+	struct mq_link link[5] = { { .class = MQ_LINK_NIC, .fabric = MQ_FABRIC_ROCE, .bw_Bps = 5e9 },
+				   { .class = MQ_LINK_NVSWITCH }, { .class = MQ_LINK_OTHER },
+				   { .class = MQ_LINK_NIC, .fabric = MQ_FABRIC_ROCE, .bw_Bps = 20e9 },
+				   { .class = MQ_LINK_FABRIC, .fabric = MQ_FABRIC_ROCE, .bw_Bps = 20e9 } };
+	struct mq_cluster cluster = { .n_devices = 3, .device = device, .n_links = 5,
 				      .link = link };
 
 	assert_int_equal(load(calib, "{\"kind\": \"link\", \"name\": \"roce\", \"values\": "
-			 "{\"bw_share\": 0.6}}", &err), MQ_OK);
+			 "{\"bw_share\": 0.6, \"port_Bps\": 4e9}}", &err), MQ_OK);
 	mq_calib_add_ideal(calib, "a", 1e12, 1e11, 1e9);
 	assert_int_equal(mq_calib_bind(calib, &cluster, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "'b'"));
@@ -136,6 +138,7 @@ static void test_bind(void **state)
 	assert_int_equal(device[2].calib, 1);
 	assert_true(device[0].memory_B == 3e9 && device[0].power_W == 250);
 	assert_true(link[0].share == .6 && link[1].share == 1 && link[2].share == 1);
+	assert_true(link[3].share == .2 && link[4].share == .6); /* a port's limit; not that of a trunk */
 	assert_true(device[1].memory_B == 7e9 && device[1].power_W == 5);
 }
 

@@ -82,6 +82,15 @@ static void test_alignment(void **state)
 	near(mq_cost_gemm(d, MQ_FP16, 2048, 2047, 2048, 1), 2.0 * 2048 * 2047 * 2048 / .5e12);
 	near(mq_cost_gemm(d, MQ_FP16, 2048, 2048, 150, 8), 8 * 2.0 * 2048 * 2048 * 150 / .1e12);
 	near(mq_cost_gemm(d, MQ_FP16, 2047, 2048, 2048, 1), 2.0 * 2048 * 2047 * 2048 / 1e12);
+	d->bmm_misaligned = 0; /* ordinary cores: peak_fp32 / peak */
+	d->peak_flops[MQ_FP32] = .25e12;
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 2048, 150, 8), 8 * 2.0 * 2048 * 2048 * 150 / .25e12);
+	/* steps of k are slower, the 64 that a tile costs beside them are not; and a tile may be 32 wide */
+	d->gemm_kt = 64;
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 2048, 4, 8), 8 * 2.0 * 2048 * 2048 * (4 * 4 + 64) / 1e12);
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 4, 120, 8), 8 * 2.0 * 2048 * 32 * (4 * 120 + 64) / 1e12);
+	near(mq_cost_gemm(d, MQ_FP16, 2048, 8, 120, 8), 8 * 2.0 * 2048 * 64 * (120 + 64) / 1e12);
+	d->gemm_kt = 0;
 	/* four bytes: multiples of 4 suffice */
 	near(mq_cost_gemm(d, MQ_TF32, 2048, 2044, 2048, 1), 2.0 * 2048 * 2044 * 2048 / 1e12);
 }
