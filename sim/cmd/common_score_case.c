@@ -461,7 +461,7 @@ static void put_traffic(struct mq_case *c)
 	if (c->image)
 		return;
 	c->train.score_traffic = s->scores / s->traffic;
-	c->train.update_B = s->update_B;
+	c->train.update_B = s->update_B + (c->shape.dp * c->shape.cp > 1 ? s->reduce_B : 0);
 	c->train.update_calls = s->update_calls;
 	c->train.param_B = mq_dtype_size(c->train.dtype) < 4 ? s->cast_B : 0;
 	if (c->shape.micro_batches > 1)

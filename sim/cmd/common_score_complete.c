@@ -4,6 +4,7 @@
 #include "cmd/score_runs.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,13 +32,34 @@ static double per_second(const struct mq_run *r, bool *tokens)
 	return known && strstr(r->unit, "/s") ? r->value * each : 0;
 }
 
-void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r)
+/* "... DGX-2 (16x V100 32GB)" in the locator: the memory of a GPU of which the row gives the type alone; and
+ * GPUs per machine where the row has the machine's number instead (the 2 of DGX-2). */
+static void read_machine(struct mq_run *r, struct mq_arena *arena)
+{
+	char type[32], name[32] = "";
+	unsigned gpus, GB;
+
+	if (!isnan(r->gpus_per_node))
+		snprintf(name, sizeof(name), "DGX-%g", r->gpus_per_node);
+	for (const char *p = r->locator; (p = strchr(p, '(')); p++) {
+		if (sscanf(p, "(%3ux %31[^ )] %4uGB)", &gpus, type, &GB) != 3 ||
+		    strncmp(r->gpu, type, strlen(type)))
+			continue;
+		if (!strcmp(r->gpu, type))
+			r->gpu = mq_arena_printf(arena, "%s-%uGB", type, GB);
+		if (*name && strstr(r->locator, name) && gpus > r->gpus_per_node)
+			r->gpus_per_node = gpus;
+	}
+}
+
+void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r, struct mq_arena *arena)
 {
 	struct mq_err unknown = MQ_ERR_INIT;
 	struct mq_known_model known;
 	double real_share = 1, rate;
 	bool tokens;
 
+	read_machine(r, arena);
 	if (mq_known_model(tables, r, &known, &unknown) == MQ_OK) {
 		if (isnan(r->seq))
 			r->seq = mq_given_value(known.given, "seq");

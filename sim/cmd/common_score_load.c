@@ -55,7 +55,7 @@ enum mq_status mq_work_load(const struct mq_score_options *o, const struct mq_sc
 			t->item[i].verdict = MQ_N_VERDICTS; /* not asked for */
 			continue;
 		}
-		mq_run_complete(tables, &t->run[i]);
+		mq_run_complete(tables, &t->run[i], o->arena);
 		t->ready[i] = mq_case_build(tables, o->calib, &t->run[i], o->arena, &t->c[i], &why) ==
 			      MQ_OK;
 		if (!t->ready[i])

@@ -144,6 +144,7 @@ static enum mq_status read_extra(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "cast_B", 0, &s->cast_B, err));
 	MQ_TRY(mq_table_f64(csv, row, "accum_B", 0, &s->accum_B, err));
 	MQ_TRY(mq_table_f64(csv, row, "update_B", 0, &s->update_B, err));
+	MQ_TRY(mq_table_f64(csv, row, "reduce_B", 0, &s->reduce_B, err));
 	MQ_TRY(mq_table_f64(csv, row, "update_calls", 1, &s->update_calls, err));
 	return read_flag(csv, row, "tf32", &s->tf32, err);
 }

@@ -277,7 +277,7 @@ enum mq_status mq_score_work(const struct mq_score_options *options, const char 
 	MQ_TRY(mq_score_tables_load(options, &w.tables, err));
 	MQ_TRY(mq_runs_load(options->input, options->arena, &w.run, &w.n, err));
 	for (uint32_t i = 0; i < w.n; i++)
-		mq_run_complete(&w.tables, &w.run[i]);
+		mq_run_complete(&w.tables, &w.run[i], options->arena);
 	mq_conduct(w.cluster, serve, &w);
 	return MQ_OK;
 }

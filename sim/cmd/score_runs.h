@@ -51,6 +51,7 @@ struct mq_stack {
 	double cast_B, accum_B;    /* bytes per parameter and micro-batch: in 16-bit training; where
 				    * micro-batches are accumulated */
 	double update_B;           /* bytes per parameter and step beside the optimizer's least */
+	double reduce_B;           /* more of them where gradients are reduced: copies to and from */
 	double update_calls;       /* kernels that update an op's parameters */
 	bool tf32;                 /* fp32 products use TF32 where the device has it */
 	double attention;          /* its fused attention / the device's attention_eff */
@@ -113,9 +114,10 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
  * What a row leaves to its source. From models.csv (where it knows the model): the sequence, as `seq` in
  * `given`; the global batch of a published recipe, as a number in `batch`. "tokens*SHARE" there says that
  * the row counts its batches in tokens, of which SHARE are not padding: they become sequences. From
- * throughput, in tokens or samples per second, and batch follows the step time.
+ * throughput, in tokens or samples per second, and batch follows the step time. From the locator, where it
+ * reads "DGX-2 (16x V100 32GB)": the memory of a GPU given as "V100"; the GPUs of a machine given as 2.
  */
-void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *run);
+void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *run, struct mq_arena *arena);
 
 /* `run` is as mq_run_complete leaves it. MQ_EINPUT: the row cannot be scored; err says why in words for the list of refused rows. */
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,

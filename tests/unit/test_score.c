@@ -183,7 +183,7 @@ static void test_completed_rows(void **state)
 	r.mbs = 6;
 	r.value = 48;
 	r.unit = "sequences/s";
-	mq_run_complete(&tables, &r);
+	mq_run_complete(&tables, &r, &arena);
 	assert_true(r.seq == 384);
 	near(r.step_time_s, .5);
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
@@ -216,12 +216,12 @@ static void test_completed_rows(void **state)
 	r.value = 100;
 	r.unit = "sequences/s/GPU";
 	r.gpus = 8;
-	mq_run_complete(&tables, &r);
+	mq_run_complete(&tables, &r, &arena);
 	near(r.gbs, 30720);
 	near(r.step_time_s, 30720 / 800.);
 	r.step_time_s = 7;
 	r.gbs = 1;
-	mq_run_complete(&tables, &r);
+	mq_run_complete(&tables, &r, &arena);
 	near(r.gbs, 1);
 	near(r.step_time_s, 7);
 
@@ -233,22 +233,38 @@ static void test_completed_rows(void **state)
 	r.gbs = r.mbs = 3200;
 	r.value = 1000;
 	r.unit = "tok/s";
-	mq_run_complete(&tables, &r);
+	mq_run_complete(&tables, &r, &arena);
 	near(r.gbs, 100);
 	near(r.mbs, 100);
 	near(r.step_time_s, 3.2 * .876);
+
+	/* the machine as the source's heading has it */
+	r = gpt();
+	r.gpu = "V100";
+	r.gpus_per_node = 2;
+	r.locator = "README.md line 720; Single-node on NVIDIA DGX-2 V100 (16x V100 32GB)";
+	mq_run_complete(&tables, &r, &arena);
+	assert_string_equal(r.gpu, "V100-32GB");
+	near(r.gpus_per_node, 16);
+	r.gpus_per_node = 4; /* that number is no machine's name: half of them were used */
+	mq_run_complete(&tables, &r, &arena);
+	near(r.gpus_per_node, 4);
+	r.gpu = "A100-40GB";
+	r.locator = "DGX A100 (8x A100 80GB)";
+	mq_run_complete(&tables, &r, &arena);
+	assert_string_equal(r.gpu, "A100-40GB");
 
 	/* a throughput without its batch says what is missing */
 	r = gpt();
 	r.step_time_s = r.gbs = NAN;
 	r.value = 10;
 	r.unit = "tok/s";
-	mq_run_complete(&tables, &r);
+	mq_run_complete(&tables, &r, &arena);
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "tok/s without the global batch (gbs)"));
 	r.unit = "TFLOP/s/GPU";
 	r.gbs = 8;
-	mq_run_complete(&tables, &r);
+	mq_run_complete(&tables, &r, &arena);
 	assert_true(isnan(r.step_time_s));
 }
 
