@@ -36,12 +36,12 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 }
 
 /* One lowering and run; sets the verdict. */
-static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, bool fold,
+static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, uint32_t fold_below,
 			  struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
 {
 	struct mq_lower_request ask = { .model = j->model, .cluster = j->cluster,
 					.calib = j->calib, .train = j->train, .plan = plan,
-					.fold = fold, .keep_tasks = j->keep_tasks };
+					.fold = j->fold, .fold_below = fold_below, .keep_tasks = j->keep_tasks };
 	struct mq_exec_request request = { .cluster = j->cluster, .calib = j->calib,
 					   .timeout_s = j->timeout_s,
 					   .interference = j->interference };
@@ -102,9 +102,9 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 {
 	memset(out, 0, sizeof(*out));
 	result_init(&out->result);
-	MQ_TRY(run(j, plan, j->fold, arena, out, err));
-	if (out->result.verdict == MQ_VERDICT_OK && out->timeline.fold_inexact)
-		MQ_TRY(run(j, plan, false, arena, out, err));
+	MQ_TRY(run(j, plan, 0, arena, out, err));
+	while (out->result.verdict == MQ_VERDICT_OK && out->lowered.folded && out->timeline.fold_inexact)
+		MQ_TRY(run(j, plan, out->lowered.folded, arena, out, err));
 	out->result.lower_bound_s = mq_lower_bound(j->model, j->cluster, j->calib, j->train);
 	if (out->result.verdict == MQ_VERDICT_OK)
 		MQ_TRY(measure(j, out, arena, err));

@@ -25,7 +25,10 @@ struct mq_folded_flows {
 	double *cap_Bps;        /* [flows] without slowness */
 	double *left_B, *done_s;
 	bool *runs;
+	double *before_Bps;     /* [flows] rates until they were set anew */
 	struct lane **lane;     /* [flows] who runs it */
+	uint32_t n_wake;
+	struct lane **wake;     /* [flows] lanes signalled whose semaphores are still to be released */
 	uint32_t n_running, *running;
 	double at_s;            /* until when left_B is known */
 };
@@ -66,7 +69,9 @@ enum mq_status mq_sim_folded_init(struct sim *sim, struct mq_err *err)
 	f->left_B = mq_arena_array(sim->arena, n, double);
 	f->done_s = mq_arena_array(sim->arena, n, double);
 	f->runs = mq_arena_array(sim->arena, n, bool);
+	f->before_Bps = mq_arena_array(sim->arena, n, double);
 	f->lane = mq_arena_array(sim->arena, n, struct lane *);
+	f->wake = mq_arena_array(sim->arena, n, struct lane *);
 	f->running = mq_arena_array(sim->arena, n, uint32_t);
 	return MQ_OK;
 }
@@ -82,26 +87,27 @@ static void advance(struct sim *sim)
 	f->at_s = sim->now_s;
 }
 
-/* Some of a lane's began or ended: new rates, and a word to every other lane whose end has moved. */
+/* Some of a lane's began or ended: new rates, and a word to every other lane whose end has moved. Others may
+ * run, and come here too, while a semaphore is released: by then it is settled who is to be told. */
 static void set_rates(const struct lane *by)
 {
-	struct sim *sim = by->sim;
-	struct mq_folded_flows *f = sim->folded;
-	struct mq_arena_mark mark = mq_arena_mark(sim->arena);
-	double *before = mq_arena_array(sim->arena, f->n_running, double);
+	struct mq_folded_flows *f = by->sim->folded;
 
 	for (uint32_t r = 0; r < f->n_running; r++)
-		before[r] = f->q.net.rate_Bps[f->running[r]];
+		f->before_Bps[f->running[r]] = f->q.net.rate_Bps[f->running[r]];
 	mq_fluid_rates(&f->q.net, f->running, f->n_running);
 	for (uint32_t r = 0; r < f->n_running; r++) {
-		struct lane *lane = f->lane[f->running[r]];
-		if (f->q.net.rate_Bps[f->running[r]] == before[r] || lane == by || !lane->running ||
+		uint32_t i = f->running[r];
+		struct lane *lane = f->lane[i];
+
+		if (f->q.net.rate_Bps[i] == f->before_Bps[i] || lane == by || !lane->running ||
 		    lane->signalled)
 			continue;
 		lane->signalled = true;
-		sg_sem_release(lane->changed);
+		f->wake[f->n_wake++] = lane;
 	}
-	mq_arena_rewind(sim->arena, mark);
+	while (f->n_wake)
+		sg_sem_release(f->wake[--f->n_wake]->changed);
 }
 
 static void begin(struct lane *lane, uint32_t slot, double slowness)

@@ -1,14 +1,18 @@
 /*
- * fold.c - one representative for each pipeline rank, where that changes no answer. See fold.h.
+ * fold.c - representatives for each pipeline rank, where that changes no answer. See fold.h.
  *
- * Position 0 of every stage stands for all positions of it. That is exact if
- *   1. all devices of a stage are of one type and do the same work (equal shares, one device list per
+ * The first position of a block stands for all positions of it. That is exact if
+ *   1. all devices of a block are of one type and do the same work (equal shares, one device list per
  *      stage, stages of equal size that exchange tensors position by position);
- *   2. the meetings of the representative have images under translation of the mesh that cover the
- *      stage, and all images take the same time.
- * Then by induction every position sees what position 0 sees, as long as images that meet others on their
- * links go on ending together. That is the executor's business (it knows who meets): where they do not, it
- * reports that the folded time may differ. Anything else is refused, and the whole schedule is lowered.
+ *   2. the meetings of the representatives have images under translation of all members inside their
+ *      blocks that cover these blocks, and all images take the same time.
+ * Then by induction every position sees what its representative sees, as long as images that meet others on
+ * their links go on ending together. That is the executor's business (it knows who meets): where they do
+ * not, it reports that the folded time may differ. Anything else is refused.
+ *
+ * A block is the whole stage at best. Where the stage lies over machines in such a way that its positions
+ * differ (half of it in one NVLink domain), or where replicas have shares or devices of their own, smaller
+ * blocks still are alike: those of tensor parallelism, which lies innermost.
  *
  * Fusing: a collective whose links serve nobody else lasts a fixed time. Where it sits between two runs of
  * compute that wait for nothing else, the three become one task of fixed duration.
@@ -25,13 +29,14 @@
 
 static bool refuse(struct mq_low *low, const char *why)
 {
-	snprintf(low->out->unfolded, sizeof(low->out->unfolded), "%s", why);
+	if (!*low->out->unfolded) /* of the largest blocks */
+		snprintf(low->out->unfolded, sizeof(low->out->unfolded), "%s", why);
 	return false;
 }
 
 /* ---- before the templates: who is simulated ---------------------------------------------------------- */
 
-static bool even_configs(struct mq_low *low)
+static bool even_configs(struct mq_low *low, uint32_t size)
 {
 	double samples = low->train->batch / low->plan->micro_batches;
 	uint32_t n = mq_low_config(low, 0)->n_devices;
@@ -43,45 +48,62 @@ static bool even_configs(struct mq_low *low)
 		if (c->n_devices != n || low->devset_of[low->plan->config_of[op]] !=
 						 low->devset_of[low->plan->config_of[first]])
 			return refuse(low, "ops of a stage, or stages, differ in their devices");
-		if (c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0)
+		bool uneven = c->share || fmod(samples, c->split[MQ_DIM_BATCH]) != 0;
+		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
 			return refuse(low, "batch shares are uneven");
 		for (uint32_t d = 1; d < n; d++)
 			if (low->rq->cluster->device[c->device[d]].calib !=
-			    low->rq->cluster->device[c->device[0]].calib)
+			    low->rq->cluster->device[c->device[d - d % size]].calib)
 				return refuse(low, "a stage has devices of different speed");
 	}
-	return n > 1;
+	return true;
 }
 
-bool mq_fold_decide(struct mq_low *low)
+/* The largest size of blocks below a limit that nothing speaks against yet; 1 = none. */
+static uint32_t block_size(struct mq_low *low, uint32_t below)
+{
+	uint32_t n = mq_low_config(low, 0)->n_devices, size = n < below ? n : below - 1;
+
+	while (size > 1 && (n % size || !even_configs(low, size)))
+		size--;
+	return size;
+}
+
+bool mq_fold_decide(struct mq_low *low, uint32_t below)
 {
 	const struct mq_cluster *cluster = low->rq->cluster;
+	uint32_t n = mq_low_config(low, 0)->n_devices, size, n_active = 0;
 	struct mq_fold *fold;
-	uint32_t n;
 
-	if (!low->rq->fold || !even_configs(low))
+	if (!low->rq->fold || below <= 1)
 		return false;
 	for (uint32_t t = 0; t < low->n_transfers; t++)
 		if (low->transfer[t].way == MQ_WAY_BOXES)
 			return refuse(low, "tensors change their layout between devices");
+	size = block_size(low, below);
+	if (size <= 1)
+		return false;
 	low->active = mq_arena_array(&low->scratch, cluster->n_devices, bool);
-	n = mq_low_config(low, 0)->n_devices;
 	fold = low->fold = mq_arena_alloc(low->arena, sizeof(*low->fold));
 	fold->n_positions = n;
+	fold->size = size;
 	fold->position = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
 	fold->device = mq_arena_array(low->arena, low->n_ranks, const uint32_t *);
 	fold->rank_of = low->rank_of_device;
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 
-		low->active[c->device[0]] = true;
 		fold->device[low->stage_of[op] % low->n_ranks] = c->device;
 		for (uint32_t p = 0; p < n; p++)
 			fold->position[c->device[p]] = p;
+		for (uint32_t p = 0; p < n; p += size)
+			low->active[c->device[p]] = true;
 	}
-	fold->weight = mq_arena_array(low->arena, low->n_ranks, double);
-	for (uint32_t r = 0; r < low->n_ranks; r++)
-		fold->weight[r] = n;
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		n_active += low->active[d];
+	fold->weight = mq_arena_array(low->arena, n_active, double);
+	for (uint32_t i = 0; i < n_active; i++)
+		fold->weight[i] = size;
 	return true;
 }
 
@@ -90,7 +112,7 @@ bool mq_fold_decide(struct mq_low *low)
 /* Who uses a link, images included. */
 struct users {
 	uint32_t n;              /* communicators and pairs, at any time */
-	uint32_t late[2];        /* 1 + pipeline ranks that use it once they reduce gradients, and after */
+	uint32_t late[2];        /* 1 + devices that use it once they reduce gradients, and after */
 	bool more;               /* and others */
 };
 
@@ -157,12 +179,12 @@ struct counter {
 	uint32_t *stamp, user;
 };
 
-static void add_late(struct users *u, uint32_t rank)
+static void add_late(struct users *u, uint32_t device)
 {
 	for (int i = 0; i < 2; i++) {
 		if (!u->late[i])
-			u->late[i] = 1 + rank;
-		if (u->late[i] == 1 + rank)
+			u->late[i] = 1 + device;
+		if (u->late[i] == 1 + device)
 			return;
 	}
 	u->more = true;
@@ -184,10 +206,10 @@ static void count_link(uint32_t link, double bytes, void *data)
 		return;
 	}
 	for (uint32_t i = 0; i < comm->n; i++)
-		add_late(u, c->v->low->rank_of_device[s->device[comm->rank[i]]]);
+		add_late(u, comm->rank[i]);
 }
 
-/* A rank's own gradient collectives, and what it does after the last micro-batch (POST), meet none of what
+/* A device's own gradient collectives, and what it does after the last micro-batch (POST), meet none of what
  * is fused on it: its first one ends that (mq_low.whole). */
 static enum mq_status count_users(struct verify *v)
 {
@@ -217,7 +239,7 @@ static enum mq_status count_users(struct verify *v)
 
 struct looker {
 	const struct users *users;
-	uint32_t rank;
+	uint32_t device;
 	bool shared;
 };
 
@@ -229,14 +251,13 @@ static void look_at_link(uint32_t link, double bytes, void *data)
 	(void)bytes;
 	l->shared |= u->n > 1 || u->more;
 	for (int i = 0; i < 2; i++)
-		l->shared |= u->late[i] && u->late[i] != 1 + l->rank;
+		l->shared |= u->late[i] && u->late[i] != 1 + l->device;
 }
 
 static enum mq_status find_fixed(struct verify *v, const struct mq_task *t, double *seconds)
 {
 	const struct mq_schedule *s = v->low->schedule;
-	struct looker l = { .users = v->users,
-			    .rank = v->low->rank_of_device[s->device[t->device]] };
+	struct looker l = { .users = v->users, .device = t->device };
 	struct mq_image_times times;
 
 	*seconds = NAN;

@@ -1,10 +1,11 @@
 /*
  * fold.h - the folded view of a schedule: one representative for a set of identical ranks.
  *
- * Exact where it applies, refused (lowering then returns the whole schedule) where ranks differ. In a
- * folded schedule only representatives have tasks; communicators list the cluster ranks of all members,
- * so that a collective has its true cost and its flows go to the real neighbours. Flows of the ranks left
- * out count on every link (images.h).
+ * The positions of every stage are cut in blocks of equal size, as large as they can be; the first of a
+ * block stands for all of it. Exact where it applies, refused (lowering then returns the whole schedule)
+ * where not even two neighbours are alike. In a folded schedule only representatives have tasks;
+ * communicators list the cluster ranks of all members, so that a collective has its true cost and its flows
+ * go to the real neighbours. Flows of the ranks left out count on every link (images.h).
  */
 #ifndef MQ_LOWER_FOLD_H
 #define MQ_LOWER_FOLD_H
@@ -16,7 +17,8 @@ struct mq_images;
 struct mq_fold {
 	double *weight;         /* [n_devices] ranks that the schedule's device stands for */
 	uint32_t n_positions;   /* devices of each stage */
-	const uint32_t **device;/* [pipeline ranks][n_positions] cluster ranks; position 0 is simulated */
+	uint32_t size;          /* positions of a block; those at its multiples are simulated */
+	const uint32_t **device;/* [pipeline ranks][n_positions] cluster ranks */
 	uint32_t *position;     /* [cluster devices] of the plan: place in its stage's device list */
 	const uint32_t *rank_of;/* [cluster devices] pipeline rank, MQ_NONE = not in the plan */
 	uint32_t n_comms;

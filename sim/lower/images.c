@@ -41,39 +41,53 @@ static const uint32_t *members(const struct mq_images *im, const struct mq_task 
 	return pair;
 }
 
-/* Translations that cover the stage of the first member, each place once. Members on another stage
- * (tied embeddings) are at the same places there. */
+/* Puts the group, moved by `base`, on its places on the first member's stage. False: it leaves a block, or
+ * a place is taken. */
+static bool cover(const struct mq_fold *fold, const uint32_t *rank, uint32_t n, uint32_t base, bool *covered)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t p = fold->position[rank[i]];
+		bool here = fold->rank_of[rank[i]] == fold->rank_of[rank[0]];
+
+		if (p % fold->size + base >= fold->size || (here && covered[p + base]))
+			return false;
+		covered[p + base] |= here;
+	}
+	return true;
+}
+
+/* Translations that cover the blocks of the members on the first one's stage, each place once. Members on
+ * another stage (tied embeddings) are at the same places there. */
 static void find_bases(struct mq_images *im, const uint32_t *rank, uint32_t n, struct mq_bases *bases)
 {
 	const struct mq_fold *fold = im->fold;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	bool *covered = mq_arena_array(&scratch, fold->n_positions, bool);
-	uint32_t room = 0;
+	uint32_t first = fold->position[rank[0]], room = 0;
+	bool good = true;
 
 	bases->known = true;
-	for (uint32_t base = 0; base < fold->n_positions; base++) {
-		if (covered[base])
+	for (uint32_t base = 0; base < fold->size && good; base++) {
+		if (first + base < fold->n_positions && covered[first + base])
 			continue;
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t p = fold->position[rank[i]] + base;
-			bool here = fold->rank_of[rank[i]] == fold->rank_of[rank[0]];
-
-			if (p >= fold->n_positions || (here && covered[p])) {
-				bases->n = 0;
-				mq_arena_fini(&scratch);
-				return;
-			}
-			covered[p] |= here;
-		}
+		good = cover(fold, rank, n, base, covered);
 		MQ_PUSH(im->arena, bases->base, bases->n, room, base);
 	}
+	for (uint32_t i = 0; i < n; i++) { /* the block of each member there is full */
+		uint32_t block = fold->position[rank[i]] / fold->size * fold->size;
+
+		for (uint32_t k = 0; k < fold->size && fold->rank_of[rank[i]] == fold->rank_of[rank[0]]; k++)
+			good = good && covered[block + k];
+	}
+	if (!good)
+		bases->n = 0;
 	mq_arena_fini(&scratch);
 }
 
 uint32_t mq_images_count(struct mq_images *im, const struct mq_task *t)
 {
 	if (t->kind != MQ_TASK_COLLECTIVE)
-		return im->fold->n_positions;
+		return im->fold->size;
 	struct mq_bases *b = &im->bases[t->comm];
 	if (!b->known)
 		find_bases(im, im->fold->comm_rank[t->comm], im->fold->comm_n[t->comm], b);

@@ -2,7 +2,7 @@
  * images.h - the meetings of ranks that a folded schedule leaves out.
  *
  * A representative's meeting (a collective, or a send and its recv) has images: the same call among other
- * positions of its stages, by translation of the device lists. All images happen at the same time. What
+ * positions of its blocks, by translation of the device lists. All images happen at the same time. What
  * they do to the links of the whole cluster is told here, and put into a small network with the same
  * rates:
  *
@@ -32,7 +32,7 @@ struct mq_images *mq_images_new(const struct mq_cluster *cluster, const struct m
 				const struct mq_schedule *schedule, struct mq_arena *arena);
 
 /* How many images a meeting has (a send, recv or collective); 0: the group's translations do not cover
- * the stage. */
+ * the blocks that it has members in. */
 uint32_t mq_images_count(struct mq_images *images, const struct mq_task *task);
 
 struct mq_image {

@@ -392,11 +392,12 @@ static enum mq_status try_folded(struct mq_low *low)
 	MQ_TRY(mq_fold_verify(low, &exact));
 	if (exact && string_together(low)) {
 		low->out->schedule = low->schedule;
-		low->out->folded = true;
+		low->out->folded = low->fold->size;
 	}
 	low->fold = NULL;
 	low->active = NULL;
 	low->whole = NULL;
+	low->n_fixed = low->fixed_room = low->fold_room = 0;
 	low->n_messages = 0;
 	return MQ_OK;
 }
@@ -422,10 +423,13 @@ static enum mq_status run(struct mq_low *low)
 		return MQ_OK;
 	MQ_TRY(mq_transfers_plan(low));
 	mq_buckets_plan(low);
-	if (mq_fold_decide(low))
+	uint32_t below = low->rq->fold_below ? low->rq->fold_below : MQ_NONE;
+	while (mq_fold_decide(low, below)) {
+		below = low->fold->size;
 		MQ_TRY(try_folded(low));
-	if (out->schedule || out->verdict != MQ_VERDICT_OK)
-		return MQ_OK;
+		if (out->schedule || out->verdict != MQ_VERDICT_OK)
+			return MQ_OK;
+	}
 	begin_schedule(low);
 	build_templates(low);
 	if (string_together(low))

@@ -20,6 +20,7 @@ struct mq_lower_request {
 	const struct mq_train *train;
 	const struct mq_plan *plan;   /* checked by mq_lower with mq_plan_check */
 	bool fold;                    /* allow a folded view where it is exact */
+	uint32_t fold_below;          /* a representative stands for fewer ranks than this; 0 = any number */
 	bool keep_tasks;              /* of its tasks none is fused with others: reports show each */
 	bool memory_only;             /* stop after the memory verdict: no schedule */
 };
@@ -32,8 +33,9 @@ struct mq_lowered {
 	uint32_t *device;             /* [n_devices] cluster ranks */
 	struct mq_memory *memory;     /* [n_devices] */
 	uint32_t worst;               /* index of the device nearest its limit */
-	bool folded;
-	char unfolded[128];           /* why folding was refused, if it was asked for */
+	uint32_t folded;              /* ranks that a representative stands for; 0 = all are simulated */
+	char unfolded[128];           /* why folding, or that of whole stages, was refused, if it was
+					 asked for */
 	double model_flop;            /* of one step, without recomputation, all devices */
 };
 

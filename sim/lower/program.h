@@ -252,8 +252,9 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 enum mq_status mq_low_memory(struct mq_low *low);
 
 /* ---- fold.c ------------------------------------------------------------------------------------------ */
-/* Picks the devices that are simulated; false: folding is not asked for or plainly not exact. */
-bool mq_fold_decide(struct mq_low *low);
+/* Picks the devices that are simulated, each for as many as can be but fewer than `below`; false: folding is
+ * not asked for or plainly not exact. */
+bool mq_fold_decide(struct mq_low *low, uint32_t below);
 /* After the templates: proves that folding is exact, then makes undisturbed collectives fixed parts of
  * compute tasks. *exact false: lower the whole schedule instead. */
 enum mq_status mq_fold_verify(struct mq_low *low, bool *exact) MQ_MUST_CHECK;

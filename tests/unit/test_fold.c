@@ -93,12 +93,19 @@ static struct mq_shape random_shape(struct mq_rng *rng, struct mq_arena *arena)
 		shape.virtual = 2;
 	if (shape.pp > 2 && mq_rng_below(rng, 2))
 		bare_ends(rng, &shape, arena);
+	if (shape.dp > 1 && shape.ep == 1 && mq_rng_below(rng, 3) == 0) {
+		double *share = mq_arena_array(arena, shape.dp, double);
+
+		for (uint32_t i = 0; i < shape.dp; i++)
+			share[i] = 1 + i % 2 * 2;
+		shape.share = share;
+	}
 	return shape;
 }
 
 struct tally {
 	uint32_t tried, lowered, folded, exact;
-	uint32_t bare; /* of the exact ones, with a stage without layers */
+	uint32_t bare, uneven; /* of the exact ones, with a stage without layers, with unequal shares */
 };
 
 /* Folded with no task fused: the same again, and all bytes of all links. */
@@ -145,11 +152,12 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 		int before = s->failures;
 		if (run(s, &rq, true, &arena, &a)) {
 			tally->lowered++;
-			tally->folded += a.low.folded;
+			tally->folded += a.low.folded != 0;
 		}
 		if (a.low.folded && !a.timeline.fold_inexact && run(s, &rq, false, &arena, &b)) {
 			tally->exact++;
 			tally->bare += shape.stage_layers != NULL;
+			tally->uneven += shape.share != NULL;
 			EXPECT(s, a.low.schedule->n_tasks < b.low.schedule->n_tasks);
 			EXPECT_NEAR(s, a.timeline.step_time_s, b.timeline.step_time_s, 1e-9);
 			for (uint32_t l = 0; l < s->cluster->n_links; l++)
@@ -190,9 +198,10 @@ static void compare_all(struct simulated *s)
 		for (int i = 0; i < 60; i++)
 			compare(s, model, &train, &rng, &tally);
 	}
-	fprintf(stderr, "of %u plans %u folded, %u of them exactly; %u have a stage without layers\n",
-		tally.lowered, tally.folded, tally.exact, tally.bare);
-	EXPECT(s, tally.bare >= 2 && tally.lowered > 60 && tally.exact * 100 >= tally.lowered * least_percent);
+	fprintf(stderr, "of %u plans %u folded, %u of them exactly; %u have a stage without layers, "
+		"%u unequal shares\n", tally.lowered, tally.folded, tally.exact, tally.bare, tally.uneven);
+	EXPECT(s, tally.bare >= 2 && tally.uneven >= 2 && tally.lowered > 60 &&
+			  tally.exact * 100 >= tally.lowered * least_percent);
 }
 
 static void body(void *data)
@@ -279,11 +288,25 @@ static void shared_ports_and_narrow_trunks(void **state)
 }
 
 /* GPUs on PCIe switches, one port per machine, nearer to some of them than to others: messages between
- * machines differ, and plans that send such are not folded. */
+ * machines differ, and of plans that send such only the neighbours are folded. */
 static void shared_lanes(void **state)
 {
 	(void)state;
-	run_on("gpu=A40,nodes=16,gpus=4,intra=pcie,nics=1,fabric=ethernet", 35);
+	run_on("gpu=A40,nodes=16,gpus=4,intra=pcie,nics=1,fabric=ethernet", 80);
+}
+
+/* Stages of 8, 16 or 32 lie over NVLink domains of 12 in many ways: their halves differ. */
+static void straddled_domains(void **state)
+{
+	(void)state;
+	run_on("gpu=GB200,nodes=15,gpus=4,fabric=nvl72,domain=12", 70);
+}
+
+/* Stages have replicas on faster and on slower GPUs. */
+static void mixed_types(void **state)
+{
+	(void)state;
+	run_on("gpu=A100-80GB*3x4+H100-80GB*13x4,fabric=rail", 70);
 }
 
 int main(void)
@@ -295,6 +318,8 @@ int main(void)
 		cmocka_unit_test(narrow_trunks),
 		cmocka_unit_test(shared_ports_and_narrow_trunks),
 		cmocka_unit_test(shared_lanes),
+		cmocka_unit_test(straddled_domains),
+		cmocka_unit_test(mixed_types),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
