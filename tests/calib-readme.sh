@@ -54,7 +54,7 @@ How the fitted values came about:
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
-- **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`, `gemm_misaligned`, `overlap_compute`): one joint fit to five tables
+- **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`, `overlap_compute`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
   BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
@@ -72,7 +72,9 @@ How the fitted values came about:
   device of an interleaved schedule where the row does not say; `split_batch`: a pipeline cuts a replica's batch into as many micro-batches as stages.
   `launch_waits`: the host waits for each kernel, so its time per kernel adds to the device's instead of hiding behind it (BigScience ran with
   CUDA_LAUNCH_BLOCKING=1): this is what its small micro-batches lose; its host cost (15) is a fit to the BLOOM table. `vocab_multiple`: the vocabulary
-  is padded to a multiple of this times tp (Megatron: 128).
+  is padded to a multiple of this times tp (Megatron: 128). `own_recompute`: `recompute` holds whatever the row says. `vtrain-predictor` describes the
+  tool whose outputs vTrain's single-node table has: what it composes (no recompute, unpadded vocabulary, gradients reduced at the end) is read off
+  differences between its rows, and two values, traffic and host, are fitted to them.
 - **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
   its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
   Rows of different systems are not ranked together.

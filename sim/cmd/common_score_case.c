@@ -104,12 +104,14 @@ static double layers_of(const struct mq_run *r)
 	return stages * fmax(1, round(r->params_b * 1e9 / (12 * r->hidden * r->hidden) / stages));
 }
 
-/* Software that pads the vocabulary, so that tensor cores get aligned shares on every tensor rank. */
-static double padded(const struct mq_case *c, double vocab)
+/* Software may pad the vocabulary, so that tensor cores get aligned shares on every tensor rank; where it
+ * does not, the shares are whole numbers all the same. */
+static double whole_shares(const struct mq_case *c, double vocab)
 {
-	double unit = (double)c->stack.vocab_multiple * degree(c->run->tp);
+	double tp = c->stack.vocab_parallel ? degree(c->run->tp) : 1;
+	double unit = c->stack.vocab_multiple * tp;
 
-	return unit > 0 ? ceil(vocab / unit) * unit : vocab;
+	return unit > 0 ? ceil(vocab / unit) * unit : fmax(floor(vocab / tp), 1) * tp;
 }
 
 /* "heads=4*tp" of models.csv: a value for each rank of a tensor-parallel group. */
@@ -176,7 +178,8 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	exact = mq_given_value(known.given, "vocab");
 	if (!isnan(exact) && (isnan(vocab) || fmod(vocab, 10000) == 0))
 		vocab = exact;
-	vocab = padded(c, vocab);
+	if (!isnan(vocab))
+		vocab = whole_shares(c, vocab);
 	put(spec, sizeof(spec), "layers", layers_of(r));
 	put(spec, sizeof(spec), "hidden", r->hidden);
 	put(spec, sizeof(spec), "heads", r->heads);
@@ -326,7 +329,7 @@ static void sync_of(struct mq_case *c)
 
 static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 {
-	const char *s = c->run->schedule, *r = c->run->recompute;
+	const char *s = c->run->schedule, *r = c->stack.own_recompute ? "" : c->run->recompute;
 
 	if (has(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1 && c->stack.chunks)
 		c->shape.virtual = c->stack.chunks;

@@ -176,6 +176,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	s->sync = (enum mq_sync)index;
 	MQ_TRY(READ_NAME(csv, row, "recompute", mq_recompute_name, MQ_N_RECOMPUTES, &index, err));
 	s->recompute = (enum mq_recompute)index;
+	MQ_TRY(read_flag(csv, row, "own_recompute", &s->own_recompute, err));
 	s->selective_ops = !strcmp(mq_table_text(csv, row, "selective"), "ops");
 	s->full_first = !strcmp(mq_table_text(csv, row, "partition"), "ceil");
 	MQ_TRY(mq_table_f64(csv, row, "chunks", 0, &chunks, err));

@@ -63,6 +63,7 @@ struct mq_stack {
 	double reserve_B;          /* context, framework, libraries, workspaces */
 	double comm_B;             /* buffers of its communicators where NVLink joins GPUs */
 	enum mq_recompute recompute; /* where the row does not say */
+	bool own_recompute;        /* whatever the row says */
 	bool selective_ops;        /* "selective" keeps attention and every second product */
 	double fp8_cast_B, expert_traffic; /* see mq_train */
 	bool merge_copies, repeat_kv; /* likewise */

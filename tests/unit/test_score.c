@@ -384,6 +384,15 @@ static void test_vocabulary(void **state)
 	r.stack = "eager";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
 	assert_non_null(strstr(c.spec, "vocab=50257"));
+	r.stack = "vtrain-predictor"; /* pads nothing, but no rank has a part of a column */
+	r.tp = 8;
+	r.recompute = "full"; /* which that software leaves out, whatever its settings say */
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_non_null(strstr(c.spec, "vocab=50256"));
+	assert_int_equal(c.shape.recompute, MQ_RECOMPUTE_NONE);
+	r.stack = "megatron";
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_int_equal(c.shape.recompute, MQ_RECOMPUTE_FULL);
 }
 
 /* One cluster before and after a repair is two systems, whose rows are not ranked together. */
