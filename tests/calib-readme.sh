@@ -63,9 +63,10 @@ How the fitted values came about:
   A row of it is found by `source`, `notes` and `release` (patterns on a table's cells of these names; `release` on `locator`). `precision` is what
   the software trains in where the row does not say. `fp8_cast_B`: bytes moved to make one element of an fp8 operand; tensor-wise scaling without
   fusion moves 7 (read for the maximum 2, read again 2, write 1, transpose 2: stated), Transformer Engine 1.5 (fit: NeMo's dense runs).
-  `expert_traffic`: bytes moved between router and expert products over one pass each; 3.5 where every step is a kernel of its own, .45 where experts
-  are one fused kernel (fits: NeMo's mixtures before and from release 26.06). Host cost of that older release: 6.3 (same fit), with a call per
-  local expert. `merge_copies`: its dispatcher sends a token once to each rank that has experts for it.
+  `mx_cast_B`: the same with a scale per 32 elements (MXFP8), which takes two copies, by rows and by columns: read 2, write 1 + 1 (counted).
+  `fused_experts`: experts are one fused kernel and their exchange sorts tokens on the way; without it every step is a kernel of its own, and what
+  each moves is counted (sim/core/model_kernels.c). Host cost of the older release of NeMo: 6.3 (fit: NeMo's mixtures), with a call per
+  local expert. `recipes.csv` says what published recipes set otherwise. `merge_copies`: its dispatcher sends a token once to each rank that has experts for it.
   `ring`: how fast the later steps of ring attention are, the first being 1; PyTorch's run one by one, with sums in fp32 between them that no compiler
   fuses (these are counted apart). The .6 is a fit to three runs on cp 2, 4 and 8 (14 % slow, 3 % and 1 % fast with it); why it is so low is open.
   `repeat_kv`: shared heads of keys and values are copied for each query head before attention, and so go around the ring. `chunks`: stages per

@@ -219,7 +219,8 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 
 	if (has(p, "fp4"))
 		return mq_fail(err, MQ_EINPUT, "precision '%s': 4-bit types are not modelled", p);
-	c->train.fp8_cast_B = has(p, "fp8") || has(p, "float8") ? c->stack.fp8_cast_B : 0;
+	if (has(p, "fp8") || has(p, "float8"))
+		c->train.fp8_cast_B = has(p, "mx") ? c->stack.mx_cast_B : c->stack.fp8_cast_B;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (has(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
@@ -247,7 +248,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 		c->train.optimizer = MQ_OPTIMIZER_MOMENTUM;
 	c->train.merge_copies = c->stack.merge_copies;
 	c->train.repeat_kv = c->stack.repeat_kv;
-	c->train.expert_traffic = c->stack.expert_traffic;
+	c->train.fused_experts = c->stack.fused_experts;
 	MQ_TRY(dtype_of(c, bf16, err));
 	if (c->train.dtype == MQ_FP32 && c->stack.tf32 && tf32)
 		c->train.dtype = MQ_TF32;

@@ -65,8 +65,9 @@ struct mq_stack {
 	enum mq_recompute recompute; /* where the row does not say */
 	bool own_recompute;        /* whatever the row says */
 	bool selective_ops;        /* "selective" keeps attention and every second product */
-	double fp8_cast_B, expert_traffic; /* see mq_train */
-	bool merge_copies, repeat_kv; /* likewise */
+	double fp8_cast_B;         /* see mq_train */
+	double mx_cast_B;          /* the same with a scale for each block of 32 elements (MXFP8) */
+	bool fused_experts, merge_copies, repeat_kv; /* likewise */
 	double ring;               /* speed of a ring's later steps of attention / of the first */
 	bool overlap_experts, overlap_tp; /* see mq_plan; where the row's plan has what they take */
 	const char *recompute_ops; /* patterns of the ops of a layer that are computed again; "" = none */

@@ -129,7 +129,8 @@ struct mq_train {
 	double fp8_cast_B;
 	bool merge_copies;     /* an all-to-all brings a token once to a rank, however many of its
 				* experts are there (DeepEP, HybridEP) */
-	double expert_traffic; /* bytes moved between router and expert products / the least; 0 = 1 */
+	bool fused_experts;    /* experts are one fused kernel: activations stay inside it, and tokens are
+				* sorted by expert on their way (CuTe grouped MLP with HybridEP) */
 	bool repeat_kv;        /* heads of keys and values that queries share are copied for each query
 				* head before attention: a ring of ranks passes the copies on */
 	double score_traffic;  /* bytes moved over stored attention scores / what the other element-wise

@@ -124,6 +124,7 @@ static struct scale scale_of(const struct mq_op *op, const struct mq_share *shar
 		s.write = s.flop = rows / o;
 		return s;
 	default:
+		s.count = 1 / e;
 		s.read = s.write = s.flop = rows / (o * h * e);
 		return s;
 	}
@@ -137,7 +138,8 @@ struct work {
 	double weights;          /* parameter elements that the op multiplies with, tied ones too */
 	double cast_B;           /* to make an element of an fp8 operand; 0 = no fp8 here */
 	enum mq_dtype dtype;     /* of what is not a product in fp8 */
-	double expert_traffic, score_traffic;
+	double score_traffic;
+	bool fused_experts, fp8;   /* see mq_train; the layers' products are in fp8 */
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -152,10 +154,12 @@ static struct mq_kernel *add(struct work *w, enum mq_kernel_kind kind)
 	return &w->kernel[w->n++];
 }
 
-/* Experts are called one by one: a product each, on streams of their own. */
+/* Experts are called one by one: a product each, on streams of their own, and what is done to the output of
+ * each (ops that count them). */
 static uint32_t calls(const struct work *w)
 {
-	double experts = w->op->kind == MQ_OP_GEMM ? w->op->count * w->scale.count : 1;
+	bool each = w->op->kind == MQ_OP_GEMM || w->op->kind == MQ_OP_ELEMENTWISE;
+	double experts = each ? w->op->count * w->scale.count : 1;
 
 	return experts > 1 ? (uint32_t)ceil(experts) : 1;
 }
@@ -300,9 +304,38 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 		return;
 	struct mq_kernel *k = add(w, kind);
 	k->bytes = (elems + w->weights) * w->size_B;
-	if (op->extent[MQ_DIM_EXPERT] > 0 && w->expert_traffic > 0)
-		k->bytes *= w->expert_traffic;
 	k->flop = flop;
+	k->launches = op->kernels * calls(w);
+}
+
+/* Is it an element-wise op between the products of experts? */
+static bool op_of_experts(const struct mq_op *op)
+{
+	return op->kind == MQ_OP_ELEMENTWISE && op->extent[MQ_DIM_EXPERT] > 0;
+}
+
+/*
+ * Tokens to experts and back. At least each token is read or written once and each copy once, and backwards
+ * the same. Where experts are not one fused kernel with their exchange, copies are also
+ *   sorted by expert behind the wire, and back before it           a read and a write each, either pass
+ *   kept beside the gradient of the routing weights, on the way back   a read, backward
+ *   padded to whole blocks of an fp8 product, and cut again           a read and a write each, either pass
+ * (Megatron core: sort_chunks_by_idxs, unpermute, Fp8Padding).
+ */
+static void exchange_kernels(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	double scale = fmax(w->scale.read, w->scale.write);
+	double copies = fmax(op->read, op->write), elems = op->read + op->write;
+
+	if (!w->fused_experts) {
+		elems += 2 * copies;
+		elems += backward && op->kind == MQ_OP_COMBINE ? copies : 0;
+		elems += w->fp8 ? 2 * copies : 0;
+	}
+	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
+	k->bytes = elems * scale * w->size_B;
+	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
 	k->launches = op->kernels;
 }
 
@@ -413,11 +446,15 @@ static void forward_or_backward(struct work *w, bool backward)
 		memory_kernels(w, backward, MQ_KERNEL_EMBEDDING);
 		break;
 	case MQ_OP_RESHAPE:
-	case MQ_OP_DISPATCH:
-	case MQ_OP_COMBINE:
 		memory_kernels(w, backward, MQ_KERNEL_COPY);
 		break;
+	case MQ_OP_DISPATCH:
+	case MQ_OP_COMBINE:
+		exchange_kernels(w, backward);
+		break;
 	default:
+		if (w->fused_experts && op_of_experts(w->op))
+			break;
 		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
 	}
@@ -447,7 +484,8 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		.blank = { .op = id, .phase = (uint8_t)phase, .dtype = (uint8_t)train->dtype,
 			   .causal = op->causal },
 		.dtype = train->dtype,
-		.expert_traffic = train->expert_traffic,
+		.fused_experts = train->fused_experts,
+		.fp8 = train->fp8_cast_B > 0,
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
 		.score_traffic = train->score_traffic,
 		.kernel = kernel,

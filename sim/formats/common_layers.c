@@ -177,6 +177,15 @@ static void unfused(struct mq_net *net, struct mq_op *op)
 	op->kernels = net->dropout ? 5 : 4;
 }
 
+/* Of the pairs of a query and an earlier key, the part within a sliding window: each query sees the last w
+ * keys, n w - w^2/2 pairs of n^2/2. */
+static double seen(const struct mq_attention *a)
+{
+	double part = a->keys > 0 ? a->window / a->keys : 0;
+
+	return a->window > 0 && part < 1 ? part * (2 - part) : 1;
+}
+
 uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, uint32_t memory,
 			  const struct mq_attention *a)
 {
@@ -192,7 +201,7 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 	op->count = a->heads;
 	op->causal = a->causal;
 	op->fused = a->fused;
-	op->flop = 4 * op->m * op->n * op->k * op->count;
+	op->flop = 4 * op->m * op->n * op->k * op->count * seen(a);
 	op->flop_bwd = 2 * op->flop;
 	op->output = out;
 	op->saved = q + kv + out; /* Q, K, V and the output, which the next GEMM needs */
@@ -239,8 +248,8 @@ static uint32_t router(struct mq_net *net, uint32_t input, const struct mq_exper
 	return id;
 }
 
-/* Tokens are copied for each expert that they visit; what arrives from each sender is then sorted by
- * expert: two passes over the copies on the way there and two on the way back, and their reverses. */
+/* Tokens are copied for each expert that they visit. What is moved beyond the least is up to the software, see
+ * exchange_kernels in core/model_kernels.c. */
 static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct mq_experts *e)
 {
 	bool out = kind == MQ_OP_DISPATCH;
@@ -248,10 +257,10 @@ static uint32_t exchange(struct mq_net *net, enum mq_op_kind kind, const struct 
 	struct mq_op *op = mq_net_at(net, id);
 	double tokens = net->rows * width_of(e), copies = tokens * e->top_k;
 
-	op->read = copies + (out ? tokens : copies);
-	op->write = copies + (out ? copies : tokens);
+	op->read = out ? tokens : copies;
+	op->write = out ? copies : tokens;
+	op->moved_bwd = copies + tokens;
 	op->output = out ? copies : tokens;
-	op->moved_bwd = (out ? 3 : 4) * copies + tokens;
 	op->flop = out ? 0 : 2 * copies;
 	op->flop_bwd = 2 * op->flop;
 	op->saved = copies; /* the experts' input; their output, for the router's gradient */
@@ -293,6 +302,54 @@ static uint32_t expert_activation(struct mq_net *net, uint32_t input, const stru
 	return id;
 }
 
+/* An element-wise step over `width` of every copy, with `read` + `write` and `back` passes over it; the ops of
+ * experts that one fused kernel would swallow. */
+static uint32_t expert_step(struct mq_net *net, const char *name, uint32_t input,
+			    const struct mq_experts *e, double width, const double passes[3])
+{
+	uint32_t id = mq_net_add(net, MQ_OP_ELEMENTWISE, name);
+	struct mq_op *op = mq_net_at(net, id);
+	double copies = net->rows * e->top_k * width;
+
+	op->flop = copies;
+	op->flop_bwd = 2 * copies;
+	op->output = copies;
+	op->read = passes[0] * copies;
+	op->write = passes[1] * copies;
+	op->moved_bwd = passes[2] * copies;
+	allow(op, MQ_DIM_EXPERT, e->experts);
+	mq_net_join(net, input, id, width * e->top_k);
+	return id;
+}
+
+/* The two halves that go into a gated activation are clamped apart and joined again (GPT-OSS). Over all of
+ * them: forward the clamps read and write, and so does the joining; backward each clamp reads its
+ * gradient and its input and writes, and the halves are joined (Megatron core's fused_bias_geglu.py). */
+static uint32_t clamp(struct mq_net *net, uint32_t up, const struct mq_experts *e)
+{
+	uint32_t id = expert_step(net, "experts.clamp", up, e, 2 * e->ffn, (double[]){ 2, 2, 5 });
+
+	mq_net_at(net, id)->saved = mq_net_at(net, id)->output;
+	mq_net_at(net, id)->kernels = 3;
+	return id;
+}
+
+/*
+ * The bias of each expert's output, weighted by the routing in fp32, is added expert by expert, and the
+ * results are joined and rounded (Megatron core's experts.py). In 16-bit elements forward: the product is
+ * written (2), it and the output are read (3) and their sum written (2), the joining reads and writes (4), the
+ * rounding too (3). Backward: widening (3), the output's gradient (3), joined (2); that of the product
+ * with the weight (4) and its sum (2), with the bias (4) and its sum (2).
+ */
+static uint32_t add_bias(struct mq_net *net, uint32_t down, const struct mq_experts *e, double width)
+{
+	uint32_t id = expert_step(net, "experts.bias", down, e, width, (double[]){ 7, 7, 20 });
+
+	mq_net_at(net, id)->count = e->experts; /* two kernels for each */
+	mq_net_at(net, id)->kernels = 2;
+	return id;
+}
+
 /* Like the router, every rank projects its own tokens with the whole matrix. */
 static uint32_t latent(struct mq_net *net, const char *name, uint32_t input, double k, double n)
 {
@@ -314,8 +371,12 @@ uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_expe
 	mq_net_join(net, route, dispatch, e->top_k);
 	net->b.model->edge[net->b.model->n_edges - 1].no_grad = true; /* indices */
 	uint32_t up = expert_gemm(net, "experts.up", dispatch, e, (double[]){ width, up_n });
+	if (e->clamp)
+		up = clamp(net, up, e);
 	uint32_t act = expert_activation(net, up, e);
 	uint32_t down = expert_gemm(net, "experts.down", act, e, (double[]){ e->ffn, width });
+	if (net->biases)
+		down = add_bias(net, down, e, width);
 	uint32_t combine = exchange(net, MQ_OP_COMBINE, e);
 	mq_net_join(net, down, combine, width * e->top_k);
 	mq_net_join(net, route, combine, e->top_k);

@@ -53,6 +53,7 @@ uint32_t mq_net_loss(struct mq_net *net, uint32_t head, double vocab);
 struct mq_attention {
 	double heads, kv_heads, head_dim, keys;
 	double value_dim; /* width of a head of values; 0 = head_dim */
+	double window;    /* keys that a query of causal, fused attention sees; 0 = all before it */
 	bool causal, fused, rotary;
 };
 /* `query` gives Q (or Q, K and V when `memory` is MQ_NONE), `memory` the keys and values. */
@@ -63,6 +64,7 @@ struct mq_experts {
 	double hidden, ffn, experts, top_k;
 	double latent; /* width that tokens are projected to before they travel (LatentMoE); 0 = hidden */
 	enum mq_activation activation;
+	bool clamp;       /* the gated activation clamps both of its inputs */
 };
 /* Router, dispatch, expert GEMMs and combine (between the latent projections); returns the last op. */
 uint32_t mq_net_experts(struct mq_net *net, uint32_t input, const struct mq_experts *e);

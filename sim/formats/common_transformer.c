@@ -130,6 +130,7 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	const struct mq_attention a = {
 		.heads = t->heads, .kv_heads = t->kv_heads, .head_dim = t->head_dim,
 		.keys = net->rows, .causal = t->causal, .fused = t->fused, .rotary = t->rotary,
+		.window = net->layer % 2 == 0 && t->causal && t->fused ? t->window : 0,
 	};
 
 	net->biases = biases || t->qkv_bias;
@@ -163,7 +164,7 @@ static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t,
 {
 	const struct mq_experts e = { .hidden = t->hidden, .ffn = t->ffn, .experts = t->experts,
 				      .top_k = t->top_k, .latent = t->latent,
-				      .activation = activation_of(t) };
+				      .activation = activation_of(t), .clamp = t->clamp };
 	uint32_t routed = mq_net_experts(net, input, &e);
 	const char *prefix = net->prefix;
 	bool dropout = net->dropout;

@@ -36,6 +36,8 @@ struct mq_transformer {
 	bool biases, qkv_bias, proj_bias;  /* the latter two apply where biases are off */
 	bool qk_norm;            /* RMS norms over each head's Q and K */
 	bool gated, relu, rms;
+	bool clamp;              /* experts clamp what goes into their activation (GPT-OSS) */
+	uint32_t window;         /* keys that every second layer's queries see, from the first on; 0 = all */
 	bool tied;               /* head uses the embedding's parameters */
 	bool causal, fused, rotary, dropout;
 	bool post_norm;          /* norm behind the residual (BERT) */

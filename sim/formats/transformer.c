@@ -15,10 +15,10 @@ struct options {
 	const char *size;
 	uint32_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
-	uint32_t predictions, mtp;
+	uint32_t predictions, mtp, window;
 	uint32_t task; /* enum task */
 	/* 0 = as the size says, 1 = no, 2 = yes */
-	uint32_t gated, rms, rope, bias, tied, dropout, causal;
+	uint32_t gated, rms, rope, bias, tied, dropout, causal, clamp;
 	bool fused_attention;
 };
 
@@ -48,6 +48,8 @@ static const struct mq_opt opts[] = {
 	MQ_CHOICE(struct options, task, TASK_PRETRAIN, "pretrain|span",
 		  "bert: what is trained; span: question answering (SQuAD)"),
 	DIM(mtp, 0, 100, "further tokens predicted, each by one more block (DeepSeek-V3)"),
+	DIM(window, 0, 1e8, "keys that the queries of every second layer see; 0 = all"),
+	FLAG(clamp, "experts clamp what goes into their gated activation"),
 	FLAG(gated, "gated activation (SwiGLU): two matrices going up"),
 	FLAG(rms, "RMS norms instead of layer norms"),
 	FLAG(rope, "rotary positions instead of a learned table"),
@@ -172,6 +174,8 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.dense_ffn = either(o->dense_ffn, wide ? p->dense_ffn : 0),
 		.biases = flag(o->bias, old),
 		.gated = flag(o->gated, !old),
+		.clamp = flag(o->clamp, false),
+		.window = o->window,
 		.rms = flag(o->rms, !old),
 		.rotary = flag(o->rope, !old),
 		.tied = flag(o->tied, p->tied),

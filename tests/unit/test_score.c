@@ -162,10 +162,10 @@ static void test_case(void **state)
 	r.source = "NeMo";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
 	assert_true(c.train.fp8_cast_B > 0 && c.train.merge_copies);
-	double older = c.train.expert_traffic;
+	assert_false(c.train.fused_experts);
 	r.locator = "line 60; \"26.08 NeMo Container\"";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.expert_traffic < older);
+	assert_true(c.train.fused_experts);
 }
 
 /* What a row leaves to its source: sequence, batch and step time. */
