@@ -23,6 +23,12 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void assert_near(double got, double want)
+{
+	if (!(fabs(got - want) <= 1e-9 * fabs(want)))
+		fail_msg("%.12g, not %.12g", got, want);
+}
+
 static const struct mq_model *load(const char *spec, uint32_t seq, const struct mq_train *train)
 {
 	const struct mq_model_request request = { .spec = spec, .train = train, .seq = seq };
@@ -689,6 +695,70 @@ static void test_bad_specifications(void **state)
 	refuse("/", "config.json");
 }
 
+/* Bytes of an op in a pass, whole, and what the host launches for it. */
+static double moved(const struct mq_model *m, const struct mq_train *train, const char *name,
+		    enum mq_phase phase, double *launches)
+{
+	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share whole = { .samples = 1 };
+	uint32_t id = (uint32_t)(op_of(m, name) - m->op);
+	uint32_t n = mq_op_kernels(m, train, id, phase, &whole, "T", kernel);
+	double bytes = 0;
+
+	*launches = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		bytes += kernel[i].bytes;
+		*launches += kernel[i].launches;
+	}
+	return bytes;
+}
+
+/* Between router and products, counted in tokens of `hidden` elements and copies of `ffn` elements. */
+static void test_steps_of_experts(void **state)
+{
+	enum { SEQ = 16, HIDDEN = 64, FFN = 32, K = 2, EXPERTS = 4 };
+	struct mq_train train = TRAIN;
+	const struct mq_model *m = load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,"
+					"top_k=2,bias=true,clamp=true", SEQ, &train);
+	double size = mq_dtype_size(train.dtype), token = SEQ * HIDDEN * size, copy = K * token;
+	double wide = K * SEQ * FFN * size, n;
+
+	(void)state;
+	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + 3 * copy);
+	assert_near(moved(m, &train, "layer0.dispatch", MQ_BACKWARD, &n), token + 3 * copy);
+	assert_near(moved(m, &train, "layer0.combine", MQ_FORWARD, &n), token + 3 * copy);
+	assert_near(moved(m, &train, "layer0.combine", MQ_BACKWARD, &n), token + 4 * copy);
+	assert_near(moved(m, &train, "layer0.experts.clamp", MQ_FORWARD, &n), 8 * wide);
+	assert_near(moved(m, &train, "layer0.experts.clamp", MQ_BACKWARD, &n), 10 * wide);
+	assert_near(moved(m, &train, "layer0.experts.bias", MQ_FORWARD, &n), 14 * copy);
+	assert_near(n, 2 * EXPERTS);
+	assert_near(moved(m, &train, "layer0.experts.bias", MQ_BACKWARD, &n), 20 * copy);
+	train.fp8_cast_B = 4; /* padded to blocks and cut again */
+	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + 5 * copy);
+	train.fused_experts = true;
+	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + copy);
+	assert_near(moved(m, &train, "layer0.combine", MQ_BACKWARD, &n), token + copy);
+	assert_near(moved(m, &train, "layer0.experts.clamp", MQ_FORWARD, &n), 0);
+	assert_near(moved(m, &train, "layer0.experts.bias", MQ_BACKWARD, &n), 0);
+	assert_near(moved(m, &train, "layer0.experts.activation", MQ_FORWARD, &n), 0);
+	/* The products stay. */
+	assert_true(moved(m, &train, "layer0.experts.up", MQ_FORWARD, &n) > 0);
+}
+
+/* Every second layer, from the first on, sees w keys: n w - w^2/2 pairs of n^2/2. */
+static void test_window(void **state)
+{
+	const struct mq_model *m = load("moe:layers=2,hidden=64,heads=4,ffn=32,vocab=100,experts=4,"
+					"top_k=2,window=32", 128, &TRAIN);
+	double near = op_of(m, "layer0.attention")->flop, all = op_of(m, "layer1.attention")->flop;
+
+	(void)state;
+	assert_near(near / all, (128 * 32 - 32 * 32 / 2) / (128 * 128 / 2.0));
+	m = load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,top_k=2,window=999", 128,
+		 &TRAIN);
+	assert_near(op_of(m, "layer0.attention")->flop, all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -711,6 +781,8 @@ int main(void)
 		cmocka_unit_test(test_splits_conserve_work),
 		cmocka_unit_test(test_published_shapes),
 		cmocka_unit_test(test_frozen_layers),
+		cmocka_unit_test(test_steps_of_experts),
+		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),
 		cmocka_unit_test(test_bad_specifications),
