@@ -1,15 +1,16 @@
 /*
  * electra.c - the built-in ELECTRA (Clark et al., "ELECTRA: pre-training text encoders as
- * discriminators rather than generators", ICLR 2020): a narrow BERT, the generator, fills in masked
- * tokens; a wide one, the discriminator, tells for every token whether it was replaced. Both share one
- * embedding. Fine-tuning (task=span) trains the discriminator alone.
+ * discriminators rather than generators", ICLR 2020): a narrow BERT, the generator, fills in
+ * masked tokens; a wide one, the discriminator, tells for every token whether it was replaced.
+ * Both share one embedding. Fine-tuning (task=span) trains the discriminator alone.
  *
- * Sizes are the released ones (table 6 there): the generator has the discriminator's layers, a third or a
- * quarter of its width, heads of 64. The vocabulary's logits are wanted for masked tokens only; the
- * implementations of Hugging Face and NVIDIA make them for all and then choose (logits=all).
+ * Sizes are the released ones (table 6 there): the generator has the discriminator's layers, a
+ * third or a quarter of its width, heads of 64. The vocabulary's logits are wanted for masked
+ * tokens only; the implementations of Hugging Face and NVIDIA make them for all and then choose
+ * (logits=all).
  *
- * Blocks are numbered through: the generator's first. Not modelled: which tokens are masked is drawn on
- * the device in a few small kernels.
+ * Blocks are numbered through: the generator's first. Not modelled: which tokens are masked is
+ * drawn on the device in a few small kernels.
  */
 #include <math.h>
 #include <string.h>
@@ -138,8 +139,8 @@ static uint32_t tie(struct electra *e, uint32_t op, uint32_t owner)
 	return op;
 }
 
-/* Both stacks look up the same table; the second names the first as the owner. Positions come next to
- * the embedding. */
+/* Both stacks look up the same table; the second names the first as the owner. Positions come
+ * next to the embedding. */
 static uint32_t embed(struct electra *e, uint32_t tokens, uint32_t width)
 {
 	uint32_t embedding, norm = mq_transformer_embed(&e->net, &e->table, tokens, &embedding);
@@ -158,8 +159,8 @@ static uint32_t embed(struct electra *e, uint32_t tokens, uint32_t width)
 	return mq_net_gemm(&e->net, "project", norm, e->o.embedding, width);
 }
 
-/* The logits of all tokens are made, those of the masked ones copied out; backwards a tensor of zeros
- * takes their gradient back. */
+/* The logits of all tokens are made, those of the masked ones copied out; backwards a tensor of
+ * zeros takes their gradient back. */
 static uint32_t choose(struct electra *e, uint32_t logits)
 {
 	struct mq_net *net = &e->net;
@@ -174,8 +175,8 @@ static uint32_t choose(struct electra *e, uint32_t logits)
 	return id;
 }
 
-/* One token is drawn from each masked one's distribution: noise is added to the logits, their softmax
- * and its maximum are taken. Nothing flows back. Returns what the discriminator reads. */
+/* One token is drawn from each masked one's distribution: noise is added to the logits, their
+ * softmax and its maximum are taken. Nothing flows back. Returns what the discriminator reads. */
 static uint32_t sample(struct electra *e, uint32_t logits)
 {
 	struct mq_net *net = &e->net;

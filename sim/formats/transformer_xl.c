@@ -1,25 +1,27 @@
 /*
- * transformer_xl.c - the built-in Transformer-XL (Dai et al., "Transformer-XL: attentive language models
- * beyond a fixed-length context", ACL 2019): a decoder whose keys and values also come from the stored
- * hidden states of the segment before, with relative positions, and an adaptive softmax (Grave et al.,
- * "Efficient softmax approximation for GPUs", 2017) over a large vocabulary of words.
+ * transformer_xl.c - the built-in Transformer-XL (Dai et al., "Transformer-XL: attentive language
+ * models beyond a fixed-length context", ACL 2019): a decoder whose keys and values also come from
+ * the stored hidden states of the segment before, with relative positions, and an adaptive softmax
+ * (Grave et al., "Efficient softmax approximation for GPUs", 2017) over a large vocabulary of
+ * words.
  *
- * Sizes are those of the authors' WikiText-103 models, and the base model with the widths that NVIDIA's
- * examples round to powers of two.
+ * Sizes are those of the authors' WikiText-103 models, and the base model with the widths that
+ * NVIDIA's examples round to powers of two.
  *
- * Attention: scores are Q K' + Q R', R being the projected encodings of relative positions; the second
- * product ("position") is shifted row by row before the sum. One product makes Q, K and V of memory and
- * segment alike, as all published code does, although Q of the memory is not used.
+ * Attention: scores are Q K' + Q R', R being the projected encodings of relative positions; the
+ * second product ("position") is shifted row by row before the sum. One product makes Q, K and V
+ * of memory and segment alike, as all published code does, although Q of the memory is not used.
  *
- * Adaptive softmax: the head has the most frequent words and one entry per cluster; only tokens whose
- * target lies in a cluster are multiplied with it. Words are taken to follow Zipf's law, f(r) ~ r^-s.
+ * Adaptive softmax: the head has the most frequent words and one entry per cluster; only tokens
+ * whose target lies in a cluster are multiplied with it. Words are taken to follow Zipf's law,
+ * f(r) ~ r^-s.
  *
- * Kernels are those of the published code: nothing fuses shift, sum and mask of the scores, Q is copied with
- * either bias, and the gradients of the embedding from its look-up and from each cluster are tensors of
- * the whole table, set to zero and added up.
+ * Kernels are those of the published code: nothing fuses shift, sum and mask of the scores, Q is
+ * copied with either bias, and the gradients of the embedding from its look-up and from each
+ * cluster are tensors of the whole table, set to zero and added up.
  *
- * Not modelled: the projection of the encodings, which is done once for the whole batch (its parameters
- * count with attention's), and the shuffling of tokens into clusters.
+ * Not modelled: the projection of the encodings, which is done once for the whole batch (its
+ * parameters count with attention's), and the shuffling of tokens into clusters.
  */
 #include <math.h>
 #include <string.h>
@@ -164,7 +166,8 @@ static void scatter(struct mq_net *net, uint32_t first)
 	}
 }
 
-/* An undivided table is one embedding; a divided one is looked up and projected cluster by cluster. */
+/* An undivided table is one embedding; a divided one is looked up and projected cluster by
+ * cluster. */
 static uint32_t embed(struct xl *x, uint32_t tokens)
 {
 	struct mq_net *net = &x->net;
@@ -174,7 +177,8 @@ static uint32_t embed(struct xl *x, uint32_t tokens)
 		uint32_t id = x->table[0] = mq_net_embedding(net, tokens, x->o.vocab, hidden);
 		struct mq_op *op = mq_net_at(net, id);
 
-		/* one gradient of the look-up and one per cluster set to zero; sums read two, write one */
+		/* one gradient of the look-up and one per cluster set to zero; sums read two,
+		 * write one */
 		op->fixed_bwd = (1 + 4. * x->n_clusters) * op->param;
 		return id;
 	}
@@ -232,7 +236,8 @@ static uint32_t biased_queries(struct xl *x, uint32_t qkv)
 	return id;
 }
 
-/* Q R': the scores of relative positions, then shifted row by row: a copy behind a column of zeros. */
+/* Q R': the scores of relative positions, then shifted row by row: a copy behind a column of
+ * zeros. */
 static uint32_t position_scores(struct xl *x, uint32_t queries, double keys)
 {
 	struct mq_net *net = &x->net;
@@ -263,8 +268,8 @@ static uint32_t position_scores(struct xl *x, uint32_t queries, double keys)
 	return shift;
 }
 
-/* Relative scores on top of plain attention: in one fused kernel half as many products again; otherwise
- * the sum is a kernel (reads both, writes one) and so is the mask. */
+/* Relative scores on top of plain attention: in one fused kernel half as many products again;
+ * otherwise the sum is a kernel (reads both, writes one) and so is the mask. */
 static void add_relative(struct xl *x, uint32_t attention, uint32_t qkv, double keys)
 {
 	struct mq_net *net = &x->net;
