@@ -17,9 +17,9 @@ static enum mq_status refuse_switches(const struct mq_export *e, const char *tar
 	if (p->algo != MQ_ALGO_AUTO || p->proto != MQ_PROTO_AUTO)
 		return mq_fail(err, MQ_EINPUT, "%s: a forced collective algorithm is no setting of it; it is "
 			       "NCCL's environment", target);
-	if (p->overlap_tp || p->overlap_experts)
+	if ((p->overlap_tp && strcmp(target, "torchtitan")) || p->overlap_experts)
 		return mq_fail(err, MQ_EINPUT, "%s: %s is not exported; megatron has it", target,
-			       p->overlap_tp ? "overlap_tp" : "overlap_experts");
+			       p->overlap_experts ? "overlap_experts" : "overlap_tp");
 	if (p->zero_group)
 		return mq_fail(err, MQ_EINPUT, "%s: sharding over groups of %u ranks is not exported", target,
 			       p->zero_group);
@@ -161,6 +161,8 @@ enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *f, struct m
 	fprintf(f, "data_parallel_replicate_degree = %u\ndata_parallel_shard_degree = %u\n"
 		"tensor_parallel_degree = %u\ncontext_parallel_degree = %u\nexpert_parallel_degree = %u\n",
 		sharded ? 1 : s.dp, sharded ? s.dp : 1, s.tp, s.cp, s.ep ? s.ep : 1);
+	if (e->plan->overlap_tp && s.tp > 1)
+		fputs("enable_async_tensor_parallel = true\n", f);
 	if (sharded)
 		fprintf(f, "fsdp_reshard_after_forward = \"%s\"\n",
 			s.sync == MQ_SYNC_ZERO3 ? "always" : "never");

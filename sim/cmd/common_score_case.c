@@ -444,6 +444,13 @@ enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena
 	return MQ_OK;
 }
 
+/* Products of tensor parallelism beside their collectives, as torchtitan calls it. */
+static bool says_async_tp(const char *notes)
+{
+	return has(notes, "async TP") || has(notes, "async-TP") || has(notes, "asyncTP") ||
+	       has(notes, "asynchronous tensor");
+}
+
 static enum mq_status plan(const struct mq_score_tables *tables, struct mq_case *c,
 			   struct mq_arena *arena, struct mq_err *err)
 {
@@ -453,6 +460,7 @@ static enum mq_status plan(const struct mq_score_tables *tables, struct mq_case 
 	sync_of(c);
 	c->shape.sequence_parallel = c->stack.sequence_parallel && c->shape.tp > 1;
 	c->shape.vocab_parallel = c->stack.vocab_parallel;
+	c->stack.overlap_tp |= says_async_tp(c->run->notes);
 	double layers = mq_given_value(strchr(c->spec, ':') + 1, "layers");
 	return isnan(layers) ? MQ_OK : mq_case_stages(c, (uint32_t)layers, arena, err);
 }

@@ -99,6 +99,10 @@ P
 printf '%s\n' --tensor-model-parallel-size 2 >in.sh; "$M" export --import in.sh "${ask[@]}" -o tp.json >/dev/null
 try 2 'no tensor' export tp.json "${ask[@]}" --to deepspeed
 try 2 'along the sequence' export tp.json "${ask[@]}" --dtype bf16 --to torchtitan
+printf '%s\n' --tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap >in.sh
+"$M" export --import in.sh "${ask[@]}" --dtype bf16 -o async.json >/dev/null
+"$M" export async.json "${ask[@]}" --dtype bf16 --to torchtitan -o t.toml && grep -q '^enable_async_tensor_parallel = true' t.toml || bad=1
+try 2 'overlap_tp is not exported' export async.json "${ask[@]}" --dtype bf16 --to flagscale
 try 2 'bf16 or fp32, not fp16' export pp.json "${ask[@]}" --to torchtitan
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'zero3 is not exported' export z3.json "${ask[@]}" --to megatron
 try 2 'give megatron' export tp.json "${ask[@]}" --to horovod

@@ -301,11 +301,14 @@ static void test_pipeline_defaults(void **state)
 	assert_int_equal(c.shape.micro_batches, 4);
 	assert_int_equal(c.shape.virtual, 2);
 	assert_int_equal(c.shape.pipeline, MQ_PIPE_INTERLEAVED);
+	assert_false(c.stack.overlap_tp);
+	r.notes = "torch.compile; async TP";
 	r.mbs = 2; /* said otherwise */
 	r.vp = 3;
 	build(&r, &c);
 	assert_int_equal(c.shape.micro_batches, 8);
 	assert_int_equal(c.shape.virtual, 3);
+	assert_true(c.stack.overlap_tp);
 }
 
 /* A network whose items are its own: the row's columns of layers and heads do not describe it, its stages
