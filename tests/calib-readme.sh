@@ -78,7 +78,8 @@ How the fitted values came about:
   differences between its rows, and two values, traffic and host, are fitted to them.
 - **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
   its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
-  Rows of different systems are not ranked together.
+  Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the stacks' values,
+  from clocks and work per clock, not from runs.
   `type` is a pattern on a row's precision. `scores` is `traffic` for the kernels over stored attention scores (blank: the same), `traffic_32` the
   elements that both move in 32-bit training over those in 16-bit training, where casts come on top. `cast_B` and `accum_B` are bytes per parameter and
   micro-batch: weights cast down and gradients cast up and unscaled (4 + 2 + 2 + 4), and a gradient added to the sum of those before it (8 + 4).

@@ -57,7 +57,7 @@ static enum mq_status read_system(const struct mq_csv *csv, uint32_t row, struct
 				 .platform = mq_table_text(csv, row, "platform") };
 	MQ_TRY(mq_table_f64(csv, row, "domain", 0, &domain, err));
 	s->domain = (uint32_t)domain;
-	return MQ_OK;
+	return mq_table_f64(csv, row, "host", 1, &s->host, err);
 }
 
 enum mq_status mq_system_find(const struct mq_score_tables *t, const struct mq_run *run,

@@ -51,6 +51,15 @@ static void put_memory(struct mq_device_calib *d, const struct mq_stack *stack, 
 	d->reserve_B = stack->reserve_B + (nvlink ? stack->comm_B : 0);
 }
 
+/* The CPUs of the machines that hold these devices. */
+static double host_of(const struct mq_case *c, const char *device)
+{
+	for (uint32_t i = 0; i < c->n_parts; i++)
+		if (!strcmp(c->part[i].system.device, device))
+			return c->part[i].system.host;
+	return 1;
+}
+
 /* The calibration as this software uses the hardware. */
 static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq_case *c,
 				  const struct mq_cluster *cluster, struct mq_arena *arena)
@@ -69,7 +78,7 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
 		if (!c->image && mq_dtype_size(c->train.dtype) >= 4)
 			d->elementwise_traffic *= c->stack.traffic_32;
-		d->host_launch_s *= c->stack.host;
+		d->host_launch_s *= c->stack.host * host_of(c, d->name);
 		d->launch_waits = c->stack.launch_waits;
 		d->attention_eff *= c->stack.attention;
 		d->attention_ring = c->stack.ring;

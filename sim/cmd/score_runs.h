@@ -30,6 +30,7 @@ struct mq_system {
 	const char *name, *device;
 	const char *platform;      /* options of the platform generator, but gpu, nodes and gpus */
 	uint32_t domain;           /* GPUs joined inside a node where that is not gpus_per_node; 0 */
+	double host;               /* time of its CPUs per kernel / that of the stacks' values */
 };
 
 /* Training software: a row of stacks.csv. */

@@ -180,6 +180,7 @@ static uint32_t block(struct generator *g, uint32_t stream)
 	x = norm(g, "norm2", stream);
 	x = mq_net_gemm(net, "up", x, w, g->o.mlp * w);
 	x = mq_net_activation(net, "activation", x, g->o.mlp * w, MQ_ACT_GELU);
+	mq_net_at(net, x)->saved *= 2; /* a GELU written out in tensor operations keeps four tensors */
 	x = mq_net_gemm(net, "down", x, g->o.mlp * w, w);
 	return mq_net_residual(net, "residual2", x, stream, w);
 }

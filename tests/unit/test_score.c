@@ -328,6 +328,7 @@ static void test_items(void **state)
 	r.pp = 4;
 	r.gpus = 16;
 	r.gpus_per_node = 4;
+	r.inter = "10 Gb/s inter";
 	r.gbs = 64;
 	r.stage_layers = "12/32/5/7";
 	build(&r, &c);
@@ -340,6 +341,12 @@ static void test_items(void **state)
 	assert_int_equal(model->n_layers, 56);
 	assert_int_equal(model->heads, 8);
 	assert_int_equal(c.train.optimizer, MQ_OPTIMIZER_ADAM);
+	assert_true(c.train.grad_dtype == MQ_FP32);
+	/* CPUs of the machines, where systems.csv says so */
+	assert_true(c.part[0].system.host == 1.25);
+	r.gpu = "T4";
+	build(&r, &c);
+	assert_true(c.part[0].system.host == 1);
 }
 
 /* Names in any case; a cell may be what -m takes; a released variant with one more token predicted. */
