@@ -293,6 +293,30 @@ static double memory(void *state)
 	return (double)(total - available);
 }
 
+static double in_use(void *state, double *buffers_B)
+{
+	const struct cuda *c = state;
+
+	*buffers_B = 2 * (double)c->pool.size + c->session->options->memory_B;
+	return memory(state);
+}
+
+static enum mq_status allocate(void *state, size_t bytes, void **block, struct mq_err *err)
+{
+	struct cuda *c = state;
+
+	CUDA_TRY(c, cudaMalloc(block, bytes));
+	CUDA_TRY(c, cudaMemset(*block, 1, bytes));
+	return MQ_OK;
+}
+
+static void free_block(void *state, void *block, size_t bytes)
+{
+	struct cuda *c = state;
+
+	c->kit.cudaFree(block);
+}
+
 MQ_REPLAY_EXECUTOR(cuda) = {
         MQ_REPLAY_HEAD("cuda"),
         .summary = "GPUs: cuBLAS computes, NCCL communicates",
@@ -304,5 +328,8 @@ MQ_REPLAY_EXECUTOR(cuda) = {
         .close = close_cuda,
         .describe = describe,
         .memory = memory,
+        .in_use = in_use,
+        .allocate = allocate,
+        .release = free_block,
         .topology = cuda_topology,
 };

@@ -118,6 +118,11 @@ struct mq_replay_executor {
 	enum mq_status (*topology)(void *state, const char *path, struct mq_err *err);
 	/* Required: largest memory in use by this rank so far, bytes, as the device counts it. */
 	double (*memory)(void *state);
+	/* Required: memory in use now, the same way; own buffers (pools of operands) apart. */
+	double (*in_use)(void *state, double *buffers_B);
+	/* Required: memory of the device, touched; MQ_ENODEV where there is not as much. */
+	enum mq_status (*allocate)(void *state, size_t bytes, void **block, struct mq_err *err);
+	void (*release)(void *state, void *block, size_t bytes);
 };
 
 /* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the most that

@@ -249,6 +249,36 @@ static double memory(void *state)
 	return 1024 * kB;
 }
 
+static double in_use(void *state, double *buffers_B)
+{
+	const struct host *h = state;
+	long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	if (file && fscanf(file, "%*d %ld", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	*buffers_B = 2 * (double)h->rank.pool.size + (double)h->reserved_B;
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static enum mq_status allocate(void *state, size_t bytes, void **block, struct mq_err *err)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return mq_fail(err, MQ_ENODEV, "%zu B cannot be had: %s", bytes, strerror(errno));
+	memset(p, 1, bytes);
+	*block = p;
+	return MQ_OK;
+}
+
+static void free_block(void *state, void *block, size_t bytes)
+{
+	munmap(block, bytes);
+}
+
 MQ_REPLAY_EXECUTOR(host) = {
         MQ_REPLAY_HEAD("host"),
         .summary = "CPU cores: OpenBLAS computes, Open MPI communicates",
@@ -261,4 +291,7 @@ MQ_REPLAY_EXECUTOR(host) = {
         .close = close_host,
         .describe = describe,
         .memory = memory,
+        .in_use = in_use,
+        .allocate = allocate,
+        .release = free_block,
 };

@@ -85,7 +85,8 @@ static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *ses
 	                                   .cluster = session->cluster,
 	                                   .calib = session->calib,
 	                                   .train = &session->question->train,
-	                                   .plan = &p->plan};
+	                                   .plan = &p->plan,
+	                                   .held = true};
 	struct mq_lowered lowered;
 
 	MQ_TRY(mq_lower(&request, &v->arena, &lowered, err));
@@ -93,6 +94,8 @@ static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *ses
 		return mq_fail(err, MQ_EINPUT, "%s: the plan is '%s': %s", p->name,
 		               mq_verdict_name(lowered.verdict), lowered.message);
 	p->schedule = lowered.schedule;
+	p->memory = lowered.memory;
+	p->worst = lowered.worst;
 	p->memory_B = lowered.memory[lowered.worst].peak_B;
 	return mq_schedule_check(p->schedule, NULL, err);
 }

@@ -9,6 +9,11 @@
 #include "core/timeline.h"
 #include "executors/executor.h"
 
+/* What a device held of a plan, bytes as measured, see validator/replay/hold.c. */
+struct mq_held_bytes {
+	double process, buffers, parameters, gradients, optimizer, plan_buffers, activations, peak, full;
+};
+
 struct mq_validated {
 	const char *name; /* of its schedule file: "FOLDER-plan-1" */
 	const struct mq_session *session;
@@ -16,6 +21,9 @@ struct mq_validated {
 	const char *plan_text; /* "dp 2 ..." */
 	struct mq_schedule *schedule;
 	double memory_B; /* predicted peak of the device nearest its limit */
+	const struct mq_memory *memory; /* [schedule's devices] predicted */
+	uint32_t worst;                 /* the device nearest its limit */
+	struct mq_held_bytes *held;     /* [schedule's devices] measured, NULL = not */
 	struct mq_timeline predicted;
 	struct mq_interval interval; /* factors around predicted.step_time_s */
 	const struct mq_measured *measured;
@@ -68,6 +76,15 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 /* validate.csv (per op and step), plans.csv (per plan), trace-NAME.json (two lanes). */
 enum mq_status mq_validation_write(struct mq_validation *v, const char *dir,
                                    struct mq_err *err) MQ_MUST_CHECK;
+/* Reads what the replay wrote on memory into `held` of the plans (launch-K/memory.csv of a folder of samples):
+ * the least of the launches. Samples without it leave it NULL. */
+enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples,
+                                         struct mq_err *err) MQ_MUST_CHECK;
+/* DIR/memory.csv, predicted beside measured by purpose, and what it amounts to. */
+enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir,
+                                    struct mq_err *err) MQ_MUST_CHECK;
+/* Tensors of the plan at the worst moment on its device nearest its limit; NaN = not measured. */
+void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B);
 /* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
 double mq_validation_print(struct mq_validation *v);
 /* Fits the calibration to every second plan; writes DIR/calib.json; fills held_out, recalibrated_s.

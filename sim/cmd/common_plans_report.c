@@ -213,6 +213,7 @@ static enum mq_status put_plan(struct mq_csv_writer *w, struct mq_validation *v,
 	struct mq_timeline real = typical(p, &v->arena);
 	struct mq_breakdown said = mq_timeline_breakdown(p->schedule, &p->predicted, &v->arena);
 	struct mq_breakdown seen = mq_timeline_breakdown(p->schedule, &real, &v->arena);
+	double compared_B, held_B;
 	char hash[32];
 
 	mq_arena_rewind(&v->arena, mark);
@@ -232,6 +233,9 @@ static enum mq_status put_plan(struct mq_csv_writer *w, struct mq_validation *v,
 	mq_csv_put_f64(w, said.exposed_comm_s);
 	mq_csv_put_f64(w, seen.exposed_comm_s);
 	mq_csv_put_f64(w, p->memory_B);
+	mq_validated_memory(p, &compared_B, &held_B);
+	mq_csv_put_f64(w, compared_B);
+	mq_csv_put_f64(w, held_B);
 	mq_csv_put_u64(w, p->step.n);
 	mq_csv_put_u64(w, p->n_dropped);
 	mq_csv_put_f64(w, p->recalibrated_s);
@@ -249,7 +253,7 @@ static enum mq_status write_plans(struct mq_validation *v, const char *dir, stru
 	        "name,plan_hash,plan,predicted_s,predicted_low_s,"
 	        "predicted_high_s,measured_s,ci_low_s,ci_high_s,ratio,predicted_compute_s,"
 	        "measured_compute_s,predicted_exposed_comm_s,measured_exposed_comm_s,"
-	        "predicted_memory_B,samples,dropped,recalibrated_s,part",
+	        "predicted_memory_B,compared_memory_B,measured_memory_B,samples,dropped,recalibrated_s,part",
 	        err);
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
 		status = put_plan(&w, v, &v->plan[i], err);

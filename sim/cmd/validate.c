@@ -262,7 +262,7 @@ static enum mq_status join(struct mq_validation *v, const char *dir, struct mq_e
 			               p->name);
 		p->step = mq_measured_step(p->measured, &v->arena, &p->n_dropped, &p->weak);
 	}
-	return MQ_OK;
+	return mq_validation_read_memory(v, dir, err);
 }
 
 static enum mq_status judge(const struct validate *o, struct mq_validation *v, const char *dir,
@@ -273,6 +273,7 @@ static enum mq_status judge(const struct validate *o, struct mq_validation *v, c
 		MQ_TRY(mq_validation_recalibrate(v, dir, err));
 	MQ_TRY(mq_validation_write(v, dir, err));
 	double error = 100 * mq_validation_print(v);
+	MQ_TRY(mq_validation_memory(v, dir, err));
 	if (!isnan(o->threshold) && !(error <= o->threshold))
 		return mq_fail(err, MQ_ETHRESHOLD,
 		               "median error %.1f %% is above --threshold %g %%", error,

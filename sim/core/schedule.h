@@ -75,6 +75,16 @@ struct mq_task {
 				    gathered total, reduce_scatter: input, alltoall: send total per rank) */
 };
 
+/* What a device holds of one stage, bytes: the memory model's view of it (lower/holding.h), so that a replay
+ * can hold as much. Parameters, gradients, optimizer state and buffers stay for the whole step; `kept`
+ * from the forward of a micro-batch to the end of its backward; `forward` and `backward` are the fullest
+ * moment of such a pass, kept activations of its micro-batch included; `step` while the optimizer steps. */
+struct mq_held {
+	uint32_t device;         /* index into the schedule's devices */
+	uint32_t stage;
+	double parameter_B, gradient_B, optimizer_B, buffer_B, kept_B, forward_B, backward_B, step_B;
+};
+
 struct mq_schedule {
 	struct mq_arena *arena;  /* borrowed */
 	const char *model;       /* name */
@@ -89,6 +99,8 @@ struct mq_schedule {
 	struct mq_comm *comm;
 	const char **op_name;    /* [n_ops] names of model ops, so that a file stands alone */
 	uint32_t task_room, dep_room, work_room, comm_room;
+	uint32_t n_held;         /* 0 where nobody asked for it */
+	struct mq_held *held;
 	/* Folded view, only inside simulating executors: device i stands for `weight[i]` equal ranks and
 	 * communicators may have members that are not simulated (MQ_NONE in `rank`, see member). NULL in
 	 * every schedule that is saved or replayed. */
@@ -115,7 +127,7 @@ MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool
 
 /* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
  * comms:[{id,purpose,ranks}], ops:[names], works:[{flop,bytes,model_flop,kernels:[{op,phase,kind,dtype,
- * m,n,k,count,flop,bytes,launches}]}], tasks:N}, then one line per task {id, device, stream, kind, deps,
+ * m,n,k,count,flop,bytes,launches}]}], held:[{device,stage,parameter_B,...}] where it is known, tasks:N}, then one line per task {id, device, stream, kind, deps,
  * group, op, work, flop, dtype, bytes, peer, channel | comm, coll, algo, proto, root, micro_batch, stage,
  * phase}. Load checks the schedule and gives back exactly what was saved. */
 MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,

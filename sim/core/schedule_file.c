@@ -52,6 +52,43 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 	fputc('}', f);
 }
 
+static const struct {
+	const char *name;
+	size_t offset;
+} held_field[] = {
+	{ "parameter_B", offsetof(struct mq_held, parameter_B) },
+	{ "gradient_B", offsetof(struct mq_held, gradient_B) },
+	{ "optimizer_B", offsetof(struct mq_held, optimizer_B) },
+	{ "buffer_B", offsetof(struct mq_held, buffer_B) },
+	{ "kept_B", offsetof(struct mq_held, kept_B) },
+	{ "forward_B", offsetof(struct mq_held, forward_B) },
+	{ "backward_B", offsetof(struct mq_held, backward_B) },
+	{ "step_B", offsetof(struct mq_held, step_B) },
+};
+enum { N_HELD_FIELDS = sizeof(held_field) / sizeof(held_field[0]) };
+
+static double *held_value(struct mq_held *h, int field)
+{
+	return (double *)(void *)((char *)h + held_field[field].offset);
+}
+
+static void put_held(FILE *f, const struct mq_schedule *s)
+{
+	if (!s->n_held)
+		return;
+	fputs(",\"held\":[", f);
+	for (uint32_t i = 0; i < s->n_held; i++) {
+		struct mq_held *h = &s->held[i];
+
+		fprintf(f, "%s{\"device\":%" PRIu32 ",\"stage\":%" PRIu32, i ? "," : "", h->device,
+			h->stage);
+		for (int k = 0; k < N_HELD_FIELDS; k++)
+			fprintf(f, ",\"%s\":%.17g", held_field[k].name, *held_value(h, k));
+		fputc('}', f);
+	}
+	fputc(']', f);
+}
+
 static void put_header(FILE *f, const struct mq_schedule *s)
 {
 	fputs("{\"maquette_schedule\":1,\"model\":", f);
@@ -92,7 +129,9 @@ static void put_header(FILE *f, const struct mq_schedule *s)
 		}
 		fputs("]}", f);
 	}
-	fprintf(f, "],\"tasks\":%" PRIu32 "}\n", s->n_tasks);
+	fputc(']', f);
+	put_held(f, s);
+	fprintf(f, ",\"tasks\":%" PRIu32 "}\n", s->n_tasks);
 }
 
 static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
@@ -278,6 +317,31 @@ static void get_devices(struct reader *r, json_t *root)
 	}
 }
 
+static void get_held(struct reader *r, json_t *root)
+{
+	struct mq_schedule *s = r->s;
+
+	if (!json_object_get(root, "held"))
+		return;
+	json_t *list = get_array(r, root, "held", &s->n_held);
+	s->held = mq_arena_array(r->arena, s->n_held, struct mq_held);
+	for (uint32_t i = 0; i < s->n_held; i++) {
+		json_t *v = json_array_get(list, i);
+
+		s->held[i].device = get_u32(r, v, "device", REQUIRED);
+		s->held[i].stage = get_u32(r, v, "stage", REQUIRED);
+		if (s->held[i].device >= s->n_devices)
+			wrong(r, "device", "an index into \"devices\"");
+		for (int k = 0; k < N_HELD_FIELDS; k++) {
+			double x = get_number(r, v, held_field[k].name, 0);
+
+			if (!(x >= 0 && x < 1e18))
+				wrong(r, held_field[k].name, "a number of bytes");
+			*held_value(&s->held[i], k) = x;
+		}
+	}
+}
+
 static void get_comms(struct reader *r, json_t *root)
 {
 	struct mq_schedule *s = r->s;
@@ -338,6 +402,7 @@ static void get_header(struct reader *r, json_t *root)
 		s->op_name[o] = mq_arena_strdup(r->arena, name ? name : "");
 	}
 	get_devices(r, root);
+	get_held(r, root);
 	get_comms(r, root);
 	get_works(r, root);
 	r->n_tasks = get_u32(r, root, "tasks", REQUIRED);

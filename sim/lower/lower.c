@@ -434,6 +434,8 @@ static enum mq_status run(struct mq_low *low)
 	build_templates(low);
 	if (string_together(low))
 		out->schedule = low->schedule;
+	if (out->schedule && low->rq->held)
+		mq_low_held(low);
 	return MQ_OK;
 }
 

@@ -23,6 +23,7 @@ struct mq_lower_request {
 	uint32_t fold_below;          /* a representative stands for fewer ranks than this; 0 = any number */
 	bool keep_tasks;              /* of its tasks none is fused with others: reports show each */
 	bool memory_only;             /* stop after the memory verdict: no schedule */
+	bool held;                    /* fill the schedule's `held`, for a replay */
 };
 
 struct mq_lowered {

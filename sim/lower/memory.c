@@ -220,3 +220,45 @@ enum mq_status mq_low_memory(struct mq_low *low)
 	judge(low);
 	return MQ_OK;
 }
+
+static void hold_stages(struct mq_low *low, uint32_t index)
+{
+	const struct mq_lowered *out = low->out;
+	struct mq_schedule *s = out->schedule;
+	uint32_t device = out->device[index], rank = low->rank_of_device[device];
+	uint32_t chunks = low->n_stages / low->n_ranks;
+	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
+	uint32_t calib = low->rq->cluster->device[device].calib;
+	double boundary = 0;
+
+	for (uint32_t k = 0; k < chunks; k++) {
+		h[k] = mq_hold(low, k * low->n_ranks + rank, device);
+		boundary = fmax(boundary, h[k].boundary_B);
+	}
+	for (uint32_t k = 0; k < chunks; k++)
+		s->held[s->n_held++] = (struct mq_held){
+			.device = index,
+			.stage = k * low->n_ranks + rank,
+			.parameter_B = h[k].parameter_B,
+			.gradient_B = h[k].gradient_B,
+			.optimizer_B = h[k].optimizer_B,
+			/* What all chunks share is written with the first. */
+			.buffer_B = h[k].root_B +
+				    (k ? 0 : 2 * boundary + reduction_B(low, h, chunks,
+						     calib == MQ_NONE ? NULL : &low->rq->calib->device[calib])),
+			.kept_B = h[k].kept_B,
+			.forward_B = h[k].forward.activation_B + h[k].forward.buffer_B,
+			.backward_B = h[k].backward.activation_B + h[k].backward.buffer_B,
+			.step_B = h[k].step_B,
+		};
+}
+
+void mq_low_held(struct mq_low *low)
+{
+	struct mq_lowered *out = low->out;
+	uint32_t chunks = low->n_stages / low->n_ranks;
+
+	out->schedule->held = mq_arena_array(low->arena, (size_t)out->n_devices * chunks, struct mq_held);
+	for (uint32_t i = 0; i < out->n_devices; i++)
+		hold_stages(low, i);
+}

@@ -250,6 +250,8 @@ uint32_t *mq_pair_order(const struct mq_template *forward, const struct mq_templ
 
 /* ---- memory.c --------------------------------------------------------------------------------------- */
 enum mq_status mq_low_memory(struct mq_low *low);
+/* The schedule's `held`: what device_memory adds up, by device and stage. */
+void mq_low_held(struct mq_low *low);
 
 /* ---- fold.c ------------------------------------------------------------------------------------------ */
 /* Picks the devices that are simulated, each for as many as can be but fewer than `below`; false: folding is

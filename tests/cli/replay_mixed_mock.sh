@@ -67,5 +67,6 @@ cp dp/plan-1.json s/plan-3.json; cp pp/plan-1.json s/plan-4.json
 "$M" validate s --top 4 --cores 1 --launches 1 --warmup 1 --reps 3 -o v >said || { cat said; bad=1; }
 awk -F, 'NR > 1 && $2 != "step" { n[$5]++ } END { print "calls of plans on", (n["cpu0"] && n["gpu0"] ? "both devices" : "one device") }' v/validate.csv
 awk -F, 'NR > 1 { print $3 }' v/plans.csv | grep -o 'dp 2 tp 1\|pp 2\|placement on 2' | sort
+awk -F, 'NR > 1 && $3 != "reserve" && $6 != "" { n[$2]++; if ($4 < 1e6) next; if ($6 < .98 || $6 > 1.02) print "memory:", $0 } END { print n["cpu0"], n["gpu0"] }' v/memory.csv
 grep -c measured v/trace-s-plan-*.json | sed 's/:.*//'
 finish

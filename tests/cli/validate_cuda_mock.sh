@@ -15,11 +15,23 @@ ls out | sort | tr '\n' ' '; sed 's# .*maquette-replay# maquette-replay#; s#-[0-
 "$M" validate one two --top 2 --launches 2 --reps 3 -o out >said || { cat said; bad=1; }
 "$M" validate one two --top 2 --from out -o again >/dev/null || bad=1
 cmp out/validate.csv again/validate.csv && cmp out/plans.csv again/plans.csv && echo "the same from the samples"
-grep -oE '[0-9]+ plans, median error' said; grep -oE 'Kendall.s tau' said | head -n 1; grep -oE '[0-9]+ samples dropped' said
+grep -oE '^step time: [0-9]+ plans, median error' said; grep -oE 'Kendall.s tau' said | head -n 1; grep -oE '[0-9]+ samples dropped' said
 head -n 1 out/validate.csv
 awk -F, 'NR > 1 && $2 == "step" { n++; if ($9 / $10 < .5 || $9 / $10 > 2) print "far off:", $0; if (!($11 <= $10 && $10 <= $12)) print "interval:", $0 } END { print n, "steps" }' out/validate.csv
 # The trace has both lanes.
 for lane in predicted analytic measured; do grep -q "$lane" out/trace-one-plan-1.json && echo "lane $lane"; done
+# Memory by purpose: the plan's own tensors, live as long as the schedule says, and the planted context of 500 MB.
+awk -F, 'NR > 1 && $6 != "" { n[$3]++; if ($6 < .98 || $6 > 1.02) print "memory:", $0 }
+	END { for (p in n) print n[p], p }' out/memory.csv | sort
+head -n 1 out/memory.csv; grep -o 'tensors on its fullest device: [0-9]* plans' said
+MOCK_MEMORY_B=1.7e9 "$M" validate one --top 1 --launches 1 --reps 2 -o tight | grep -o 'memory: on . devices.*'
+# Plans on two devices, which the fit did not see, are predicted too, and lie in their intervals.
+look pair 4 --fix dp=2; look pipe 4 --fix pp=2
+"$M" validate pair pipe --top 3 --launches 1 --reps 3 -o both >said || { cat said; bad=1; }
+grep -o 'activations and buffers [0-9.]*' said
+awk '/^step time: / { match($0, /median error [0-9.]+/); e = substr($0, RSTART + 13, RLENGTH - 13); n = $3 }
+	/^95 % intervals: / { inside = $4 } END { print n, "plans of two devices,", (e <= 8 ? "median error at most 8 %," : "median error " e " %,"),
+	(inside >= .8 * n ? "at least 80 % inside" : inside " inside") }' said
 # An error above the threshold is exit status 5; a calibration made half as fast is mended by recalibration.
 try 5 'median error .* is above --threshold 0.001 %' validate one two --top 2 --from out --threshold 0.001 -o x
 awk '/"(gemm_eff|elementwise_bw_share)":/ { slow = 1 } slow && /"value":/ { match($0, /[0-9.e+-]+,?$/)

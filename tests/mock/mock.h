@@ -36,6 +36,7 @@
 #define MOCK_SWEEP_SHARE 0.8
 #define MOCK_LAUNCH_S    3e-6
 #define MOCK_COPY_BPS    25e9
+#define MOCK_CONTEXT_B   500000000 /* of the driver, in use before anything is allocated */
 #define MOCK_CALL_A_S    12e-6
 #define MOCK_CALL_BPS    150e9
 

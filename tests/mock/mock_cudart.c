@@ -33,6 +33,12 @@ static int real_time;
 static struct CUstream_st streams[MAX_STREAMS];
 static size_t n_streams;
 static size_t allocated;
+enum { MAX_BLOCKS = 4096 };
+static struct block {
+	void *at;
+	size_t size;
+} blocks[MAX_BLOCKS];
+static size_t n_blocks;
 static uint64_t noise_state;
 
 static double noise(uint64_t *state)
@@ -229,16 +235,23 @@ MOCK_API cudaError_t cudaMalloc(void **pointer, size_t size)
 {
 	static uintptr_t next = 1ull << 40;
 
-	if (allocated + size > memory())
+	if (MOCK_CONTEXT_B + allocated + size > memory() || n_blocks == MAX_BLOCKS)
 		return cudaErrorMemoryAllocation;
 	allocated += size;
 	*pointer = (void *)next;
+	blocks[n_blocks++] = (struct block){*pointer, size};
 	next += (size + 4095) / 4096 * 4096;
 	return cudaSuccess;
 }
 
 MOCK_API cudaError_t cudaFree(void *pointer)
 {
+	for (size_t i = 0; i < n_blocks; i++)
+		if (blocks[i].at == pointer) {
+			allocated -= blocks[i].size;
+			blocks[i] = blocks[--n_blocks];
+			break;
+		}
 	return cudaSuccess;
 }
 
@@ -290,7 +303,7 @@ MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
 MOCK_API cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
 	*total = memory();
-	*available = *total - allocated;
+	*available = *total > MOCK_CONTEXT_B + allocated ? *total - allocated - MOCK_CONTEXT_B : 0;
 	return cudaSuccess;
 }
 

@@ -69,6 +69,8 @@ static void renumber(const struct replay_job *job, const struct kinds *k, struct
 	for (uint32_t c = 0; c < s->n_comms; c++)
 		for (uint32_t i = 0; i < s->comm[c].n; i++)
 			s->comm[c].rank[i] = rank[s->comm[c].rank[i]];
+	for (uint32_t i = 0; i < s->n_held; i++)
+		s->held[i].device = rank[s->held[i].device];
 	s->n_devices = n;
 	s->device = device;
 	s->device_name = name;

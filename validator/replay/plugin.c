@@ -59,7 +59,8 @@ enum mq_status replay_load_executor(const char *folder, const char *name, struct
 		               "expected %u): rebuild it",
 		               path, found->abi, MQ_REPLAY_ABI);
 	if (strcmp(found->name, name) || !found->check || !found->open || !found->run ||
-	    !found->close || !found->describe || !found->memory ||
+	    !found->close || !found->describe || !found->memory || !found->in_use ||
+	    !found->allocate || !found->release ||
 	    (found->launcher == MQ_LAUNCH_MPIRUN && !found->ranks))
 		return mq_fail(err, MQ_EINPUT, "%s lacks a required function", path);
 	*executor = found;

@@ -74,6 +74,27 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 /* validator/replay/measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 
+/* ---- hold.c: a plan's memory, held for real --------------------------------------------------- */
+
+enum {
+	REPLAY_HELD_PROCESS, /* in use beside the executor's own buffers: context, libraries */
+	REPLAY_HELD_BUFFERS, /* the executor's own: pools of operands, which a training has none of */
+	REPLAY_HELD_PARAMETERS,
+	REPLAY_HELD_GRADIENTS,
+	REPLAY_HELD_OPTIMIZER,
+	REPLAY_HELD_PLAN_BUFFERS,
+	REPLAY_HELD_DYNAMIC, /* most of activations and what passes need beside them */
+	REPLAY_HELD_PEAK,    /* most of all that the plan holds */
+	REPLAY_HELD_FULL,    /* 1: something could not be had, the others are without it */
+	REPLAY_HELD_VALUES,
+	REPLAY_HELD_STATIC = 4 /* parameters, gradients, optimizer state, buffers */
+};
+extern const char *const replay_held_name[REPLAY_HELD_VALUES];
+/* Bytes as measured; zeros where the schedule does not say what its devices hold. */
+void replay_hold(const struct mq_replay_executor *executor, void *state,
+                 const struct mq_schedule *schedule, uint32_t device, struct mq_arena *scratch,
+                 double value[REPLAY_HELD_VALUES]);
+
 /* validator/replay/record.c: timeline files with a row per task and sample. */
 struct replay_record {
 	FILE *file;
