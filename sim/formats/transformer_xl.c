@@ -61,12 +61,13 @@ static const struct mq_opt opts[] = {
 struct preset {
 	const char *size; /* the first is the default */
 	uint32_t layers, hidden, heads, head_dim, ffn, seq, divide;
+	bool drop_scores; /* dropout of attention's probabilities */
 };
 
 static const struct preset presets[] = {
-	{ "base", 16, 410, 10, 41, 2100, 150, 1 },
-	{ "large", 18, 1024, 16, 64, 4096, 384, 4 },
-	{ "nvidia-base", 16, 512, 8, 64, 2048, 192, 1 },
+	{ "base", 16, 410, 10, 41, 2100, 150, 1, false },
+	{ "large", 18, 1024, 16, 64, 4096, 384, 4, true },
+	{ "nvidia-base", 16, 512, 8, 64, 2048, 192, 1, false },
 };
 
 enum { VOCAB = 267735 }; /* words of WikiText-103 */
@@ -74,7 +75,7 @@ enum { VOCAB = 267735 }; /* words of WikiText-103 */
 struct xl {
 	struct mq_net net;
 	struct options o;
-	bool infer;
+	bool infer, drop_scores;
 	double q;                                /* heads * head_dim */
 	uint32_t n_clusters;                     /* with the head */
 	double begin[MAX_CLUSTERS + 1];          /* words of cluster i: begin[i] .. begin[i + 1] - 1 */
@@ -98,9 +99,10 @@ static uint32_t either(uint32_t given, uint32_t otherwise)
 	return given ? given : otherwise;
 }
 
-static enum mq_status complete(struct options *o, const struct mq_model_request *request,
+static enum mq_status complete(struct xl *x, const struct mq_model_request *request,
 			       struct mq_err *err)
 {
+	struct options *o = &x->o;
 	const struct preset *p = NULL;
 
 	MQ_TRY(find_preset(o->size, &p, err));
@@ -114,6 +116,7 @@ static enum mq_status complete(struct options *o, const struct mq_model_request 
 	o->seq = request->seq ? request->seq : either(o->seq, p->seq);
 	o->memory = either(o->memory, o->seq);
 	o->divide = either(o->divide, p->divide);
+	x->drop_scores = p->drop_scores;
 	if (!o->head_dim && !same && o->hidden % o->heads)
 		return mq_fail(err, MQ_EINPUT, "model 'transformer_xl': hidden=%u is not a multiple "
 			       "of heads=%u; change one, or give head_dim", o->hidden, o->heads);
@@ -187,6 +190,8 @@ static uint32_t embed(struct xl *x, uint32_t tokens)
 		net->prefix = mq_arena_printf(net->arena, "cluster%u.", i);
 		net->rows = rows * x->share[i];
 		x->table[i] = mq_net_embedding(net, tokens, words(x, i), width(x, i));
+		/* the gradient of its look-up set to zero, then added to that of its logits */
+		mq_net_at(net, x->table[i])->fixed_bwd = 4 * mq_net_at(net, x->table[i])->param;
 		parts[i] = x->project[i] =
 			mq_net_gemm(net, "project", x->table[i], width(x, i), hidden);
 	}
@@ -314,7 +319,7 @@ static uint32_t attend(struct xl *x, uint32_t stream)
 	mq_net_at(net, qkv)->splits |= 1u << MQ_DIM_HEAD;
 	mq_net_at(net, qkv)->extent[MQ_DIM_HEAD] = x->o.heads;
 	net->rows = rows;
-	net->dropout = false; /* none on the probabilities */
+	net->dropout = dropout && x->drop_scores;
 	uint32_t id = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
 	net->dropout = dropout;
 	add_relative(x, id, qkv, keys);
@@ -396,7 +401,7 @@ static enum mq_status build(const char *name, const char *options,
 
 	mq_opt_defaults(opts, &x.o);
 	MQ_TRY(mq_opt_parse(opts, &x.o, "model 'transformer_xl'", options, arena, err));
-	MQ_TRY(complete(&x.o, request, err));
+	MQ_TRY(complete(&x, request, err));
 	x.q = (double)x.o.heads * x.o.head_dim;
 	clusters(&x);
 	mq_net_begin(net, arena,

@@ -277,9 +277,18 @@ static void test_transformer_xl_flops(void **state)
 		const struct mq_op *op = op_of(m, names[i]);
 
 		tokens += op->output / (1024 >> 2 * i);
+		assert_true(op->fixed_bwd == 4 * op->param);
 		assert_true(fmod(op->param, 1024 >> 2 * i) == 0);
 	}
 	assert_true(fabs(tokens - 384) < 1e-9);
+	/* the large model alone drops probabilities: a mask, and what is left of them */
+	double scores = 384. * 768 * 16, rows = 384, q = 1024;
+	assert_true(op_of(m, "layer0.attention")->saved == rows * 2 * q + 2 * 768 * q + 2.5 * scores);
+	m = load("transformer_xl", 0, &TRAIN);
+	assert_true(op_of(m, "layer0.attention")->saved ==
+		    150 * 2 * 410 + 2 * 300 * 410 + 150. * 300 * 10);
+	/* gradients of one look-up and four clusters, set to zero and added up */
+	assert_true(op_of(m, "embedding")->fixed_bwd == 17 * op_of(m, "embedding")->param);
 	/* the fused kernel does the same products and stores no scores */
 	assert_true(products(load("transformer_xl:layers=1,hidden=64,heads=4,ffn=96,vocab=100,"
 				  "memory=48,fused_attention=true", 16, &TRAIN)) ==
