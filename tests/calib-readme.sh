@@ -90,6 +90,17 @@ How the fitted values came about:
   `traffic`, `scores` and `traffic_32` of `tf2-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA to 5.4 %, ELECTRA's
   BERT to 5.3 %; both together 4.2 %), `tf2` to their fine-tuning in fp32, `eager-unfused` to BART and a translation model, `apex-fused` to the latter alone.
 - **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tf2-xla` (BERT alone 1.23, ELECTRA alone 1.31).
+- **Convolutions** (A100, V100: NVIDIA's image examples, ten networks in two frameworks, each left out once below). A convolution is an implicit
+  GEMM in the tiles above, at `conv_eff` of the peak; in fp32 beside tensor cores at `conv_eff_simt`, with narrower tiles and a prologue that is
+  shorter in steps, or Winograd's. Its input gradient gathers with the same window. `conv_volume`: windows with three axes (3D U-Net alone
+  says so). One filter per channel is a kernel of its own kind: `conv_depthwise` of the fp32 peak, twice that in 16 bits with channels last.
+  Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
+  `conv_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. `image_traffic`: what XLA's
+  fusion leaves of element-wise traffic (by counting .6 to .8). `step_ms` and `sync_ms` (TensorFlow: the loss fetched each step; Horovod's
+  agreement on what is ready) are read off U-Net with a batch of one and ResNet-50 on 8 GPUs. Suppression of overlapping boxes runs on the host in
+  TensorFlow's Mask R-CNN: 16 operations per pair at 2 Gflop/s, stated; it is 66 ms of a step, whatever the batch, precision and GPU, and so are the runs.
+  Known to be off: 8 GPUs under PyTorch's ConvNets in fp16 come out 5 to 26 % fast and GPUNet-0 and -1 17 to 42 %, on hosts where five cores a GPU decode and augment
+  its images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice` and `flat_M` follow from what the software
   holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum

@@ -39,7 +39,8 @@ static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 		       isnan(r->seq) ? " without the sequence length (seq)" : "");
 }
 
-static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
+static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r,
+				struct mq_err *err)
 {
 	if (!strcmp(r->provenance, "memory"))
 		return mq_fail(err, MQ_EINPUT, "unverified source (provenance 'memory')");
@@ -47,8 +48,12 @@ static enum mq_status check_row(const struct mq_run *r, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "the run failed for an unknown cause");
 	if (!strcmp(r->status, "suspect"))
 		return mq_fail(err, MQ_EINPUT, "marked as suspect");
-	if (isnan(r->step_time_s) && strcmp(r->status, "oom"))
+	if (isnan(r->step_time_s) && strcmp(r->status, "oom")) {
+		struct mq_known_model known;
+
+		MQ_TRY(mq_known_model(t, r, &known, err)); /* a model that is refused says why */
 		return no_step_time(r, err);
+	}
 	if (isnan(r->gpus) || r->gpus < 1)
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)
@@ -487,7 +492,7 @@ enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct 
 	struct mq_platform_spec spec;
 
 	*c = (struct mq_case){ .run = run };
-	MQ_TRY(check_row(run, err));
+	MQ_TRY(check_row(tables, run, err));
 	c->n_devices = (uint32_t)run->gpus;
 	MQ_TRY(mq_case_machines(tables, c, arena, err));
 	MQ_TRY(mq_stack_find(tables, run, arena, &c->stack, err));

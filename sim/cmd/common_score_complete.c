@@ -20,6 +20,17 @@ static void in_sequences(struct mq_run *r, double *real_share, const char *batch
 	r->mbs /= r->seq;
 }
 
+/* "each*128" is the micro-batch of a device, a bare number the batch of all. */
+static void put_batch(struct mq_run *r, const char *batch)
+{
+	if (strncmp(batch, "each*", 5)) {
+		r->gbs = strtod(batch, NULL);
+		return;
+	}
+	r->mbs = isnan(r->mbs) ? strtod(batch + 5, NULL) : r->mbs;
+	r->gbs = r->mbs * r->gpus;
+}
+
 /* Samples or tokens per second, of all devices; 0 where the unit is another. */
 static double per_second(const struct mq_run *r, bool *tokens)
 {
@@ -66,7 +77,7 @@ void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r, str
 		if (!strncmp(known.batch, "tokens", 6))
 			in_sequences(r, &real_share, known.batch);
 		else if (*known.batch && isnan(r->gbs))
-			r->gbs = strtod(known.batch, NULL);
+			put_batch(r, known.batch);
 	}
 	rate = per_second(r, &tokens);
 	if (isnan(r->step_time_s) && rate > 0)

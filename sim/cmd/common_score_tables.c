@@ -149,6 +149,31 @@ static enum mq_status read_extra(const struct mq_csv *csv, uint32_t row, struct 
 	return read_flag(csv, row, "tf32", &s->tf32, err);
 }
 
+static enum mq_status read_images(const struct mq_csv *csv, uint32_t row, struct mq_image_stack *s,
+				  struct mq_err *err)
+{
+	static const char *const layouts[] = { [MQ_FIRST_NONE] = "", [MQ_FIRST_32] = "32",
+					       [MQ_FIRST_32_VOLUMES] = "32+volumes",
+					       [MQ_FIRST_ALL] = "all" };
+	const char *text = mq_table_text(csv, row, "channels_first");
+	double step_ms, sync_ms;
+
+	for (s->channels_first = MQ_FIRST_ALL; s->channels_first >= 0; s->channels_first--)
+		if (!strcmp(text, layouts[s->channels_first]))
+			break;
+	if (s->channels_first < 0)
+		return mq_fail(err, MQ_EINPUT, "%s:%u: channels_first '%s' is not known; give 32, "
+			       "32+volumes, all or nothing (tensors whose channels lie first)",
+			       csv->path, csv->line[row], text);
+	MQ_TRY(mq_table_f64(csv, row, "conv_passes", 0, &s->conv_passes, err));
+	MQ_TRY(mq_table_f64(csv, row, "image_traffic", 1, &s->traffic, err));
+	MQ_TRY(mq_table_f64(csv, row, "step_ms", 0, &step_ms, err));
+	MQ_TRY(mq_table_f64(csv, row, "sync_ms", 0, &sync_ms, err));
+	s->step_s = step_ms / 1e3;
+	s->sync_s = sync_ms / 1e3;
+	return MQ_OK;
+}
+
 static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct mq_stack *s,
 				 struct mq_err *err)
 {
@@ -196,6 +221,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	s->recompute_ops = mq_table_text(csv, row, "recompute_ops");
 	s->precision = mq_table_text(csv, row, "precision");
 	MQ_TRY(read_extra(csv, row, s, err));
+	MQ_TRY(read_images(csv, row, &s->images, err));
 	return read_memory(csv, row, s, err);
 }
 
@@ -235,13 +261,13 @@ enum mq_status mq_stack_find(const struct mq_score_tables *t, const struct mq_ru
 		       *run->stack ? run->stack : run->source);
 }
 
-/* The sequence as written, for patterns; "" where the row has none. */
-static bool sequence_fits(const char *patterns, double seq)
+/* The number as written, for patterns; "" where the row has none. */
+static bool number_fits(const char *patterns, double number)
 {
 	char text[32] = "";
 
-	if (!isnan(seq))
-		snprintf(text, sizeof(text), "%g", seq);
+	if (!isnan(number))
+		snprintf(text, sizeof(text), "%g", number);
 	return mq_pattern_fits(patterns, text);
 }
 
@@ -256,6 +282,18 @@ static const struct mq_format *builder_of(const char *model)
 	return NULL;
 }
 
+/* Does this row of models.csv speak of such a run? */
+static bool speaks_of(const struct mq_csv *csv, uint32_t row, const struct mq_run *run)
+{
+	return mq_name_fits(mq_table_text(csv, row, "model"), run->model) &&
+	       mq_pattern_fits(mq_table_text(csv, row, "source"), run->source) &&
+	       mq_pattern_fits(mq_table_text(csv, row, "locator"), run->locator) &&
+	       mq_pattern_fits(mq_table_text(csv, row, "gpu"), run->gpu) &&
+	       mq_pattern_fits(mq_table_text(csv, row, "precision"), run->precision) &&
+	       number_fits(mq_table_text(csv, row, "gpus"), run->gpus) &&
+	       number_fits(mq_table_text(csv, row, "seq"), run->seq);
+}
+
 enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_run *run,
 			      struct mq_known_model *known, struct mq_err *err)
 {
@@ -265,10 +303,7 @@ enum mq_status mq_known_model(const struct mq_score_tables *t, const struct mq_r
 	if (known->own)
 		return MQ_OK;
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
-		if (!mq_name_fits(mq_table_text(csv, r, "model"), run->model) ||
-		    !mq_pattern_fits(mq_table_text(csv, r, "source"), run->source) ||
-		    !mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) ||
-		    !sequence_fits(mq_table_text(csv, r, "seq"), run->seq))
+		if (!speaks_of(csv, r, run))
 			continue;
 		*known = (struct mq_known_model){ .builder = mq_table_text(csv, r, "builder"),
 						  .given = mq_table_text(csv, r, "given"),

@@ -60,9 +60,31 @@ static double host_of(const struct mq_case *c, const char *device)
 	return 1;
 }
 
+static bool has_volumes(const struct mq_model *model)
+{
+	for (uint32_t i = 0; i < model->n_ops; i++)
+		if (model->op[i].volume)
+			return true;
+	return false;
+}
+
+/* Of an image network the graph has every kernel that runs, unless a compiler joins them. */
+static void put_images(struct mq_device_calib *d, const struct mq_case *c,
+		       const struct mq_model *model)
+{
+	const struct mq_image_stack *s = &c->stack.images;
+	bool first = s->channels_first == MQ_FIRST_ALL ||
+		     (s->channels_first >= MQ_FIRST_32 && mq_dtype_size(c->train.dtype) >= 4) ||
+		     (s->channels_first == MQ_FIRST_32_VOLUMES && has_volumes(model));
+
+	d->elementwise_traffic = s->traffic;
+	d->conv_passes = first ? s->conv_passes : 0;
+}
+
 /* The calibration as this software uses the hardware. */
 static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq_case *c,
-				  const struct mq_cluster *cluster, struct mq_arena *arena)
+				  const struct mq_model *model, const struct mq_cluster *cluster,
+				  struct mq_arena *arena)
 {
 	struct mq_calib *calib = mq_arena_array(arena, 1, struct mq_calib);
 
@@ -74,9 +96,10 @@ static struct mq_calib *calib_for(const struct mq_calib *shared, const struct mq
 		*d = shared->device[i];
 		if (d->kind == MQ_CPU)
 			continue;
-		/* of an image network the graph has every kernel that runs */
-		d->elementwise_traffic = c->image ? 1 : c->stack.traffic;
-		if (!c->image && mq_dtype_size(c->train.dtype) >= 4)
+		d->elementwise_traffic = c->stack.traffic;
+		if (c->image)
+			put_images(d, c, model);
+		else if (mq_dtype_size(c->train.dtype) >= 4)
 			d->elementwise_traffic *= c->stack.traffic_32;
 		d->host_launch_s *= c->stack.host * host_of(c, d->name);
 		d->launch_waits = c->stack.launch_waits;
@@ -197,15 +220,16 @@ enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster
 			     struct mq_result *result, struct mq_err *err)
 {
 	const struct mq_model_request request = { c->spec, &c->train, c->seq };
-	struct mq_calib *calib = calib_for(shared, c, cluster, arena);
+	struct mq_calib *calib;
 	struct mq_case known = *c;
 	struct mq_model *model;
 	struct mq_plan plan;
-	struct mq_judge judge = { .cluster = cluster, .calib = calib, .train = &c->train,
+	struct mq_judge judge = { .cluster = cluster, .train = &c->train,
 				  .execute = analytic ? mq_execute_analytic : mq_execute_simgrid,
 				  .fold = true, .interference = true, .timeout_s = TIMEOUT_S };
 
 	MQ_TRY(mq_model_load(&request, arena, &model, err));
+	judge.calib = calib = calib_for(shared, c, model, cluster, arena);
 	judge.model = model;
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
 	mq_conduct_bind(cluster);
@@ -214,7 +238,10 @@ enum mq_status mq_case_judge(const struct mq_case *c, struct mq_cluster *cluster
 	MQ_TRY(make_plan(&known, model, cluster, arena, &plan, err));
 	MQ_TRY(mq_judge_plan(&judge, &plan, arena, result, NULL, NULL, err));
 	if (result->verdict == MQ_VERDICT_OOM && c->run->step_time_s > 0)
-		return time_anyway(&judge, &plan, cluster, arena, result, err);
+		MQ_TRY(time_anyway(&judge, &plan, cluster, arena, result, err));
+	if (c->image)
+		result->step_time_s += c->stack.images.step_s +
+				       (c->n_devices > 1 ? c->stack.images.sync_s : 0);
 	return MQ_OK;
 }
 

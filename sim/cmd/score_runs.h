@@ -33,6 +33,18 @@ struct mq_system {
 	double host;               /* time of its CPUs per kernel / that of the stacks' values */
 };
 
+/* Which tensors have their channels first: none, those of 32 bits, these and all of volumes, all. */
+enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
+
+/* How software runs image networks. */
+struct mq_image_stack {
+	int channels_first;        /* tensors that lie so: enum mq_channels_first */
+	double conv_passes;        /* over tensors that tensor cores want otherwise, see mq_device_calib */
+	double traffic;            /* bytes of element-wise kernels / one kernel per op of the graph */
+	double step_s;             /* host time of a step that nothing hides (a loss is fetched) */
+	double sync_s;             /* the same with several devices: agreement on what to reduce */
+};
+
 /* Training software: a row of stacks.csv. */
 struct mq_stack {
 	const char *name;
@@ -69,6 +81,7 @@ struct mq_stack {
 	double fp8_cast_B;         /* see mq_train */
 	double mx_cast_B;          /* the same with a scale for each block of 32 elements (MXFP8) */
 	bool fused_experts, merge_copies, repeat_kv; /* likewise */
+	struct mq_image_stack images; /* what applies to image networks alone */
 	double ring;               /* speed of a ring's later steps of attention / of the first */
 	bool overlap_experts, overlap_tp; /* see mq_plan; where the row's plan has what they take */
 	const char *recompute_ops; /* patterns of the ops of a layer that are computed again; "" = none */
@@ -115,7 +128,8 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 
 /*
  * What a row leaves to its source. From models.csv (where it knows the model): the sequence, as `seq` in
- * `given`; the global batch of a published recipe, as a number in `batch`. "tokens*SHARE" there says that
+ * `given`; the global batch of a published recipe, as a number in `batch`, or "each*NUMBER", the batch of
+ * one device, which is then its micro-batch too. "tokens*SHARE" there says that
  * the row counts its batches in tokens, of which SHARE are not padding: they become sequences. From
  * throughput, in tokens or samples per second, and batch follows the step time. From the locator, where it
  * reads "DGX-2 (16x V100 32GB)": the memory of a GPU given as "V100"; the GPUs of a machine given as 2.

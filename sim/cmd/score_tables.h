@@ -34,8 +34,8 @@ struct mq_known_model {
 	const char *batch;         /* see mq_run_complete */
 	const struct mq_format *own; /* no row: the cell is a specification, as -m takes it */
 };
-/* MQ_EINPUT: no row fits the run's model, source, locator and sequence, and no builder has that name; or
- * the row names none. */
+/* MQ_EINPUT: no row fits the run's model, source, locator, gpu, gpus, precision and sequence, and no builder
+ * has that name; or the row names none. */
 enum mq_status mq_known_model(const struct mq_score_tables *tables, const struct mq_run *run,
 			      struct mq_known_model *known, struct mq_err *err) MQ_MUST_CHECK;
 /* The number behind KEY= in "key=value,...", NaN where there is none. */

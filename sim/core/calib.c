@@ -52,6 +52,11 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(bmm_misaligned, "1", 0, 0, 1, "speed of a step of k in misaligned batched GEMMs; 0 = peak_fp32 / peak"),
 	DEV(sustained, "1", 1, .1, 1, "clock under sustained training load / in short benchmarks"),
 	DEV(conv_eff, "1", .6, .001, 1.5, "share of peak that large convolutions reach"),
+	DEV(conv_eff_simt, "1", .8, .001, 1.5, "the same in fp32 beside tensor cores that do not take it"),
+	DEV(conv_volume, "1", .8, .001, 1.5, "efficiency factor of three-dimensional convolutions"),
+	DEV(conv_depthwise, "1", .02, 1e-4, 1, "depthwise convolutions: share of the fp32 peak"),
+	DEV(conv_passes, "1", 0, 0, 10, "passes over tensors of convolutions to change their layout for "
+	    "tensor cores (software stack)"),
 	DEV(attention_eff, "1", .6, .001, 1, "fused attention, forward: share of peak"),
 	DEV(attention_bwd, "1", .8, .01, 2, "efficiency of its backward relative to forward"),
 	DEV(attention_ring, "1", 1, .01, 2, "the same of a ring's later steps to its first (software stack)"),
@@ -386,8 +391,9 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 	struct mq_device_calib d = {
 		.name = mq_arena_strdup(calib->arena, type), .source = "ideal device",
 		.kind = MQ_GPU, .mem_bw_Bps = mem_bw_Bps, .memory_B = memory_B, .sm_count = 1,
-		.compute_capability = 80, .gemm_eff = 1, .gemm_fp32 = 1, .gemm_bw_share = 1, .gemm_misaligned = 1,
-		.bmm_misaligned = 1, .sustained = 1, .conv_eff = 1, .attention_eff = 1,
+		.compute_capability = 80, .gemm_eff = 1, .gemm_fp32 = 1, .gemm_bw_share = 1,
+		.gemm_misaligned = 1, .bmm_misaligned = 1, .sustained = 1, .conv_eff = 1,
+		.conv_eff_simt = 1, .conv_volume = 1, .conv_depthwise = 1, .attention_eff = 1,
 		.attention_bwd = 1, .attention_ring = 1, .elementwise_bw_share = 1, .elementwise_traffic = 1,
 		.loss_B = 12, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
 		.host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,

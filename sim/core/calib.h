@@ -35,6 +35,11 @@ struct mq_device_calib {
 					0 = that of cores without tensors, peak_fp32 / peak */
 	double sustained;            /* clock under sustained training load / in short benchmarks */
 	double conv_eff;             /* share of peak that convolutions reach at large sizes */
+	double conv_eff_simt;        /* the same in fp32 on a GPU whose tensor cores do not take it */
+	double conv_volume;          /* efficiency factor of windows with three axes */
+	double conv_depthwise;       /* share of the fp32 peak of one filter per channel */
+	double conv_passes;          /* over tensors that tensor cores want in another layout: belongs to
+				      * the software stack; 0 = channels come last */
 	double attention_eff;        /* fused attention forward: share of peak */
 	double attention_bwd;        /* backward efficiency relative to forward */
 	double attention_ring;       /* the same of a ring's later steps to its first: software stack */

@@ -133,15 +133,21 @@ static double gemm_time(const struct mq_device_calib *d, const struct gemm *g)
 	return both(math, memory, d->gemm_corner) + d->gemm_t0_s;
 }
 
+/* Multiplied by the plain cores of a GPU that has tensor cores for other types. */
+static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
+{
+	return d->kind != MQ_CPU && dtype == MQ_FP32 &&
+	       d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
+}
+
 /* fp32 products run on the plain cores, far below the tensor cores' peak: a tile's prologue and epilogue,
  * the same time, are fewer of their steps of k, and operands twice the size are wanted that much later. */
 static void on_plain_cores(const struct mq_device_calib *d, struct gemm *g)
 {
 	double tensor = d->peak_flops[MQ_FP16];
 
-	g->eff *= d->gemm_fp32;
 	g->plain = true;
-	if (tensor > 2 * d->peak_flops[MQ_FP32]) {
+	if (beside_tensor_cores(d, MQ_FP32)) {
 		g->kt *= d->peak_flops[MQ_FP32] / tensor;
 		g->a0 *= 2 * d->peak_flops[MQ_FP32] / tensor;
 	}
@@ -186,29 +192,82 @@ double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype dtype, d
 	g.count = count;
 	/* fp8 operands make a 16-bit product */
 	g.bytes = ((m * k + k * n) * g.size_B + m * n * fmax(g.size_B, 2)) * count;
-	if (device->kind != MQ_CPU && dtype == MQ_FP32)
+	if (device->kind != MQ_CPU && dtype == MQ_FP32) {
+		g.eff *= device->gemm_fp32;
 		on_plain_cores(device, &g);
-	else if (misaligned(&g) && count > 1)
+	} else if (misaligned(&g) && count > 1) {
 		without_tensor_cores(device, dtype, &g);
-	else if (misaligned(&g))
+	} else if (misaligned(&g)) {
 		g.eff *= device->gemm_misaligned;
+	}
 	return gemm_time(device, &g);
+}
+
+/* ---- convolutions ---------------------------------------------------------------------------- */
+
+/* What cuDNN's kernels have in common. Three-dimensional windows have kernels of their own, which reach a
+ * part of what those of images do. */
+static struct gemm conv_gemm(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	struct gemm g = gemm_of(d, k->dtype, k->m, k->n, k->k);
+
+	g.count = k->count;
+	g.bytes = k->bytes;
+	g.eff = d->conv_eff;
+	if (beside_tensor_cores(d, k->dtype)) {
+		g.eff = d->conv_eff_simt;
+		on_plain_cores(d, &g);
+	}
+	if (k->volume)
+		g.eff *= d->conv_volume;
+	return g;
 }
 
 /*
  * Winograd's F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016) as
  * three kernels: 36 multiplications make 16 outputs that take 144 directly, so a quarter of the work,
  * on tensors that the transforms blow up by 36/16. Each of the two large tensors is read or written once
- * as it is and twice transformed: 1 + 2 * 2.25 times its bytes. Products and transforms follow one
- * another. Not modelled: F(2x2, 3x3), 5x5 windows, and the weights' own transform.
+ * as it is and twice transformed: 1 + 2 * 2.25 times its bytes. The products are 36 of [tiles x channels]
+ * [channels x filters], in the weights' gradient [channels x tiles][tiles x filters]; products and
+ * transforms follow one another. Not modelled: F(2x2, 3x3), 5x5 windows, and the weights' own transform.
  */
 static double winograd_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
-	double math = k->winograd * 2 * k->m * k->n * k->k * k->count / 4;
+	struct gemm g = conv_gemm(d, k);
 	double moved = (1 + 2 * 36.0 / 16) * k->winograd * k->bytes;
 
-	return math / (d->peak_flops[k->dtype] * d->sustained * d->conv_eff) +
-	       moved / (d->mem_bw_Bps * d->gemm_bw_share) + 3 * d->gemm_t0_s;
+	g.count = 36 * k->count;
+	g.bytes = 0;
+	if (k->over_window) {
+		g.m /= 9;
+		g.k *= k->winograd / 16;
+	} else {
+		g.k /= 9;
+		g.m *= k->winograd / 16;
+	}
+	return gemm_time(d, &g) + moved / (d->mem_bw_Bps * d->gemm_bw_share) + 2 * d->gemm_t0_s;
+}
+
+/* One filter per channel: no products of matrices, and so no tensor cores. Direct kernels reach a small
+ * part of the peak for single floats, twice that with two 16-bit channels beside one another in a
+ * word, which is how they lie where channels come last. */
+static double depthwise_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double flop = 2 * k->m * k->n * k->k * k->count;
+	double peak = d->peak_flops[MQ_FP32] * d->sustained * d->conv_depthwise;
+
+	if (mq_dtype_size(k->dtype) <= 2 && !(d->conv_passes > 0))
+		peak *= 2;
+	return fmax(flop / peak, k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) + d->gemm_t0_s;
+}
+
+/* Tensor cores want channels last; where the software keeps them first, cuDNN's kernels are surrounded
+ * by others that bring the tensors there and back. */
+static double layout_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	if (beside_tensor_cores(d, k->dtype) || d->kind == MQ_CPU)
+		return 0;
+	return d->conv_passes * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 }
 
 /* An implicit GEMM, its traffic that of the tensors, not of the unfolded matrix; or Winograd's algorithm
@@ -216,16 +275,16 @@ static double winograd_time(const struct mq_device_calib *d, const struct mq_ker
  * keep to products, for speed and for accuracy. */
 static double conv_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
-	struct gemm g = gemm_of(d, k->dtype, k->m, k->n, k->k);
-	double direct;
+	struct gemm g = conv_gemm(d, k);
 
-	g.count = k->count;
-	g.eff = d->conv_eff;
-	g.bytes = k->bytes;
-	direct = gemm_time(d, &g);
-	if (k->dtype == MQ_FP32 && k->winograd > 0 && direct > 0 && isfinite(direct))
-		return fmin(direct, winograd_time(d, k));
-	return direct;
+	if (k->depthwise && d->kind != MQ_CPU)
+		return depthwise_time(d, k);
+	double direct = gemm_time(d, &g);
+	if (!(direct > 0) || !isfinite(direct))
+		return direct;
+	if (k->dtype == MQ_FP32 && k->winograd > 0)
+		direct = fmin(direct, winograd_time(d, k));
+	return direct + layout_time(d, k);
 }
 
 static double memory_time(const struct mq_device_calib *d, double bytes, double launches)

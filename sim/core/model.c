@@ -263,7 +263,8 @@ static enum mq_status check_amounts(const struct mq_model *m, const struct mq_op
 		{ "param", op->param },   { "moved_bwd", op->moved_bwd },
 		{ "output", op->output }, { "saved", op->saved },
 		{ "halo", op->halo },     { "saved_selective", op->saved_selective },
-		{ "kernels", op->kernels },
+		{ "kernels", op->kernels }, { "window", op->window },
+		{ "host_flop", op->host_flop },
 	};
 
 	for (size_t i = 0; i < sizeof(amounts) / sizeof(*amounts); i++)

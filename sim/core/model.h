@@ -68,6 +68,11 @@ struct mq_op {
 	double saved_selective; /* part of `saved` that selective recompute frees (attention inner) */
 	double winograd;      /* CONV of 3x3, stride 1, one group: output pixels when rounded up to tiles
 				 of 4x4 / output pixels; 0 = Winograd's algorithm does not apply */
+	double window;        /* CONV: pixels of its window; 0 where its input is not gathered by one
+				 (transposed convolutions), see model_kernels.c */
+	bool volume;          /* CONV: the window has three axes */
+	double host_flop;     /* work of one core of the host in the forward pass, whatever the number of
+				 samples (each has a core); the device waits */
 	double halo;          /* elements a neighbour needs under a SPATIAL split, per cut */
 	double kernels;       /* kernels launched by the forward pass (eager count; for launch cost) */
 	bool causal;          /* ATTENTION: only the lower triangle is needed */
@@ -193,6 +198,8 @@ struct mq_kernel {
 	double flop, bytes;      /* of all `count` */
 	double launches;         /* kernels that the host launches for it (eager) */
 	double winograd;         /* MQ_KERNEL_CONV, see struct mq_op */
+	bool volume, depthwise;  /* MQ_KERNEL_CONV: three axes; one filter per channel */
+	bool over_window;        /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */
 	double time_s;           /* MQ_KERNEL_TIMED only */
 };
 
@@ -203,6 +210,9 @@ struct mq_share {
 	double keys;             /* ATTENTION: share of the keys and values; 0 = all of them */
 	bool remote;             /* ATTENTION: those keys are of other ranks (a ring's later steps) */
 };
+
+/* Scalar, branching code on one core of a host: an operation in 1.5 cycles at 3 GHz (stated). */
+#define MQ_HOST_FLOPS 2e9
 
 enum { MQ_MAX_KERNELS_PER_OP = 8 };
 /* The kernels of one op and phase under a share: writes up to MQ_MAX_KERNELS_PER_OP, returns how

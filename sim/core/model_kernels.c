@@ -15,7 +15,8 @@
  * are then all samples of that group, so each device works on 1/e of the group's tokens: as many
  * as it had before the all-to-all. Routing is taken to be balanced.
  *
- * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. An op whose
+ * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX
+ * is one too: its window gathers dY, [m x n window][n window x k / window]. An op whose
  * backward FLOPs are not above 1.5 of the forward ones (its input needs no gradient) has dW alone; one
  * without backward FLOPs (frozen weights) has neither.
  * Unfused attention is S = Q K' (batched), a memory-bound softmax with dropout, O = P V; backwards
@@ -177,6 +178,8 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->bytes = elems * mq_dtype_size(k->dtype);
 	k->launches = w->op->kernels * calls(w);
 	k->winograd = w->op->winograd;
+	k->volume = w->op->volume;
+	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
 }
 
 /* The operands of a pass in fp8: comes after the products, whose places are known (see left_out in
@@ -196,6 +199,7 @@ static void gemm_kernels(struct work *w, bool backward)
 	const struct mq_op *op = w->op;
 	double m = op->m * w->scale.rows, n = op->n * w->scale.cols, k = op->k * w->scale.depth;
 	double elems = op->read * w->scale.read + op->write * w->scale.write + w->weights;
+	double window = op->window > 0 ? op->window : 1;
 
 	if (!backward) {
 		add_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
@@ -207,9 +211,10 @@ static void gemm_kernels(struct work *w, bool backward)
 	double flop = op->flop_bwd * w->scale.flop;
 	if (op->flop_bwd > 1.5 * op->flop) {
 		flop /= 2;
-		add_gemm(w, (double[]){ m, k, n }, flop, elems);
+		add_gemm(w, (double[]){ m, k / window, n * window }, flop, elems);
 	}
 	add_gemm(w, (double[]){ k, n, m }, flop, elems);
+	w->kernel[w->n - 1].over_window = op->kind == MQ_OP_CONV;
 	add_cast(w, op->write * w->scale.write, 1);
 }
 
@@ -300,6 +305,8 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 				  op->read * w->scale.read + op->write * w->scale.write;
 	double flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
 
+	if (op->host_flop > 0 && !backward)
+		add(w, MQ_KERNEL_TIMED)->time_s = op->host_flop / MQ_HOST_FLOPS;
 	if (elems <= 0 && flop <= 0)
 		return;
 	struct mq_kernel *k = add(w, kind);

@@ -49,6 +49,7 @@ void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
 	op->moved_bwd = (w->input_grad ? 2 : 1) * (op->read + op->write);
 	op->halo = halo(w);
 	op->winograd = winograd(w);
+	op->window = w->kh * w->kw;
 	op->kernels = 1;
 	allow(op, MQ_DIM_SPATIAL, w->out.h);
 	allow(op, MQ_DIM_OUT, w->groups > 1 ? w->groups : w->out.c);

@@ -323,6 +323,7 @@ static void fill(struct mq_onnx *g, struct mq_op *op, const struct operator *o,
 		w = window_of(node);
 		w.bias = node->n_in > 2 && node->in[2];
 		mq_amounts_conv(op, &w);
+		op->volume = x->rank > 4;
 		scale(op, images);
 		break;
 	case CONV_TRANSPOSE:

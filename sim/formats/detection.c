@@ -4,8 +4,9 @@
  * pyramid, Lin et al. 2017) and `efficientdet_d0` to `_d7` (Tan et al. 2020). A block of the backbone,
  * and what follows it as one, is a `layer`.
  *
- * Not modelled: which boxes there are. Mask R-CNN always samples as many regions as it may, and its
- * proposals (top-k and suppression of overlaps, in fp32) are one memory-bound op over all anchors.
+ * Not modelled: which boxes there are. Mask R-CNN always samples as many regions as it may; the best of its
+ * proposals are found in one memory-bound op over all anchors, which on the host has to compare each
+ * with each (suppression=host, as in TensorFlow).
  */
 #include <string.h>
 
@@ -13,6 +14,7 @@
 
 struct options {
 	uint32_t image, width, classes, regions;
+	uint32_t suppression; /* 0 on the device, 1 on the host */
 };
 
 static const struct mq_opt opts[] = {
@@ -22,6 +24,8 @@ static const struct mq_opt opts[] = {
 	MQ_U32(struct options, classes, 0, 1, 1e6,
 	       "with background; default 81, mask_rcnn: 91; efficientdet without: 90"),
 	MQ_U32(struct options, regions, 512, 4, 1e5, "mask_rcnn: regions sampled in an image"),
+	MQ_CHOICE(struct options, suppression, 0, "device|host",
+		  "mask_rcnn: where overlapping boxes are dropped"),
 	MQ_END
 };
 
@@ -132,6 +136,21 @@ static void pyramid(struct mq_cnn *net, const struct mq_map stage[4], struct mq_
 	map[4] = mq_cnn_pool(net, "fpn6", map[3], (uint32_t[]){ 1, 2, 0 }, true);
 }
 
+/* Of the best 2,000 boxes of a map each is held against each before it; a share of overlap takes 16
+ * operations (four extremes, two differences, three areas of three, sum, difference, quotient). */
+static double suppression_flop(const struct mq_map map[PYRAMID])
+{
+	double flop = 0;
+
+	for (uint32_t i = 0; i < PYRAMID; i++) {
+		double boxes = ANCHORS * map[i].shape.h * map[i].shape.w;
+		double best = boxes < 2000 ? boxes : 2000;
+
+		flop += 16 * best * best / 2;
+	}
+	return flop;
+}
+
 /* The same three convolutions over each map; all scores and boxes in one list. */
 static struct mq_map proposals(struct mq_cnn *net, const struct mq_map map[PYRAMID])
 {
@@ -204,7 +223,10 @@ static void mask_rcnn(struct mq_cnn *net, struct mq_map x, const struct options 
 	x = stem(net, x);
 	stages(net, x, 4, 3, stage);
 	pyramid(net, stage, map);
-	mq_cnn_loss(net, "rpn.loss", proposals(net, map));
+	struct mq_map boxes = proposals(net, map);
+	if (o->suppression)
+		net->b.model->op[boxes.op].host_flop = suppression_flop(map);
+	mq_cnn_loss(net, "rpn.loss", boxes);
 	x = regions(net, "regions", map, n, 7);
 	x = mq_cnn_relu(net, "box.fc1.relu", mq_cnn_dense(net, "box.fc1", x, n, 1024));
 	x = mq_cnn_relu(net, "box.fc2.relu", mq_cnn_dense(net, "box.fc2", x, n, 1024));

@@ -91,7 +91,9 @@ static struct mq_map conv3d(struct mq_cnn *net, const char *name, struct mq_map 
 		.kh = 3, .kw = 9, .stride = step, .groups = 1, .bias = bias,
 	};
 
-	return mq_cnn_window(net, name, x, &w);
+	x = mq_cnn_window(net, name, x, &w);
+	net->b.model->op[x.op].volume = true;
+	return x;
 }
 
 static struct mq_map unit3d(struct mq_cnn *net, const char *name, struct mq_map x, uint32_t filters,

@@ -177,6 +177,62 @@ static void test_winograd(void **state)
 	near(mq_cost_kernel(d, &k), direct);
 }
 
+/* What surrounds the products of convolutions: layouts, volumes, GPUs that have tensor cores or not. */
+static void test_convolutions(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_TF32, .m = 64e3, .n = 64,
+			       .k = 64 * 27, .count = 1, .launches = 1, .bytes = 4e8 };
+	double flop = 2 * k.m * k.n * k.k;
+
+	d->peak_flops[MQ_FP16] = d->peak_flops[MQ_TF32] = 8e12; /* tensor cores */
+	d->conv_eff = .5;
+	d->conv_eff_simt = .8;
+	near(mq_cost_kernel(d, &k), flop / 4e12);
+	k.volume = true;
+	d->conv_volume = .25;
+	near(mq_cost_kernel(d, &k), flop / 1e12);
+	d->conv_passes = 1.5;
+	near(mq_cost_kernel(d, &k), flop / 1e12 + 1.5 * 4e8 / 1e12);
+	k.volume = false;
+	k.dtype = MQ_FP32; /* lies as the other cores want it */
+	near(mq_cost_kernel(d, &k), flop / .8e12);
+}
+
+/* Tiles of 32 columns are for kernels without tensor cores alone, and so are short prologues. */
+static void test_narrow_convolutions(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_FP16, .m = 128e3, .n = 32,
+			       .k = 100, .count = 1, .launches = 1 };
+	double flop = 2 * k.m * k.n * k.k;
+
+	d->peak_flops[MQ_FP16] = 8e12;
+	d->gemm_kt = 80;
+	near(mq_cost_kernel(d, &k), 2 * flop * 1.8 / 8e12); /* half of 64 columns is empty */
+	k.dtype = MQ_FP32;
+	near(mq_cost_kernel(d, &k), flop * 1.1 / 1e12); /* 80 steps of tensor cores are 10 of these */
+}
+
+/* Depthwise: of the fp32 peak, whatever the tensor cores do; twice that in 16 bits, channels last. */
+static void test_depthwise(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_CONV, .dtype = MQ_TF32, .m = 1e6, .n = 1, .k = 9,
+			       .count = 32, .launches = 1, .bytes = 8e6, .depthwise = true };
+	double flop = 2 * 1e6 * 9 * 32;
+
+	d->peak_flops[MQ_FP16] = d->peak_flops[MQ_TF32] = 8e12;
+	d->conv_depthwise = .02;
+	near(mq_cost_kernel(d, &k), flop / .02e12);
+	k.dtype = MQ_FP16;
+	near(mq_cost_kernel(d, &k), flop / .04e12);
+	d->conv_passes = 1; /* channels first: they are not beside one another */
+	near(mq_cost_kernel(d, &k), flop / .02e12);
+	k.bytes = 1e11;
+	near(mq_cost_kernel(d, &k), 1e11 / 1e12);
+}
+
 static void test_host_bound(void **state)
 {
 	struct mq_device_calib *d = ideal();
@@ -214,6 +270,9 @@ int main(void)
 		cmocka_unit_test_teardown(test_kinds, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),
+		cmocka_unit_test_teardown(test_convolutions, teardown),
+		cmocka_unit_test_teardown(test_narrow_convolutions, teardown),
+		cmocka_unit_test_teardown(test_depthwise, teardown),
 	};
 
 	return cmocka_run_group_tests_name("cost", tests, NULL, NULL);

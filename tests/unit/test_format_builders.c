@@ -640,6 +640,56 @@ static void test_frozen_layers(void **state)
 	assert_int_equal(frozen, 1 + 3 * 3 + 1);
 }
 
+static const struct mq_op *op_named(const struct mq_model *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (!strcmp(m->op[i].name, name))
+			return &m->op[i];
+	fail_msg("%s has no op '%s'", m->name, name);
+	return NULL;
+}
+
+/* The kernels of the backward pass: a convolution's input gradient gathers the output's gradient with the
+ * same window, its weights' gradient has that in the rows. */
+static void test_convolution_kernels(void **state)
+{
+	const struct mq_model *m = load("resnet50", 0, &TRAIN);
+	const struct mq_op *op = op_named(m, "stage2.block1.conv2"); /* 128 channels at 28 x 28 */
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 2 };
+
+	assert_int_equal(mq_op_kernels(m, &TRAIN, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k),
+			 2);
+	assert_true(k[0].m == 2 * 28 * 28 && k[0].n == 128 && k[0].k == 128 * 9);
+	assert_true(!k[0].over_window && !k[0].depthwise && !k[0].volume);
+	assert_true(k[1].m == 128 * 9 && k[1].n == 128 && k[1].k == 2 * 28 * 28);
+	assert_true(k[1].over_window);
+
+	m = load("efficientnet_b0", 0, &TRAIN);
+	op = op_named(m, "block1.depthwise"); /* 16 x 6 channels, 3 x 3, at 56 x 56 */
+	assert_int_equal(mq_op_kernels(m, &TRAIN, (uint32_t)(op - m->op), MQ_FORWARD, &share, "*", k),
+			 1);
+	assert_true(k[0].depthwise && k[0].count == 96 && k[0].m == 2 * 56 * 56 && k[0].k == 9);
+	assert_true(op_named(load("unet3d", 0, &TRAIN), "down1.conv1")->volume);
+}
+
+/* On the host, overlaps of the best 2,000 boxes of four maps and all 819 of the fifth. */
+static void test_suppression(void **state)
+{
+	const struct mq_model *host = load("mask_rcnn:suppression=host", 0, &TRAIN);
+	const struct mq_op *op = op_named(host, "rpn.all");
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share share = { .samples = 4 };
+	double pairs = (4 * 2000. * 2000 + 819. * 819) / 2;
+
+	assert_true(op->host_flop == 16 * pairs);
+	assert_true(op_named(load("mask_rcnn", 0, &TRAIN), "rpn.all")->host_flop == 0);
+	assert_int_equal(mq_op_kernels(host, &TRAIN, (uint32_t)(op - host->op), MQ_FORWARD, &share, "*",
+				       k), 2);
+	assert_int_equal(k[0].kind, MQ_KERNEL_TIMED); /* four samples on four cores */
+	assert_true(k[0].time_s == 16 * pairs / MQ_HOST_FLOPS);
+}
+
 static void test_inference_has_no_loss(void **state)
 {
 	static const char *const specs[] = { "gpt:layers=1", "t5:layers=1", "resnet50",
@@ -792,6 +842,8 @@ int main(void)
 		cmocka_unit_test(test_frozen_layers),
 		cmocka_unit_test(test_steps_of_experts),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_convolution_kernels),
+		cmocka_unit_test(test_suppression),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),
 		cmocka_unit_test(test_bad_specifications),

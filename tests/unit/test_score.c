@@ -268,6 +268,70 @@ static void test_completed_rows(void **state)
 	assert_true(isnan(r.step_time_s));
 }
 
+static struct mq_run image_run(const char *model, const char *gpu, double gpus,
+			       const char *precision)
+{
+	struct mq_run r = blank();
+
+	r.stack = "";
+	r.model = model;
+	r.source = "github NVIDIA/DeepLearningExamples@729963dd";
+	r.locator = mq_arena_printf(&arena, "%s/README.md line 1", model);
+	r.gpu = gpu;
+	r.gpus = gpus;
+	r.gpus_per_node = 8;
+	r.precision = precision;
+	r.value = 100;
+	r.unit = "img/s";
+	return r;
+}
+
+/* Image networks: the batch of a device in its source's configuration, what is refused and why, and how
+ * their software lays out tensors. */
+static void test_image_rows(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_case c;
+	struct mq_run r = image_run("PyTorch/Classification/ConvNets/se-resnext101-32x4d", "V100-16GB",
+				    8, "mixed fp16");
+
+	mq_run_complete(&tables, &r, &arena);
+	near(r.mbs, 112);
+	near(r.gbs, 8 * 112);
+	near(r.step_time_s, 8 * 112 / 100.);
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_string_equal(c.spec, "se_resnext101:image=224");
+	assert_true(c.image && c.stack.images.channels_first == MQ_FIRST_32);
+	r = image_run("PyTorch/Classification/ConvNets/se-resnext101-32x4d", "V100-32GB", 1, "fp32");
+	mq_run_complete(&tables, &r, &arena);
+	near(r.gbs, 64);
+	r = image_run("PyTorch/Classification/ConvNets/resnext101-32x4d", "A100-80GB", 1, "tf32");
+	mq_run_complete(&tables, &r, &arena);
+	near(r.gbs, 128);
+	r.mbs = 32; /* what the row says stays */
+	r.gbs = 64;
+	mq_run_complete(&tables, &r, &arena);
+	near(r.mbs, 32);
+	near(r.gbs, 64);
+
+	r = image_run("TensorFlow2/Segmentation/MaskRCNN", "A100-80GB", 1, "tf32");
+	r.mbs = r.gbs = 2;
+	mq_run_complete(&tables, &r, &arena);
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	assert_true(c.stack.images.channels_first == MQ_FIRST_32_VOLUMES);
+	assert_true(c.stack.images.step_s > 0 && c.stack.images.sync_s > 0);
+	r.gpus = 8;
+	r.gbs = 16;
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "16 threads"));
+	r = image_run("PyTorch/Classification/GPUNet GPUNet-D1", "A100-80GB", 8, "mixed fp16");
+	r.mbs = 128;
+	r.gbs = 1024;
+	mq_run_complete(&tables, &r, &arena);
+	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "teacher"));
+}
+
 static void build(const struct mq_run *r, struct mq_case *c)
 {
 	struct mq_err err = MQ_ERR_INIT;
@@ -670,6 +734,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_image_rows, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_pipeline_defaults, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_joined_machines, load_tables, teardown),
