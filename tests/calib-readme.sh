@@ -76,10 +76,6 @@ How the fitted values came about:
   is padded to a multiple of this times tp (Megatron: 128). `own_recompute`: `recompute` holds whatever the row says. `vtrain-predictor` describes the
   tool whose outputs vTrain's single-node table has: what it composes (no recompute, unpadded vocabulary, gradients reduced at the end) is read off
   differences between its rows, and two values, traffic and host, are fitted to them.
-- **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
-  its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
-  Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the stacks' values,
-  from clocks and work per clock, not from runs.
   `type` is a pattern on a row's precision. `scores` is `traffic` for the kernels over stored attention scores (blank: the same), `traffic_32` the
   elements that both move in 32-bit training over those in 16-bit training, where casts come on top. `cast_B` and `accum_B` are bytes per parameter and
   micro-batch: weights cast down and gradients cast up and unscaled (4 + 2 + 2 + 4), and a gradient added to the sum of those before it (8 + 4).
@@ -89,6 +85,10 @@ How the fitted values came about:
   TensorFlow and PyTorch did by default in those releases. Bytes and calls are counted in the sources of these frameworks and models;
   `traffic`, `scores` and `traffic_32` of `tf2-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA to 5.4 %, ELECTRA's
   BERT to 5.3 %; both together 4.2 %), `tf2` to their fine-tuning in fp32, `eager-unfused` to BART and a translation model, `apex-fused` to the latter alone.
+- **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
+  its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
+  Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the stacks' values,
+  from clocks and work per clock, not from runs.
 - **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tf2-xla` (BERT alone 1.23, ELECTRA alone 1.31).
 - **Convolutions** (A100, V100: NVIDIA's image examples, ten networks in two frameworks, each left out once below). A convolution is an implicit
   GEMM in the tiles above, at `conv_eff` of the peak; in fp32 beside tensor cores at `conv_eff_simt`, with narrower tiles and a prologue that is
@@ -107,8 +107,9 @@ How the fitted values came about:
   from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with
   context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).
 - **Ethernet** (`eth`): TCP takes the host's processors, so a port gives the lesser of a share of its nominal bandwidth (10 Gb/s: 86 %) and a rate
-  (`port_Bps`; 50 Gb/s gave 3.5 GB/s to one, two and four rings at a time: a limit of the port, not of a stream). AMP's runs reduce gradients in
-  fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half that rate.
+  (`port_Bps`; 50 Gb/s gave 3.7 GB/s to one, two and four rings at a time: a limit of the port, not of a stream). AMP's runs reduce gradients in
+  fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half that rate. Their `reduce_B` 28 is counted: flat copy 4,
+  to fp32 6, division 8, back to 16 bit 6, out of the flat copy 4.
 - `bmm_misaligned` is fitted where unfused attention with odd heads was measured; elsewhere it is what ordinary cores do, peak_fp32 / peak.
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them).
