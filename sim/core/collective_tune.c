@@ -364,9 +364,9 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 		return c->base[MQ_ALGO_RING][proto] + t->n *
 		       c->step[slow][proto == MQ_PROTO_SIMPLE ? MQ_ALGO_TREE : MQ_ALGO_RING][proto];
 	}
-	/* Data that goes round the ring crosses every gap between nodes where nodes hold several
-	 * ranks. */
-	between = one_node(t) ? 0 : all * (t->n_nodes - (actual && ppn_of(t) > 1 ? 0 : 1));
+	/* One step in ppn crosses a gap between nodes; of the data, some begins with such a step. */
+	between = one_node(t) ? 0 : actual ? ceil(all * (t->n - 1) / ppn_of(t)) :
+					     all * (t->n_nodes - 1);
 	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) +
 	      between * net;
 	if (!actual && proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&

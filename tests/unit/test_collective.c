@@ -467,6 +467,31 @@ static void test_large(void **state)
 	mq_arena_fini(&s.arena);
 }
 
+/* How often data crosses between nodes as it goes round a ring: once in ppn steps, the first one included. */
+static void test_ring_crossings(void **state)
+{
+	static const struct {
+		uint32_t per_node;
+		double us;
+	} want[] = {
+		{ 2, 6.6 + 3 * 1 + 3 * 2.7 },  /* 6 steps on 2 x 2 */
+		{ 4, 6.6 + 10 * 1 + 4 * 2.7 }, /* 14 steps on 2 x 4 */
+	};
+	struct setup s;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct mq_fabric_spec spec = h100;
+
+		spec.per_node = spec.rails = want[i].per_node;
+		spec.nvls = false;
+		set_up(&s, spec, 90, 2, 0);
+		near(expand(&s, MQ_COLL_ALL_REDUCE, 64, MQ_ALGO_RING, MQ_PROTO_LL).alone_s,
+		     want[i].us * 1e-6, .01);
+		mq_arena_fini(&s.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_tree_degrees),  cmocka_unit_test(test_ring_bytes),
 		cmocka_unit_test(test_chain_bytes),   cmocka_unit_test(test_nvls_shares),
 		cmocka_unit_test(test_monotonic),     cmocka_unit_test(test_large),
+		cmocka_unit_test(test_ring_crossings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
