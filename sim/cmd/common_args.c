@@ -12,7 +12,7 @@
 
 #include "core/opt.h"
 
-enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
+enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
        KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
        KEY_DEVICES };
 
@@ -26,6 +26,8 @@ static const struct argp_option options[] = {
 	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
 	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default fp16)", 1 },
 	{ "grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of reduced gradients (default fp32)", 1 },
+	{ "products", KEY_PRODUCTS, "TYPE", 0,
+	  "fp8 or fp4: of the operands of layers' products, the rest in --dtype (default as that)", 1 },
 	{ "optimizer", KEY_OPTIMIZER, "NAME", 0, "adam sgd momentum (default adam)", 1 },
 	{ "mode", KEY_MODE, "MODE", 0, "train or infer (default train)", 1 },
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
@@ -105,6 +107,11 @@ static const char *optimizer_name(enum mq_optimizer o)
 	static const char *const names[] = { "adam", "sgd", "momentum" };
 
 	return names[o];
+}
+
+static const char *product_name(int fp4)
+{
+	return mq_dtype_name(fp4 ? MQ_FP4 : MQ_FP8);
 }
 
 static const char *mode_name(int infer)
@@ -230,12 +237,17 @@ static int parse_training(int key, const char *arg, struct mq_question *q)
 		q->seq = (uint32_t)number;
 		return bad;
 	case KEY_DTYPE:
-		bad = CHOOSE("--dtype", arg, mq_dtype_name, MQ_N_DTYPES, &index, q->err);
+		bad = CHOOSE("--dtype", arg, mq_dtype_name, MQ_N_TENSOR_DTYPES, &index, q->err);
 		q->train.dtype = (enum mq_dtype)index;
 		return bad;
 	case KEY_GRAD_DTYPE:
-		bad = CHOOSE("--grad-dtype", arg, mq_dtype_name, MQ_N_DTYPES, &index, q->err);
+		bad = CHOOSE("--grad-dtype", arg, mq_dtype_name, MQ_N_TENSOR_DTYPES, &index, q->err);
 		q->train.grad_dtype = (enum mq_dtype)index;
+		return bad;
+	case KEY_PRODUCTS:
+		bad = choose("--products", arg, product_name, 2, &index, q->err);
+		q->train.products = index ? MQ_FP4 : MQ_FP8;
+		q->train.cast_B = mq_cast_B(q->train.products);
 		return bad;
 	case KEY_OPTIMIZER:
 		bad = CHOOSE("--optimizer", arg, optimizer_name, MQ_N_OPTIMIZERS, &index, q->err);
@@ -326,6 +338,8 @@ void mq_question_print(const struct mq_question *q, FILE *file)
 	fprintf(file, "dtype = %s\ngrad-dtype = %s\noptimizer = %s\nmode = %s\n",
 		mq_dtype_name(q->train.dtype), mq_dtype_name(q->train.grad_dtype),
 		optimizer_name(q->train.optimizer), mode_name(q->train.infer));
+	if (q->train.cast_B > 0)
+		fprintf(file, "products = %s\n", mq_dtype_name(q->train.products));
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		fprintf(file, "calib = %s\n", q->calib.item[i]);
 	for (uint32_t i = 0; i < q->change.n; i++)

@@ -216,16 +216,17 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 		const char *word;
 		enum mq_dtype dtype;
 	} known[] = {
-		{ "fp8", MQ_BF16 }, { "float8", MQ_BF16 }, { "bf16", MQ_BF16 }, { "bfloat16", MQ_BF16 },
+		{ "fp8", MQ_BF16 }, { "fp4", MQ_BF16 }, { "float8", MQ_BF16 }, { "bf16", MQ_BF16 }, { "bfloat16", MQ_BF16 },
 		{ "fp16", MQ_FP16 }, { "float16", MQ_FP16 }, { "tf32", MQ_TF32 }, { "fp32", MQ_FP32 },
 		{ "float32", MQ_FP32 },
 	};
 	const char *p = *c->run->precision ? c->run->precision : c->stack.precision;
 
+	c->train.products = has(p, "fp4") ? MQ_FP4 : MQ_FP8;
 	if (has(p, "fp4"))
-		return mq_fail(err, MQ_EINPUT, "precision '%s': 4-bit types are not modelled", p);
-	if (has(p, "fp8") || has(p, "float8"))
-		c->train.fp8_cast_B = has(p, "mx") ? c->stack.mx_cast_B : c->stack.fp8_cast_B;
+		c->train.cast_B = mq_cast_B(MQ_FP4);
+	else if (has(p, "fp8") || has(p, "float8"))
+		c->train.cast_B = has(p, "mx") ? c->stack.mx_cast_B : c->stack.fp8_cast_B;
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (has(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
@@ -258,7 +259,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	if (c->train.dtype == MQ_FP32 && c->stack.tf32 && tf32)
 		c->train.dtype = MQ_TF32;
 	for (uint32_t i = 0; i < c->n_parts; i++) {
-		enum mq_dtype need = c->train.fp8_cast_B > 0 ? MQ_FP8 : c->train.dtype;
+		enum mq_dtype need = c->train.cast_B > 0 ? c->train.products : c->train.dtype;
 
 		if (!(device[i]->peak_flops[need] > 0))
 			return mq_fail(err, MQ_EINPUT, "%s has no %s", device[i]->name,

@@ -106,11 +106,11 @@ static const char *plain_types(const char *text, struct mq_arena *arena)
 {
 	static const char *const noise[] = { "mixed", "mix", "of", "heterogeneous", "nodes", "node",
 					     "machines", "gpus" };
-	const char *out = "";
+	const char *out = "", *start = text;
 
 	while (*(text += strspn(text, " :()"))) {
 		size_t n = strcspn(text, " :()");
-		bool bracket = text[-1] == '(' && strspn(text, "0123456789") == n, drop = false;
+		bool bracket = text > start && text[-1] == '(' && strspn(text, "0123456789") == n, drop = false;
 
 		for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
 			drop |= n == strlen(noise[i]) && !strncasecmp(text, noise[i], n);

@@ -178,7 +178,7 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 /* Notes the job that a key is of; refuses keys that are not a job's own. */
 static bool take_job(struct reading *r, const char *full)
 {
-	static const char *const keys[] = { "model", "batch", "seq", "dtype", "grad-dtype", "optimizer",
+	static const char *const keys[] = { "model", "batch", "seq", "dtype", "grad-dtype", "products", "optimizer",
 					    "mode", "engine", "evals", "seconds", "objective", "fix", "max",
 					    "plan", "devices", "begin" };
 	struct mq_study *s = r->study;
@@ -194,7 +194,7 @@ static bool take_job(struct reading *r, const char *full)
 	if (!known) {
 		mq_fail(r->err, MQ_EINPUT,
 			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model batch seq dtype "
-			"grad-dtype optimizer mode engine evals seconds objective fix max plan devices begin; "
+			"grad-dtype products optimizer mode engine evals seconds objective fix max plan devices begin; "
 			"the rest is the same for all jobs", r->path, full);
 		return false;
 	}

@@ -33,7 +33,7 @@
 
 static const struct mq_calib_field device_fields[] = {
 	PEAK("fp32", MQ_FP32), PEAK("tf32", MQ_TF32), PEAK("fp16", MQ_FP16),
-	PEAK("bf16", MQ_BF16), PEAK("fp8", MQ_FP8), PEAK("fp64", MQ_FP64),
+	PEAK("bf16", MQ_BF16), PEAK("fp8", MQ_FP8), PEAK("fp64", MQ_FP64), PEAK("fp4", MQ_FP4),
 	DEV(mem_bw_Bps, "B/s", GIVEN, 1e6, 1e15, "nominal memory bandwidth"),
 	DEV(memory_B, "B", GIVEN, 1e6, 1e15, "nominal memory capacity"),
 	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),

@@ -129,9 +129,10 @@ struct mq_train {
 	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
 	enum mq_optimizer optimizer;
 	bool infer;               /* forward only, no gradients, no optimizer state */
-	/* > 0: the products of layers (not the head, the router, attention) take operands in fp8, and
-	 * making one element of an operand moves so many bytes. 0: they take them in dtype. */
-	double fp8_cast_B;
+	/* cast_B > 0: the products of layers (not the head, the router, attention) take operands in
+	 * `products` (fp8, fp4), and making one element of an operand moves so many bytes. 0: in dtype. */
+	double cast_B;
+	enum mq_dtype products;
 	bool merge_copies;     /* an all-to-all brings a token once to a rank, however many of its
 				* experts are there (DeepEP, HybridEP) */
 	bool fused_experts;    /* experts are one fused kernel: activations stay inside it, and tokens are
@@ -146,6 +147,11 @@ struct mq_train {
 	double param_B, update_B;
 	double update_calls; /* kernels launched to update one op's parameters; 0 = 1 */
 };
+
+/* The usual cast without fusion, bytes moved per element of an operand: fp8 read 2, write it and its
+ * transpose, 1 each; fp4 read 2 for the maximum and 2 again (the Hadamard transform between), write .56 twice
+ * (with the scales). 0 for types that are no operands of their own. */
+MQ_API double mq_cast_B(enum mq_dtype products);
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */
 struct mq_model_builder {

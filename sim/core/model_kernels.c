@@ -492,15 +492,15 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 			   .causal = op->causal },
 		.dtype = train->dtype,
 		.fused_experts = train->fused_experts,
-		.fp8 = train->fp8_cast_B > 0,
+		.fp8 = train->cast_B > 0,
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
 		.score_traffic = train->score_traffic,
 		.kernel = kernel,
 	};
 
-	if (train->fp8_cast_B > 0 && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
-		w.cast_B = train->fp8_cast_B;
-		w.blank.dtype = MQ_FP8;
+	if (train->cast_B > 0 && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
+		w.cast_B = train->cast_B;
+		w.blank.dtype = (uint8_t)train->products;
 	}
 	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))
 		return 0;
@@ -577,6 +577,11 @@ double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool 
 	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
 
 	return mq_op_saved_shard(op, share, selective) * size;
+}
+
+double mq_cast_B(enum mq_dtype products)
+{
+	return products == MQ_FP8 ? 4 : products == MQ_FP4 ? 5.125 : 0;
 }
 
 double mq_train_state_B(const struct mq_train *train)

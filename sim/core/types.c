@@ -12,7 +12,7 @@ const char *mq_dim_name(enum mq_dim dim)
 
 const char *mq_dtype_name(enum mq_dtype dtype)
 {
-	static const char *const names[] = { "fp32", "tf32", "fp16", "bf16", "fp8", "fp64" };
+	static const char *const names[] = { "fp32", "tf32", "fp16", "bf16", "fp8", "fp64", "fp4" };
 
 	return (unsigned)dtype < MQ_N_DTYPES ? names[dtype] : "?";
 }
@@ -55,9 +55,9 @@ const char *mq_phase_name(enum mq_phase phase)
 	return (unsigned)phase < MQ_N_PHASES ? names[phase] : "?";
 }
 
-uint32_t mq_dtype_size(enum mq_dtype dtype)
+double mq_dtype_size(enum mq_dtype dtype)
 {
-	static const uint32_t sizes[] = { 4, 4, 2, 2, 1, 8 };
+	static const double sizes[MQ_N_DTYPES] = { 4, 4, 2, 2, 1, 8, .5 };
 
 	mq_assert((unsigned)dtype < MQ_N_DTYPES);
 	return sizes[dtype];

@@ -23,7 +23,9 @@ enum mq_dim {
 	MQ_N_DIMS
 };
 
-enum mq_dtype { MQ_FP32, MQ_TF32, MQ_FP16, MQ_BF16, MQ_FP8, MQ_FP64, MQ_N_DTYPES };
+/* Tensors are kept in one of the first; FP4 (with a scale for every 16 elements) is for operands of products. */
+enum mq_dtype { MQ_FP32, MQ_TF32, MQ_FP16, MQ_BF16, MQ_FP8, MQ_FP64, MQ_N_TENSOR_DTYPES,
+		MQ_FP4 = MQ_N_TENSOR_DTYPES, MQ_N_DTYPES };
 
 enum mq_phase { MQ_FORWARD, MQ_BACKWARD, MQ_UPDATE, MQ_N_PHASES };
 
@@ -71,7 +73,7 @@ MQ_API const char *mq_proto_name(enum mq_proto proto);     /* "auto", "ll", "ll1
 MQ_API const char *mq_phase_name(enum mq_phase phase);     /* "forward", ... */
 
 /* Bytes of one element as stored in memory: 4 for fp32 and tf32, 2, 1, 8. */
-MQ_API uint32_t mq_dtype_size(enum mq_dtype dtype);
+MQ_API double mq_dtype_size(enum mq_dtype dtype); /* bytes */
 
 /* Index of `name` in an enumeration whose names `name_of` gives; `n` if there is none. */
 #define MQ_ENUM_FIND(name_of, n, text) mq_enum_find((const char *(*)(int))(name_of), (n), (text))

@@ -28,6 +28,10 @@ char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 	argv[n++] = mq_arena_printf(a, "batch=%.17g", j->train.batch);
 	argv[n++] = mq_arena_printf(a, "dtype=%d", (int)j->train.dtype);
 	argv[n++] = mq_arena_printf(a, "grad_dtype=%d", (int)j->train.grad_dtype);
+	if (j->train.cast_B > 0) {
+		argv[n++] = mq_arena_printf(a, "products=%d", (int)j->train.products);
+		argv[n++] = mq_arena_printf(a, "cast_B=%.17g", j->train.cast_B);
+	}
 	argv[n++] = mq_arena_printf(a, "optimizer=%d", (int)j->train.optimizer);
 	argv[n++] = mq_arena_printf(a, "infer=%d", j->train.infer);
 	argv[n++] = mq_arena_printf(a, "fold=%d", j->fold);
@@ -62,6 +66,8 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->devices = text;
 	else if (IS("batch"))
 		good = mq_parse_f64(text, &j->train.batch);
+	else if (IS("cast_B"))
+		good = mq_parse_f64(text, &j->train.cast_B);
 	else if (IS("timeout"))
 		good = mq_parse_f64(text, &j->timeout_s);
 	else if (IS("seq") && (good = whole(text, MQ_NONE, &v)))
@@ -70,6 +76,8 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->train.dtype = (enum mq_dtype)v;
 	else if (IS("grad_dtype") && (good = whole(text, MQ_N_DTYPES, &v)))
 		j->train.grad_dtype = (enum mq_dtype)v;
+	else if (IS("products") && (good = whole(text, MQ_N_DTYPES, &v)))
+		j->train.products = (enum mq_dtype)v;
 	else if (IS("optimizer") && (good = whole(text, MQ_N_OPTIMIZERS, &v)))
 		j->train.optimizer = (enum mq_optimizer)v;
 	else if (IS("seed") && (good = mq_parse_u64(text, &v)))

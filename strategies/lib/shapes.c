@@ -138,8 +138,10 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	if (!n)
 		return mq_fail(err, MQ_EINPUT,
 			       "no device of '%s' can run every op of '%s' in %s; choose another "
-			       "platform or --dtype",
-			       c->name, problem->model->name, mq_dtype_name(problem->train->dtype));
+			       "platform, --dtype or --products",
+			       c->name, problem->model->name,
+			       mq_dtype_name(problem->train->cast_B > 0 ? problem->train->products :
+									  problem->train->dtype));
 	qsort(r, n, sizeof(*r), faster_first);
 	if (problem->limits->max_devices && n > problem->limits->max_devices)
 		n = problem->limits->max_devices;

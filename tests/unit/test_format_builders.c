@@ -792,7 +792,8 @@ static void test_steps_of_experts(void **state)
 	assert_near(moved(m, &train, "layer0.experts.bias", MQ_FORWARD, &n), 14 * copy);
 	assert_near(n, 2 * EXPERTS);
 	assert_near(moved(m, &train, "layer0.experts.bias", MQ_BACKWARD, &n), 20 * copy);
-	train.fp8_cast_B = 4; /* padded to blocks and cut again */
+	train.cast_B = 4;
+	train.products = MQ_FP8; /* padded to blocks and cut again */
 	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + 5 * copy);
 	train.fused_experts = true;
 	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + copy);

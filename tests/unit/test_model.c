@@ -271,7 +271,7 @@ static void test_gemm_in_fp8(void **state)
 	struct fixture *f = *state;
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
-				      .fp8_cast_B = 3 };
+				      .cast_B = 3, .products = MQ_FP8 };
 	const struct mq_share whole = { .samples = 1 };
 
 	gemm(f)->layer = 0;
@@ -284,6 +284,11 @@ static void test_gemm_in_fp8(void **state)
 	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_BACKWARD, &whole, "gpu", k), 3);
 	assert_true(k[0].dtype == MQ_FP8 && k[1].dtype == MQ_FP8);
 	assert_true(k[2].kind == MQ_KERNEL_COPY && k[2].bytes == 3 * 48 && k[2].launches == 1);
+	const struct mq_train fp4 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
+				      .cast_B = mq_cast_B(MQ_FP4), .products = MQ_FP4 };
+	assert_int_equal(mq_op_kernels(f->model, &fp4, 0, MQ_FORWARD, &whole, "gpu", k), 2);
+	assert_true(k[0].dtype == MQ_FP4 && k[0].bytes == (24 + 48 + 40) / 2.);
+	assert_true(k[1].bytes == (2 + 2 + 2 * .5625) * (24 + 40));
 	f->model->op[0].layer = MQ_NONE;
 	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_FORWARD, &whole, "gpu", k), 1);
 	assert_int_equal(k[0].dtype, MQ_BF16);

@@ -151,17 +151,17 @@ static void test_case(void **state)
 	r.precision = "MXFP8";
 	r.gpu = "H100";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.fp8_cast_B > 0 && c.train.dtype == MQ_BF16);
+	assert_true(c.train.cast_B > 0 && c.train.dtype == MQ_BF16);
 
 	r.precision = "float8 (rowwise)";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.fp8_cast_B > 0 && c.train.dtype == MQ_BF16);
+	assert_true(c.train.cast_B > 0 && c.train.dtype == MQ_BF16);
 
 	/* software that trains in fp8 where the row says nothing; its releases differ */
 	r.stack = r.precision = "";
 	r.source = "NeMo";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.fp8_cast_B > 0 && c.train.merge_copies);
+	assert_true(c.train.cast_B > 0 && c.train.merge_copies);
 	assert_false(c.train.fused_experts);
 	r.locator = "line 60; \"26.08 NeMo Container\"";
 	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
@@ -699,7 +699,7 @@ static void test_refused(void **state)
 	REFUSE(r.tp = 3, "multiple");
 	REFUSE(r.mbs = 3, "micro-batches");
 	REFUSE(r.mbs = NAN, "micro-batch");
-	REFUSE(r.precision = "NVFP4", "4-bit");
+	REFUSE(r.precision = "NVFP4", "has no fp4");
 	REFUSE(r.precision = "int8", "int8");
 	REFUSE((r.stage_layers = "1/2/3"), "stage_layers");
 	REFUSE(r.stack = "mine", "stacks.csv");

@@ -81,7 +81,7 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
 
 static ncclDataType_t nccl_type(enum mq_dtype dtype, size_t *size)
 {
-	*size = mq_dtype_size(dtype);
+	*size = (size_t)mq_dtype_size(dtype);
 	switch (dtype) {
 	case MQ_FP16:
 		return ncclFloat16;
