@@ -9,57 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/model.h"
-#include "formats/format.h"
-
-static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
-static const struct mq_train INFER = { .batch = 1, .dtype = MQ_FP16, .infer = true };
-
-static struct mq_arena arena;
-
-static int teardown(void **state)
-{
-	mq_arena_fini(&arena);
-	return 0;
-}
-
-static void assert_near(double got, double want)
-{
-	if (!(fabs(got - want) <= 1e-9 * fabs(want)))
-		fail_msg("%.12g, not %.12g", got, want);
-}
-
-static const struct mq_model *load(const char *spec, uint32_t seq, const struct mq_train *train)
-{
-	const struct mq_model_request request = { .spec = spec, .train = train, .seq = seq };
-	struct mq_model *model = NULL;
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK)
-		fail_msg("%s: %s", spec, err.text);
-	assert_int_equal(mq_model_check(model, &err), MQ_OK);
-	return model;
-}
-
-static void refuse(const char *spec, const char *part)
-{
-	const struct mq_model_request request = { .spec = spec, .train = &TRAIN };
-	struct mq_model *model = NULL;
-	struct mq_err err = MQ_ERR_INIT;
-
-	assert_int_equal(mq_model_load(&request, &arena, &model, &err), MQ_EINPUT);
-	if (!strstr(err.text, part))
-		fail_msg("%s: '%s' does not say '%s'", spec, err.text, part);
-}
-
-static const struct mq_op *op_of(const struct mq_model *m, const char *name)
-{
-	for (uint32_t i = 0; i < m->n_ops; i++)
-		if (!strcmp(m->op[i].name, name))
-			return &m->op[i];
-	fail_msg("%s has no op '%s'", m->name, name);
-	return NULL;
-}
+#include "models.h"
 
 /* Totals as published by the authors (or counted in their released weights). */
 static void test_parameters(void **state)
@@ -213,86 +163,6 @@ static void test_gpt_flops(void **state)
 	assert_true(backward == 2 * flop);
 	assert_int_equal(m->n_layers, 3);
 	assert_true(m->tokens_per_sample == 32);
-}
-
-/* FLOPs of products and attention, forward, and whether the backward pass has twice as many. */
-static double products(const struct mq_model *m)
-{
-	double flop = 0;
-
-	for (uint32_t i = 0; i < m->n_ops; i++) {
-		const struct mq_op *op = &m->op[i];
-
-		if (op->kind != MQ_OP_GEMM && op->kind != MQ_OP_ATTENTION && op->kind != MQ_OP_BMM)
-			continue;
-		flop += op->kind == MQ_OP_GEMM ? 2 * op->m * op->n * op->k : op->flop;
-		assert_true(op->flop_bwd == 2 * op->flop);
-	}
-	return flop;
-}
-
-/* A block of width h is 24 s h^2 + 4 s^2 h; generator and discriminator have the same number of them.
- * Around them: e -> g and g -> e, the vocabulary, and a square layer with one output. */
-static void test_electra_flops(void **state)
-{
-	const char *small = "electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,"
-			    "predictions=5";
-	double s = 32, h = 128, e = 96, g = 64, v = 200, p = 5;
-	double blocks = 2 * (24 * s * (h * h + g * g) + 4 * s * s * (h + g));
-	double rest = 2 * s * e * (g + h) + 2 * s * h * (h + 1);
-	const struct mq_model *m = load(small, 32, &TRAIN);
-
-	assert_true(products(m) == blocks + rest + 2 * p * e * (g + v));
-	assert_int_equal(m->n_layers, 4);
-	assert_true(op_of(m, "discriminator.embedding")->tied ==
-		    (uint32_t)(op_of(m, "generator.embedding") - m->op));
-	/* logits of all tokens, of which five are copied out */
-	m = load("electra:layers=2,hidden=128,embedding=96,generator=64,vocab=200,predictions=5,"
-		 "logits=all", 32, &TRAIN);
-	assert_true(products(m) == blocks + rest + 2 * s * e * (g + v));
-	assert_true(op_of(m, "generator.choose")->output == p * v);
-	/* fine-tuning: no generator, two numbers per token */
-	m = load("electra:layers=2,hidden=128,embedding=96,task=span", 32, &TRAIN);
-	assert_true(products(m) ==
-		    2 * (24 * s * h * h + 4 * s * s * h) + 2 * s * e * h + 2 * s * h * 2);
-	assert_int_equal(m->n_layers, 2);
-}
-
-/* Q, K, V of memory and segment; three products of the scores' size; head and tails of the vocabulary. */
-static void test_transformer_xl_flops(void **state)
-{
-	const struct mq_model *m =
-		load("transformer_xl:layers=3,hidden=64,heads=4,ffn=96,vocab=20010,memory=48", 16, &TRAIN);
-	double s = 16, keys = 64, h = 64, f = 96, tokens = 0;
-	double block = 2 * keys * h * 3 * h + 2 * s * h * h + 6 * s * keys * h + 4 * s * h * f;
-
-	assert_true(fabs(products(m) / (3 * block + 2 * s * h * 20000 +
-					 2 * op_of(m, "tail1.head")->m * h * 11) - 1) < 1e-12);
-	/* Zipf's law puts less than a thousandth of the tokens on the last eleven of 20,010 words */
-	assert_true(op_of(m, "tail1.head")->m > 0 && op_of(m, "tail1.head")->m < 1e-3 * s);
-	m = load("transformer_xl:size=large", 0, &TRAIN);
-	for (int i = 0; i < 4; i++) {
-		const char *names[] = { "cluster0.embedding", "cluster1.embedding",
-					"cluster2.embedding", "cluster3.embedding" };
-		const struct mq_op *op = op_of(m, names[i]);
-
-		tokens += op->output / (1024 >> 2 * i);
-		assert_true(op->fixed_bwd == 4 * op->param);
-		assert_true(fmod(op->param, 1024 >> 2 * i) == 0);
-	}
-	assert_true(fabs(tokens - 384) < 1e-9);
-	/* the large model alone drops probabilities: a mask, and what is left of them */
-	double scores = 384. * 768 * 16, rows = 384, q = 1024;
-	assert_true(op_of(m, "layer0.attention")->saved == rows * 2 * q + 2 * 768 * q + 2.5 * scores);
-	m = load("transformer_xl", 0, &TRAIN);
-	assert_true(op_of(m, "layer0.attention")->saved ==
-		    150 * 2 * 410 + 2 * 300 * 410 + 150. * 300 * 10);
-	/* gradients of one look-up and four clusters, set to zero and added up */
-	assert_true(op_of(m, "embedding")->fixed_bwd == 17 * op_of(m, "embedding")->param);
-	/* the fused kernel does the same products and stores no scores */
-	assert_true(products(load("transformer_xl:layers=1,hidden=64,heads=4,ffn=96,vocab=100,"
-				  "memory=48,fused_attention=true", 16, &TRAIN)) ==
-		    block + 2 * s * h * 100);
 }
 
 static void test_llama_layer(void **state)
@@ -744,12 +614,6 @@ static void test_bad_specifications(void **state)
 	refuse("gnmt:layers=1", "layers=1 is out of range");
 	refuse("t5:hidden=100,heads=8", "not a multiple of heads=8");
 	refuse("gpt:task=span", "use the model 'bert'");
-	refuse("electra:size=huge", "no size 'huge'; it has: base small large");
-	refuse("electra:generator=100", "not a multiple of 64");
-	refuse("electra:hidden=100,heads=8", "not a multiple of heads=8");
-	refuse("electra:predictions=600", "predictions=600 exceed the sequence of 512");
-	refuse("transformer_xl:size=small", "it has: base large nvidia-base");
-	refuse("transformer_xl:hidden=100,heads=8", "not a multiple of heads=8");
 	refuse("/dev/null", "not a regular file");
 	refuse("/", "config.json");
 }
@@ -826,8 +690,6 @@ int main(void)
 		cmocka_unit_test(test_rounded_sizes),
 		cmocka_unit_test(test_image_flops),
 		cmocka_unit_test(test_gpt_flops),
-		cmocka_unit_test(test_electra_flops),
-		cmocka_unit_test(test_transformer_xl_flops),
 		cmocka_unit_test(test_llama_layer),
 		cmocka_unit_test(test_experts),
 		cmocka_unit_test(test_hybrid_sizes),
