@@ -112,7 +112,10 @@ How the fitted values came about:
   to fp32 6, division 8, back to 16 bit 6, out of the flat copy 4.
 - `bmm_misaligned` is fitted where unfused attention with odd heads was measured; elsewhere it is what ordinary cores do, peak_fp32 / peak.
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
-- `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them).
+- `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them). The large errors
+  are those of two systems: V100 on 10 GbE sockets (458 of 1,320 rows; 90th percentile 31 / 48 / 45 % from large to small; its own repeats of one
+  call differ by 2.7 times) and four H100 NVL (54 rows; neighbouring sizes take 7 or 28 us, medians of three). All others: median 3.3 / 6.7 / 3.2 %,
+  90th percentile 13 / 19 / 11 %.
 
 TEXT
 	# The 63 measured times of a link class are one line.
