@@ -121,6 +121,14 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 	return MQ_OK;
 }
 
+enum mq_status mq_export_one_width(const struct mq_export *e, const char *target, struct mq_err *err)
+{
+	if (e->model->hidden)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s: the layers of '%s' are not of one width, and its flags have one for "
+		       "all; --to deepspeed or chakra says such plans", target, e->model->name);
+}
+
 enum mq_status mq_export_shape(const struct mq_export *e, struct mq_shape *shape, struct mq_err *err)
 {
 	struct mq_export_stage *s;

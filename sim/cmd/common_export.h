@@ -34,6 +34,9 @@ struct mq_export_stage {
 enum mq_status mq_export_stages(const struct mq_export *e, struct mq_export_stage **stage, uint32_t *n,
 				struct mq_err *err) MQ_MUST_CHECK;
 
+/* MQ_EINPUT: layers of several widths (hidden 0), which a target with one width for all cannot say. */
+enum mq_status mq_export_one_width(const struct mq_export *e, const char *target,
+				   struct mq_err *err) MQ_MUST_CHECK;
 /* The shape that builds exactly this plan. MQ_EINPUT: there is none, and what differs first. */
 enum mq_status mq_export_shape(const struct mq_export *e, struct mq_shape *shape,
 			       struct mq_err *err) MQ_MUST_CHECK;

@@ -20,6 +20,7 @@ static enum mq_status refuse(const struct mq_export *e, const struct mq_shape *s
 {
 	const struct mq_plan *p = e->plan;
 
+	MQ_TRY(mq_export_one_width(e, "megatron", err));
 	if (s->pp > 1 && p->pipeline != MQ_PIPE_1F1B && p->pipeline != MQ_PIPE_INTERLEAVED)
 		return mq_fail(err, MQ_EINPUT, "megatron: has the schedules 1f1b and interleaved, not %s",
 			       mq_pipeline_name(p->pipeline));

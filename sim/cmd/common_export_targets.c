@@ -217,6 +217,7 @@ enum mq_status mq_export_flagscale(const struct mq_export *e, FILE *f, struct mq
 	uint32_t n, mbs, *first, meshes;
 
 	MQ_TRY(mq_export_stages(e, &s, &n, err));
+	MQ_TRY(mq_export_one_width(e, "flagscale", err));
 	MQ_TRY(refuse_flagscale(e, s, n, err));
 	MQ_TRY(mq_export_micro_batch(e, s[0].dp, &mbs, err));
 	first = mq_arena_array(e->arena, n + 1, uint32_t);

@@ -346,11 +346,7 @@ static enum mq_status build(const char *name, const char *options,
 		mean(&g, x);
 	struct mq_model *m = g.net.b.model;
 	m->unit = "image";
-	m->n_layers = g.items;
-	m->hidden = g.o.width;
-	m->heads = m->kv_heads = g.o.heads;
-	m->head_dim = g.o.width / g.o.heads;
-	m->ffn = g.o.mlp * g.o.width;
+	m->n_layers = g.items; /* no two stages have one width: `hidden` and its like stay 0 */
 	return mq_model_finish(&g.net.b, model, err);
 }
 

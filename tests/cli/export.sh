@@ -105,6 +105,10 @@ printf '%s\n' --tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overl
 try 2 'overlap_tp is not exported' export async.json "${ask[@]}" --dtype bf16 --to flagscale
 try 2 'bf16 or fp32, not fp16' export pp.json "${ask[@]}" --to torchtitan
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'zero3 is not exported' export z3.json "${ask[@]}" --to megatron
+gan=transgan:width=32,bottom=4,depth=2/1,heads=2,whole=1,window=4
+"$M" search -m $gan -p dgx1_v100 --batch 16 -e data-parallel --evals 2 -j 1 -o gan >/dev/null
+try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to megatron
+try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to flagscale
 try 2 'give megatron' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
 finish
