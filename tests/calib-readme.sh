@@ -72,7 +72,7 @@ How the fitted values came about:
   `repeat_kv`: shared heads of keys and values are copied for each query head before attention, and so go around the ring. `chunks`: stages per
   device of an interleaved schedule where the row does not say; `split_batch`: a pipeline cuts a replica's batch into as many micro-batches as stages.
   `launch_waits`: the host waits for each kernel, so its time per kernel adds to the device's instead of hiding behind it (BigScience ran with
-  CUDA_LAUNCH_BLOCKING=1): this is what its small micro-batches lose; its host cost (15) is a fit to the BLOOM table. `vocab_multiple`: the vocabulary
+  CUDA_LAUNCH_BLOCKING=1): this is what its small micro-batches lose; its host cost (16) is a fit to the BLOOM table. `vocab_multiple`: the vocabulary
   is padded to a multiple of this times tp (Megatron: 128). `own_recompute`: `recompute` holds whatever the row says. `vtrain-predictor` describes the
   tool whose outputs vTrain's single-node table has: what it composes (no recompute, unpadded vocabulary, gradients reduced at the end) is read off
   differences between its rows, and two values, traffic and host, are fitted to them.
