@@ -121,32 +121,6 @@ static void test_rounded_sizes(void **state)
 	}
 }
 
-/* Multiply-adds of the products alone, in G, as published. */
-static void test_image_flops(void **state)
-{
-	static const struct {
-		const char *spec;
-		double gmac;
-	} cases[] = {
-		{ "resnet50", 4.09 }, { "resnet101", 7.80 }, { "vgg19", 19.63 },
-		{ "inception_v3:aux=false", 5.71 }, { "resnext101", 7.99 },
-		{ "efficientnet_b0", .385 }, { "efficientnet_b4", 4.39 },
-		{ "efficientdet_d0", 2.5 },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const struct mq_model *m = load(cases[i].spec, 0, &INFER);
-		double flop = 0;
-
-		for (uint32_t k = 0; k < m->n_ops; k++)
-			if (m->op[k].kind == MQ_OP_CONV || m->op[k].kind == MQ_OP_GEMM)
-				flop += m->op[k].flop;
-		if (fabs(flop / 2e9 / cases[i].gmac - 1) > .005)
-			fail_msg("%s: %g GMAC, %g expected", cases[i].spec, flop / 2e9,
-				 cases[i].gmac);
-	}
-}
-
 /* 24 s l h^2 (1 + s/6h + V/12lh), Narayanan et al. 2021 (there with backward and recomputation). */
 static void test_gpt_flops(void **state)
 {
@@ -343,27 +317,6 @@ static void test_fused_attention_keeps_no_scores(void **state)
 	assert_true(kept_bytes(m, 1, false, false) == 34 * s * b * h + 4 * a * s * b);
 }
 
-/* ResNet: each convolution's output (its batch norm's input) and each ReLU's, once. */
-static void test_image_network_keeps(void **state)
-{
-	const struct mq_model *m = load("resnet50", 0, &TRAIN);
-	const double area = 56 * 56;
-
-	assert_true(op_of(m, "stage1.block0.conv1")->saved == 64 * area);
-	assert_true(op_of(m, "stage1.block0.conv1.bn")->saved == 0);
-	assert_true(op_of(m, "stage1.block0.conv1.relu")->saved == 64 * area);
-	assert_true(op_of(m, "stage1.block0.add")->saved == 0);
-	assert_true(op_of(m, "stage1.block0.relu")->saved == 256 * area);
-	assert_true(op_of(m, "stem.pool")->saved == 1.5 * 64 * area); /* and which element it was */
-	/* 3x3 with stride 1; 14 x 14 takes tiles of 4 x 4 as 16 x 16 */
-	assert_true(op_of(m, "stage1.block0.conv2")->winograd == 1);
-	assert_true(op_of(m, "stage3.block1.conv2")->winograd == 256 / 196.);
-	assert_true(op_of(m, "stage3.block0.conv2")->winograd == 0); /* stride 2 */
-	assert_true(op_of(m, "stage1.block0.conv1")->winograd == 0);
-	assert_true(op_of(m, "stem")->flop_bwd ==
-		    op_of(m, "stem")->flop); /* images need no gradient */
-}
-
 struct sums {
 	double flop, bytes;
 };
@@ -455,109 +408,6 @@ static void test_splits_conserve_work(void **state)
 				if (m->op[op].splits >> dim & 1)
 					expect_conserved(m, op, (enum mq_dim)dim);
 	}
-}
-
-/* What has a fixed size whatever the network: SSD's 8732 boxes, U-Net's 388 pixels of 572, 512 regions. */
-static void test_published_shapes(void **state)
-{
-	const struct mq_model *ssd = load("ssd300", 0, &TRAIN), *u = load("unet", 0, &TRAIN);
-	const struct mq_model *rcnn = load("mask_rcnn", 0, &TRAIN);
-	uint32_t seen = 0;
-
-	for (uint32_t i = 0; i < ssd->n_ops; i++)
-		if (!strcmp(ssd->op[i].name, "boxes") && ++seen)
-			assert_true(ssd->op[i].output == 8732 * 4);
-	for (uint32_t i = 0; i < u->n_ops; i++)
-		if (!strcmp(u->op[i].name, "classes") && ++seen)
-			assert_true(u->op[i].output == 2 * 388 * 388);
-	for (uint32_t i = 0; i < rcnn->n_ops; i++) {
-		const struct mq_op *op = &rcnn->op[i];
-
-		if (!strcmp(op->name, "box.fc1") && ++seen)
-			assert_true(op->m == 512 && op->k == 7 * 7 * 256);
-		if (!strcmp(op->name, "mask.classes") && ++seen)
-			assert_true(op->output == 128. * 28 * 28 * 91);
-		if (!strcmp(op->name, "rpn.all") && ++seen) /* 3 anchors of 5 numbers */
-			assert_true(op->output == 15. * (208 * 336 + 104 * 168 + 52 * 84 + 26 * 42 +
-							 13 * 21));
-	}
-	assert_int_equal(seen, 5);
-}
-
-/* What is not trained has no backward pass, nor has what comes before it; what comes behind has. */
-static void test_frozen_layers(void **state)
-{
-	const struct mq_model *m = load("mask_rcnn", 0, &TRAIN);
-	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_share share = { .samples = 2 };
-	uint32_t frozen = 0;
-
-	for (uint32_t i = 0; i < m->n_ops; i++) {
-		const char *name = m->op[i].name;
-		uint32_t n = mq_op_kernels(m, &TRAIN, i, MQ_BACKWARD, &share, "*", kernel);
-		bool cold = !strncmp(name, "stem", 4) || !strncmp(name, "stage1", 6);
-
-		if (m->op[i].kind != MQ_OP_CONV)
-			continue;
-		frozen += cold;
-		if (cold)
-			assert_int_equal(n, 0);
-		else if (!strcmp(name, "stage2.block0.conv1") || !strcmp(name, "stage2.block0.skip"))
-			assert_int_equal(n, 1); /* the weights' gradient alone */
-		else if (strcmp(name, "fpn2.side"))
-			assert_int_equal(n, 2);
-	}
-	assert_int_equal(frozen, 1 + 3 * 3 + 1);
-}
-
-static const struct mq_op *op_named(const struct mq_model *m, const char *name)
-{
-	for (uint32_t i = 0; i < m->n_ops; i++)
-		if (!strcmp(m->op[i].name, name))
-			return &m->op[i];
-	fail_msg("%s has no op '%s'", m->name, name);
-	return NULL;
-}
-
-/* The kernels of the backward pass: a convolution's input gradient gathers the output's gradient with the
- * same window, its weights' gradient has that in the rows. */
-static void test_convolution_kernels(void **state)
-{
-	const struct mq_model *m = load("resnet50", 0, &TRAIN);
-	const struct mq_op *op = op_named(m, "stage2.block1.conv2"); /* 128 channels at 28 x 28 */
-	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_share share = { .samples = 2 };
-
-	assert_int_equal(mq_op_kernels(m, &TRAIN, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k),
-			 2);
-	assert_true(k[0].m == 2 * 28 * 28 && k[0].n == 128 && k[0].k == 128 * 9);
-	assert_true(!k[0].over_window && !k[0].depthwise && !k[0].volume);
-	assert_true(k[1].m == 128 * 9 && k[1].n == 128 && k[1].k == 2 * 28 * 28);
-	assert_true(k[1].over_window);
-
-	m = load("efficientnet_b0", 0, &TRAIN);
-	op = op_named(m, "block1.depthwise"); /* 16 x 6 channels, 3 x 3, at 56 x 56 */
-	assert_int_equal(mq_op_kernels(m, &TRAIN, (uint32_t)(op - m->op), MQ_FORWARD, &share, "*", k),
-			 1);
-	assert_true(k[0].depthwise && k[0].count == 96 && k[0].m == 2 * 56 * 56 && k[0].k == 9);
-	assert_true(op_named(load("unet3d", 0, &TRAIN), "down1.conv1")->volume);
-}
-
-/* On the host, overlaps of the best 2,000 boxes of four maps and all 819 of the fifth. */
-static void test_suppression(void **state)
-{
-	const struct mq_model *host = load("mask_rcnn:suppression=host", 0, &TRAIN);
-	const struct mq_op *op = op_named(host, "rpn.all");
-	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_share share = { .samples = 4 };
-	double pairs = (4 * 2000. * 2000 + 819. * 819) / 2;
-
-	assert_true(op->host_flop == 16 * pairs);
-	assert_true(op_named(load("mask_rcnn", 0, &TRAIN), "rpn.all")->host_flop == 0);
-	assert_int_equal(mq_op_kernels(host, &TRAIN, (uint32_t)(op - host->op), MQ_FORWARD, &share, "*",
-				       k), 2);
-	assert_int_equal(k[0].kind, MQ_KERNEL_TIMED); /* four samples on four cores */
-	assert_true(k[0].time_s == 16 * pairs / MQ_HOST_FLOPS);
 }
 
 static void test_inference_has_no_loss(void **state)
@@ -688,7 +538,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_rounded_sizes),
-		cmocka_unit_test(test_image_flops),
 		cmocka_unit_test(test_gpt_flops),
 		cmocka_unit_test(test_llama_layer),
 		cmocka_unit_test(test_experts),
@@ -699,14 +548,9 @@ int main(void)
 		cmocka_unit_test(test_tied_head),
 		cmocka_unit_test(test_kept_activations),
 		cmocka_unit_test(test_fused_attention_keeps_no_scores),
-		cmocka_unit_test(test_image_network_keeps),
 		cmocka_unit_test(test_splits_conserve_work),
-		cmocka_unit_test(test_published_shapes),
-		cmocka_unit_test(test_frozen_layers),
 		cmocka_unit_test(test_steps_of_experts),
 		cmocka_unit_test(test_window),
-		cmocka_unit_test(test_convolution_kernels),
-		cmocka_unit_test(test_suppression),
 		cmocka_unit_test(test_inference_has_no_loss),
 		cmocka_unit_test(test_seq_overrides),
 		cmocka_unit_test(test_bad_specifications),
