@@ -316,20 +316,42 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* Ranks that parameters are sharded over where that is not all that hold the same: "ZeRO-1 within 8 GPUs";
+ * hybrid shards ("HSDP 4x8": 4 copies of 8 shards), by default those of a machine; "FSDP 8" on more
+ * replicas than 8. 0 = all. */
+static uint32_t sharding_group(const struct mq_case *c)
+{
+	const char *z = c->run->zero, *within = strstr(z, "within ");
+	const char *number = z + strcspn(z, "0123456789"), *times = strchr(number, 'x');
+	bool hybrid = has(z, "hsdp") || has(z, "hybrid");
+	uint32_t group = 0, ranks = c->shape.dp * c->shape.cp;
+
+	if (within)
+		return (uint32_t)strtoul(within + 7, NULL, 10);
+	if (times && strtoul(times + 1, NULL, 10) > 0)
+		group = (uint32_t)strtoul(times + 1, NULL, 10);
+	else if (hybrid && !*number && c->part[0].per_node > c->shape.tp)
+		group = c->part[0].per_node / c->shape.tp;
+	else if (has(z, "fsdp") || hybrid)
+		group = *number ? (uint32_t)strtoul(number, NULL, 10) : 0;
+	/* "FSDP2 64" is the second FSDP */
+	if (has(z, "fsdp2") && *number && !times)
+		group = (uint32_t)strtoul(number + 1, NULL, 10);
+	return group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
+}
+
 static void sync_of(struct mq_case *c)
 {
 	const char *z = c->run->zero;
-	const char *within = strstr(z, "within ");
 
 	c->shape.sync = (uint8_t)c->stack.sync;
 	if (has(z, "zero-1"))
 		c->shape.sync = MQ_SYNC_ZERO1;
 	else if (has(z, "zero-2") || has(z, "shard_grad_op"))
 		c->shape.sync = MQ_SYNC_ZERO2;
-	else if (has(z, "zero-3") || has(z, "fsdp"))
+	else if (has(z, "zero-3") || has(z, "fsdp") || has(z, "hsdp") || has(z, "hybrid"))
 		c->shape.sync = MQ_SYNC_ZERO3;
-	if (within)
-		c->zero_group = (uint32_t)strtoul(within + 7, NULL, 10);
+	c->zero_group = sharding_group(c);
 	if (c->shape.dp * c->shape.cp == 1)
 		c->shape.sync = MQ_SYNC_ALLREDUCE;
 }

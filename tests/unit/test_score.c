@@ -441,6 +441,32 @@ static void test_names(void **state)
 	}
 }
 
+/* What a row says of sharding: over all replicas, or over fewer ranks. */
+static void test_sharding(void **state)
+{
+	static const struct {
+		const char *zero;
+		uint32_t group;
+	} want[] = {
+		{ "FSDP 32", 0 }, { "FSDP2 32", 0 },  { "FSDP FULL_SHARD", 0 }, { "FSDP 16", 16 },
+		{ "FSDP2 8", 8 }, { "HSDP 4x8", 8 },  { "HSDP", 8 },            { "FSDP HYBRID_SHARD", 8 },
+		{ "ZeRO-1 within 4 GPUs", 4 },        { "FSDP 5", 0 },
+	};
+	struct mq_run r = gpt();
+	struct mq_case c;
+	(void)state;
+
+	r.tp = r.pp = 1;
+	r.gbs = 64;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		r.zero = want[i].zero;
+		build(&r, &c);
+		assert_int_equal(c.shape.dp, 32);
+		assert_int_equal(c.zero_group, want[i].group);
+		assert_int_equal(c.shape.sync, strstr(r.zero, "ZeRO") ? MQ_SYNC_ZERO1 : MQ_SYNC_ZERO3);
+	}
+}
+
 /* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
 /* Megatron pads the vocabulary so that each tensor rank has a multiple of 128 of it. */
 static void test_vocabulary(void **state)
@@ -736,6 +762,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_completed_rows, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_image_rows, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_pipeline_defaults, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_sharding, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_mixed_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_joined_machines, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_placement, load_tables, teardown),
