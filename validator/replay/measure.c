@@ -17,10 +17,10 @@
 #include "core/rng.h"
 #include "replay/replay.h"
 
-enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 20 };
+enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 4 };
 /* How long before the common start its time is told: doubled while a rank comes late, up to the most. */
 #define MARGIN_S      100e-6
-#define MARGIN_MOST_S 20e-3
+#define MARGIN_MOST_S 4e-3
 #define SPIN_S        150e-6
 #define LATE_SHARE    .005 /* of the step */
 #define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
