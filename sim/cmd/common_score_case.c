@@ -255,6 +255,7 @@ static enum mq_status training(struct mq_case *c, const struct mq_calib *calib, 
 	c->train.merge_copies = c->stack.merge_copies;
 	c->train.repeat_kv = c->stack.repeat_kv;
 	c->train.fused_experts = c->stack.fused_experts;
+	c->train.fp8_attention = c->stack.fp8_attention;
 	MQ_TRY(dtype_of(c, bf16, err));
 	if (c->train.dtype == MQ_FP32 && c->stack.tf32 && tf32)
 		c->train.dtype = MQ_TF32;

@@ -213,6 +213,7 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "fp8_cast_B", 4, &s->fp8_cast_B, err));
 	MQ_TRY(mq_table_f64(csv, row, "mx_cast_B", s->fp8_cast_B, &s->mx_cast_B, err));
 	MQ_TRY(read_flag(csv, row, "fused_experts", &s->fused_experts, err));
+	MQ_TRY(read_flag(csv, row, "fp8_attention", &s->fp8_attention, err));
 	MQ_TRY(read_flag(csv, row, "merge_copies", &s->merge_copies, err));
 	MQ_TRY(read_flag(csv, row, "repeat_kv", &s->repeat_kv, err));
 	MQ_TRY(mq_table_f64(csv, row, "ring", 1, &s->ring, err));

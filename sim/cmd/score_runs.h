@@ -80,7 +80,7 @@ struct mq_stack {
 	bool selective_ops;        /* "selective" keeps attention and every second product */
 	double fp8_cast_B;         /* see mq_train */
 	double mx_cast_B;          /* the same with a scale for each block of 32 elements (MXFP8) */
-	bool fused_experts, merge_copies, repeat_kv; /* likewise */
+	bool fused_experts, fp8_attention, merge_copies, repeat_kv; /* likewise */
 	struct mq_image_stack images; /* what applies to image networks alone */
 	double ring;               /* speed of a ring's later steps of attention / of the first */
 	bool overlap_experts, overlap_tp; /* see mq_plan; where the row's plan has what they take */

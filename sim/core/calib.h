@@ -42,6 +42,8 @@ struct mq_device_calib {
 				      * the software stack; 0 = channels come last */
 	double attention_eff;        /* fused attention forward: share of peak */
 	double attention_bwd;        /* backward efficiency relative to forward */
+	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
+				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
 	double attention_ring;       /* the same of a ring's later steps to its first: software stack */
 	double elementwise_bw_share; /* share of memory bandwidth */
 	double elementwise_traffic;  /* bytes moved / fused minimum: belongs to the software stack */

@@ -300,6 +300,8 @@ static double attention_time(const struct mq_device_calib *d, const struct mq_ke
 	double eff = d->attention_eff * (k->phase == MQ_BACKWARD ? d->attention_bwd : 1);
 	double flop = k->causal ? k->flop / 2 : k->flop;
 
+	if (k->dtype == MQ_FP8)
+		eff *= d->attention_fp8;
 	if (k->remote)
 		eff *= d->attention_ring;
 	if (!(flop > 0))

@@ -117,6 +117,8 @@ struct mq_model {
 	struct mq_model_devices devices;
 	/* of transformer-like models, for shape rules and reports; 0 otherwise */
 	uint32_t hidden, heads, kv_heads, head_dim, ffn, vocab, seq, experts, top_k;
+	/* the experts of a token lie in so many of so many equal groups of experts; 0 = anywhere */
+	uint32_t expert_groups, group_limit;
 	bool tied_embeddings;
 };
 
@@ -135,6 +137,7 @@ struct mq_train {
 	enum mq_dtype products;
 	bool merge_copies;     /* an all-to-all brings a token once to a rank, however many of its
 				* experts are there (DeepEP, HybridEP) */
+	bool fp8_attention;    /* with fp8 products: those of fused attention are in fp8 too */
 	bool fused_experts;    /* experts are one fused kernel: activations stay inside it, and tokens are
 				* sorted by expert on their way (CuTe grouped MLP with HybridEP) */
 	bool repeat_kv;        /* heads of keys and values that queries share are copied for each query

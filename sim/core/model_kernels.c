@@ -141,6 +141,7 @@ struct work {
 	enum mq_dtype dtype;     /* of what is not a product in fp8 */
 	double score_traffic;
 	bool fused_experts, fp8;   /* see mq_train; the layers' products are in fp8 */
+	bool fp8_attention;
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -266,6 +267,8 @@ static void fused_attention(struct work *w, bool backward)
 		k->bytes = all > 0 ? op->moved_bwd * here / all : 0;
 	}
 	k->bytes *= w->size_B;
+	if (w->fp8_attention)
+		k->dtype = MQ_FP8;
 	k->launches = backward ? 2 * op->kernels : op->kernels;
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read,
@@ -493,6 +496,7 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		.dtype = train->dtype,
 		.fused_experts = train->fused_experts,
 		.fp8 = train->cast_B > 0,
+		.fp8_attention = train->fp8_attention && train->cast_B > 0,
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
 		.score_traffic = train->score_traffic,
 		.kernel = kernel,

@@ -368,6 +368,8 @@ void mq_transformer_describe(struct mq_model *m, const struct mq_transformer *t,
 	m->seq = t->seq;
 	m->experts = t->experts;
 	m->top_k = t->top_k;
+	m->expert_groups = t->expert_groups;
+	m->group_limit = t->group_limit;
 	m->tied_embeddings = t->tied;
 }
 

@@ -16,6 +16,7 @@ struct mq_transformer {
 	uint32_t positions;      /* learned position table; 0 = none */
 	uint32_t token_types;    /* BERT's segment table */
 	uint32_t experts, top_k; /* 0 = dense */
+	uint32_t expert_groups, group_limit; /* see mq_model */
 	uint32_t shared_ffn;     /* width of the experts that every token visits */
 	uint32_t dense_layers;   /* first layers without experts */
 	uint32_t dense_ffn;      /* their width; 0 = ffn */

@@ -67,6 +67,7 @@ struct preset {
 	uint32_t layers, hidden, heads, kv_heads, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
 	bool tied;
+	uint32_t expert_groups, group_limit; /* where routing is limited to some groups of experts */
 	uint32_t q_rank, kv_rank; /* latent attention, with heads of 128 + 64 and 128 */
 };
 
@@ -115,10 +116,12 @@ static const struct preset presets[] = {
 	  .dense_layers = 1, .dense_ffn = 10944, .kv_rank = 512 },
 	{ .model = "moe", .size = "deepseek-v2", .layers = 60, .hidden = 5120, .heads = 128,
 	  .ffn = 1536, .vocab = 102400, .seq = 4096, .experts = 160, .top_k = 6, .shared_ffn = 3072,
-	  .dense_layers = 1, .dense_ffn = 12288, .q_rank = 1536, .kv_rank = 512 },
+	  .dense_layers = 1, .dense_ffn = 12288, .q_rank = 1536, .expert_groups = 8, .group_limit = 3,
+	  .kv_rank = 512 },
 	{ .model = "moe", .size = "deepseek-v3", .layers = 61, .hidden = 7168, .heads = 128,
 	  .ffn = 2048, .vocab = 129280, .seq = 4096, .experts = 256, .top_k = 8, .shared_ffn = 2048,
-	  .dense_layers = 3, .dense_ffn = 18432, .q_rank = 1536, .kv_rank = 512 },
+	  .dense_layers = 3, .dense_ffn = 18432, .q_rank = 1536, .expert_groups = 8, .group_limit = 4,
+	  .kv_rank = 512 },
 	{ .model = "bert", .size = "base", .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072,
 	  .vocab = 30522, .seq = 512, .tied = true },
 	{ .model = "bert", .size = "large", .layers = 24, .hidden = 1024, .heads = 16, .ffn = 4096,
@@ -188,6 +191,8 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.span_head = o->task == TASK_SPAN,
 		.predictions = o->predictions,
 		.mtp = o->mtp,
+		.expert_groups = o->experts && o->experts != p->experts ? 0 : p->expert_groups,
+		.group_limit = p->group_limit,
 		.q_rank = p->q_rank,
 		.kv_rank = p->kv_rank,
 		.nope_dim = p->kv_rank ? 128 : 0,

@@ -168,8 +168,34 @@ static uint32_t machines_of_experts(const struct mq_low *low, const struct mq_co
 	return n;
 }
 
-/* The part of a token's copies that travels: with balanced routing k experts lie on
- * ep (1 - (1 - 1/ep)^k) ranks. Between machines it goes once to each, and is passed on inside. */
+static double choose(double n, double k)
+{
+	return k < 0 || k > n ? 0 : exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1));
+}
+
+/*
+ * How many of `places`, among which the experts are divided evenly in order, a token visits: with balanced
+ * routing of k experts p (1 - (1 - 1/p)^k). Where the k lie in g of G groups (DeepSeek-V2, -V3: node-limited
+ * routing), a place that holds q = G/p groups has j of those chosen with hypergeometric probability, and is
+ * visited with 1 - (1 - j/g)^k then; one that holds a part of a group likewise.
+ */
+static double visited(const struct mq_model *m, double places)
+{
+	double k = m->top_k, groups = m->expert_groups, limit = m->group_limit;
+	double q = groups / places, mean = 0;
+
+	if (!(groups > 0))
+		return places * (1 - pow(1 - 1 / places, k));
+	if (q < 1 || q != floor(q))
+		return places * limit / groups * (1 - pow(1 - fmin(q, 1) / limit, k));
+	for (double j = 1; j <= fmin(q, limit); j++)
+		mean += choose(q, j) * choose(groups - q, limit - j) / choose(groups, limit) *
+			(1 - pow(1 - j / limit, k));
+	return places * mean;
+}
+
+/* The part of a token's copies that travels: once to each rank that it visits. Between machines it goes once
+ * to each, and is passed on inside. */
 static double merged(const struct mq_low *low, const struct mq_edge *e)
 {
 	enum mq_op_kind from = low->model->op[e->src].kind, to = low->model->op[e->dst].kind;
@@ -184,7 +210,7 @@ static double merged(const struct mq_low *low, const struct mq_edge *e)
 	machines = machines_of_experts(low, c);
 	if (machines > 1)
 		ep = machines;
-	return ep * (1 - pow(1 - 1 / ep, k)) / k;
+	return visited(low->model, ep) / k;
 }
 
 static struct mq_transfer forward_transfer(const struct mq_low *low, const struct mq_edge *e)

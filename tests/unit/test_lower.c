@@ -381,6 +381,37 @@ static void experts_exchange_copies(void **state)
 	assert_true(bytes[0] >= 4 * 2 * 2.0 * 8 * 32 * 64 * 2);
 }
 
+/* Routing limited to groups of experts: of 4 groups on 2 ranks both experts of a token lie in g of them. */
+static void experts_in_groups_visit_fewer(void **state)
+{
+	struct world *w = *state;
+	struct mq_model_request rq = {
+		.spec = "moe:layers=1,hidden=64,heads=4,kv_heads=4,ffn=64,experts=4,top_k=2,seq=32,"
+			"vocab=128",
+		.train = &w->train,
+	};
+	const struct mq_shape shape = { .dp = 2, .ep = 2, .micro_batches = 1 };
+	/* anywhere 2 (1 - 1/4); one group one rank; two of four groups: with 4 in 6 one on each rank, both
+	 * visited in 2 of 4 cases, so that (2 * 1 + 4 * 1.5) / 6 are on average */
+	const double visits[3] = { 1.5, 1, 8.0 / 6 };
+	struct mq_model *gpt = w->model;
+	double bytes[3];
+
+	w->train.merge_copies = true;
+	for (uint32_t limit = 0; limit < 3; limit++) {
+		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
+		w->model->expert_groups = limit ? 4 : 0;
+		w->model->group_limit = limit;
+		bytes[limit] = count(lower_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL,
+				     -1).bytes;
+	}
+	w->model = gpt;
+	w->train.merge_copies = false;
+	for (uint32_t limit = 1; limit < 3; limit++)
+		assert_near(bytes[0] - bytes[limit],
+			    4 * 2 * (visits[0] - visits[limit]) * 8 * 32 * 64 * 2, 1e-6);
+}
+
 static void uneven_shares_keep_the_batch(void **state)
 {
 	struct world *w = *state;
@@ -609,6 +640,7 @@ int main(void)
 		cmocka_unit_test(context_parallel_takes_steps),
 		cmocka_unit_test(stages_of_unequal_tensor_parallelism),
 		cmocka_unit_test(experts_exchange_copies),
+		cmocka_unit_test(experts_in_groups_visit_fewer),
 		cmocka_unit_test(uneven_shares_keep_the_batch),
 		cmocka_unit_test(offload_copies_shards),
 		cmocka_unit_test(placement_crosses_devices),
