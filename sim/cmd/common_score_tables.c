@@ -125,6 +125,8 @@ static enum mq_status read_memory(const struct mq_csv *csv, uint32_t row, struct
 
 	MQ_TRY(mq_table_f64(csv, row, "loss_B", 12, &s->loss_B, err));
 	MQ_TRY(read_flag(csv, row, "grads_twice", &s->grads_twice, err));
+	MQ_TRY(read_flag(csv, row, "saves_casts", &s->saves_casts, err));
+	MQ_TRY(read_flag(csv, row, "frees_outputs", &s->frees_outputs, err));
 	MQ_TRY(mq_table_f64(csv, row, "reserve_GB", 1, &reserve_GB, err));
 	s->reserve_B = reserve_GB * 1e9;
 	MQ_TRY(mq_table_f64(csv, row, "comm_GB", 0, &comm_GB, err));

@@ -47,6 +47,8 @@ static void put_memory(struct mq_device_calib *d, const struct mq_stack *stack, 
 {
 	d->loss_B = stack->loss_B;
 	d->grads_twice = stack->grads_twice;
+	d->saves_casts = stack->saves_casts;
+	d->frees_outputs = stack->frees_outputs;
 	d->flat_elems = stack->flat_elems;
 	d->reserve_B = stack->reserve_B + (nvlink ? stack->comm_B : 0);
 }

@@ -73,6 +73,7 @@ struct mq_stack {
 	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
 	double flat_elems;         /* gradients reduced through one flat copy */
 	bool grads_twice;          /* gradients are held in 16 and in 32 bits */
+	bool saves_casts, frees_outputs; /* see mq_device_calib */
 	double reserve_B;          /* context, framework, libraries, workspaces */
 	double comm_B;             /* buffers of its communicators where NVLink joins GPUs */
 	enum mq_recompute recompute; /* where the row does not say */

@@ -72,6 +72,8 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(loss_B, "B", 12, 0, 100, "per logit, worst moment of the cross-entropy (software stack)"),
 	DEV(flat_elems, "1", 0, 0, 1e12, "gradients reduced through one flat copy (software stack)"),
 	DEV(grads_twice, "1", 0, 0, 1, "1 = gradients are held in 16 and in 32 bits (software stack)"),
+	DEV(saves_casts, "1", 0, 0, 1, "1 = operands cast to fp8 or fp4 are kept so (software stack)"),
+	DEV(frees_outputs, "1", 0, 0, 1, "1 = outputs of pipeline stages are freed once sent (software stack)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
 	DEV(host_bw_Bps, "B/s", 25e9, 1e3, 1e15,
 	    "host memory bandwidth that an offloaded optimizer step gets per device"),

@@ -56,6 +56,8 @@ struct mq_device_calib {
 	double loss_B;               /* per logit, at the worst moment: belongs to the software stack */
 	double flat_elems;           /* gradients reduced through one flat copy (software stack); 0 = none */
 	double grads_twice;          /* 1 = gradients in 16 and 32 bits: belongs to the software stack */
+	double saves_casts;            /* 1 = operands cast to fp8 or fp4 are kept so (software stack) */
+	double frees_outputs;        /* 1 = outputs of pipeline stages are freed once sent (software stack) */
 	double fragmentation;        /* factor >= 1 on dynamic memory */
 	double copy_bw_Bps;          /* pinned host <-> device, one direction */
 	double host_bw_Bps;          /* host memory, share of one device (offloaded optimizer) */

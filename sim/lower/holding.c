@@ -13,7 +13,10 @@
  *   backward  what the units up to here still keep, what this one computes again, and the gradients of
  *             output and input of the op that runs. A weight gradient is formed apart before it is added
  *             to what earlier micro-batches left.
- * The output of a stage stays until its backward, as PyTorch's engines need it.
+ * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees
+ * its data once it is sent (`frees_outputs`: Megatron core's deallocate_pipeline_outputs).
+ * What a product in fp8 or fp4 reads stays in 16 bits, or as the copy that was multiplied (`saves_casts`:
+ * Transformer Engine; attention keeps its output in 16 bits beside it).
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
  * Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
  * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
@@ -163,12 +166,37 @@ static double input_B(const struct here *at)
 	       mq_dtype_size(at->low->train->dtype);
 }
 
+/* Does a product in fp8 or fp4 read what the op makes, and is its copy kept? */
+static bool feeds_cast(const struct here *at)
+{
+	const struct mq_model *m = at->low->model;
+
+	if (!at->calib || !(at->calib->saves_casts > 0) || !(at->low->train->cast_B > 0))
+		return false;
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
+		const struct mq_op *to = &m->op[m->edge[i].dst];
+
+		if (to->kind == MQ_OP_GEMM && to->layer != MQ_NONE)
+			return true;
+	}
+	return false;
+}
+
 /* Bytes that an op keeps. A loss that works in place keeps no more than it ever holds. */
 static double kept_B(const struct here *at, bool selective)
 {
 	double kept = mq_op_saved_B(at->op, &at->share, selective, at->low->train);
 	struct mq_op logits = { .saved = at->op->read };
 
+	if (feeds_cast(at)) {
+		double whole_B = spread_B(at, at->op->output);
+		double copy_B = whole_B * mq_dtype_size(at->low->train->products) /
+				mq_dtype_size(at->low->train->dtype);
+		bool needs_own = at->op->kind == MQ_OP_ATTENTION;
+
+		if (needs_own || (at->op->saved >= at->op->output && kept >= whole_B))
+			kept += needs_own ? copy_B : copy_B - whole_B;
+	}
 	if (at->op->kind != MQ_OP_LOSS || !at->calib)
 		return kept;
 	return fmin(kept, mq_op_saved_shard(&logits, &at->share, false) * at->calib->loss_B);
@@ -254,7 +282,7 @@ static void add_borders(const struct here *at, struct mq_holding *h, struct unit
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (stage[m->edge[i].dst] != stage[at->id])
 			sent = fmax(sent, m->edge[i].elems);
-	if (sent > 0 && !infers(at))
+	if (sent > 0 && !infers(at) && !(at->calib && at->calib->frees_outputs > 0))
 		u->kept_B += spread_B(at, sent);
 }
 

@@ -153,6 +153,38 @@ static void interleaved_warms_up_longer(void **state)
 	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * first + second + PASSING));
 }
 
+/* Software that frees what a stage has sent keeps what its layers keep. */
+static void sent_outputs_are_freed(void **state)
+{
+	struct world *w = *state;
+
+	w->calib->device[0].frees_outputs = 1;
+	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
+					   .pipeline = MQ_PIPE_INTERLEAVED });
+	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * (LAYER + SH) + LAYER + PASSING));
+	w->calib->device[0].frees_outputs = 0;
+}
+
+/* In fp8 the two norms and the activation keep their outputs in 8 bits, s h + s h + 4 s h less; attention's is
+ * kept in 16 bits too, s h more. In bf16 software keeps what it kept. */
+static void products_keep_8_bit_inputs(void **state)
+{
+	struct world *w = *state;
+	double plain = LAYERS * LAYER + 5 * SH + 12 * SV;
+
+	w->calib->device[0].saves_casts = 1;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	assert_bytes(w->low.memory[0].activation_B, plain);
+	w->train.cast_B = 4;
+	w->train.products = MQ_FP8;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, plain - LAYERS * 5 * SH);
+	w->calib->device[0].saves_casts = 0;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, plain);
+	w->train.cast_B = 0;
+}
+
 /* Full recomputation keeps each layer's input, 2 s h; its last backward holds the layer again. */
 static void recompute_keeps_layer_inputs(void **state)
 {
@@ -350,6 +382,8 @@ int main(void)
 		cmocka_unit_test(one_device_peaks_at_the_loss),
 		cmocka_unit_test(schedules_keep_their_micro_batches),
 		cmocka_unit_test(interleaved_warms_up_longer),
+		cmocka_unit_test(sent_outputs_are_freed),
+		cmocka_unit_test(products_keep_8_bit_inputs),
 		cmocka_unit_test(recompute_keeps_layer_inputs),
 		cmocka_unit_test(selective_frees_scores),
 		cmocka_unit_test(zero_shards),
