@@ -61,6 +61,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(attention_bwd, "1", .8, .01, 2, "efficiency of its backward relative to forward"),
 	DEV(attention_fp8, "1", .8, .01, 1, "the same in fp8 relative to 16 bit: exponentials do not gain"),
 	DEV(attention_ring, "1", 1, .01, 2, "the same of a ring's later steps to its first (software stack)"),
+	DEV(scan_share, "1", .15, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
 	DEV(elementwise_traffic, "1", 1.3, .1, 20, "bytes moved / fused minimum (software stack)"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
@@ -398,7 +399,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 		.gemm_misaligned = 1, .bmm_misaligned = 1, .sustained = 1, .conv_eff = 1,
 		.conv_eff_simt = 1, .conv_volume = 1, .conv_depthwise = 1, .attention_eff = 1,
 		.attention_bwd = 1, .attention_fp8 = 1, .attention_ring = 1, .elementwise_bw_share = 1,
-		.elementwise_traffic = 1,
+		.scan_share = 1, .elementwise_traffic = 1,
 		.loss_B = 12, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
 		.host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
 	};

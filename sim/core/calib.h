@@ -45,6 +45,7 @@ struct mq_device_calib {
 	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
 				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
 	double attention_ring;       /* the same of a ring's later steps to its first: software stack */
+	double scan_share;           /* speed of state-space kernels / that of memory-bound ones */
 	double elementwise_bw_share; /* share of memory bandwidth */
 	double elementwise_traffic;  /* bytes moved / fused minimum: belongs to the software stack */
 	double launch_s;             /* device time per kernel when the queue is full */

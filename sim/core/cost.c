@@ -340,6 +340,8 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_OPTIMIZER:
 	case MQ_KERNEL_COPY:
 		return memory_time(device, kernel->bytes, kernel->launches);
+	case MQ_KERNEL_SCAN:
+		return memory_time(device, kernel->bytes / device->scan_share, kernel->launches);
 	case MQ_KERNEL_RECURRENT:
 		return recurrent_time(device, kernel) + extra;
 	case MQ_KERNEL_TIMED:

@@ -16,8 +16,8 @@ const char *mq_op_kind_name(enum mq_op_kind kind)
 {
 	static const char *const names[] = {
 		"input",     "embedding", "gemm",        "conv",   "attention", "bmm",
-		"norm",      "softmax",   "elementwise", "pool",   "reshape",   "recurrent",
-		"router",    "dispatch",  "combine",     "loss",   "profiled",
+		"norm",      "softmax",   "elementwise", "pool",   "reshape",   "scan",
+		"recurrent", "router",    "dispatch",  "combine",     "loss",   "profiled",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_OP_KINDS, "one name per kind");

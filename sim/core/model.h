@@ -35,6 +35,7 @@ enum mq_op_kind {
 	MQ_OP_ELEMENTWISE, /* activation, dropout, residual add, ... */
 	MQ_OP_POOL,
 	MQ_OP_RESHAPE,     /* transpose, concat, ...: moves bytes, computes nothing */
+	MQ_OP_SCAN,        /* chunked state-space product over the sequence (Mamba-2) */
 	MQ_OP_RECURRENT,   /* LSTM/GRU layer over the sequence: serial in m steps */
 	MQ_OP_ROUTER,      /* MoE gate: scores, top-k */
 	MQ_OP_DISPATCH,    /* MoE: tokens to experts; under an EXPERT split an all-to-all */
@@ -193,6 +194,7 @@ enum mq_kernel_kind {
 	MQ_KERNEL_COPY,      /* device-local copy or pack */
 	MQ_KERNEL_TIMED,     /* profiled: lasts `time_s` on its device */
 	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
+	MQ_KERNEL_SCAN,      /* state-space product: chunks that meet in states */
 	MQ_N_KERNEL_KINDS
 };
 MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);

@@ -39,7 +39,7 @@ const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 {
 	static const char *const names[] = {
 		"gemm",      "conv",      "attention", "memory", "embedding",
-		"optimizer", "recurrent", "copy",      "timed",  "host-update",
+		"optimizer", "recurrent", "copy",      "timed",  "host-update", "scan",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_KERNEL_KINDS, "one name per kind");
@@ -454,6 +454,9 @@ static void forward_or_backward(struct work *w, bool backward)
 		break;
 	case MQ_OP_EMBEDDING:
 		memory_kernels(w, backward, MQ_KERNEL_EMBEDDING);
+		break;
+	case MQ_OP_SCAN:
+		memory_kernels(w, backward, MQ_KERNEL_SCAN);
 		break;
 	case MQ_OP_RESHAPE:
 		memory_kernels(w, backward, MQ_KERNEL_COPY);

@@ -70,6 +70,7 @@ static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t
 	case MQ_OP_ATTENTION:
 	case MQ_OP_BMM:
 		return may(o, MQ_DIM_HEAD, t) && inputs_split(model, op, t, vocab);
+	case MQ_OP_SCAN:
 	case MQ_OP_SOFTMAX:
 	case MQ_OP_ELEMENTWISE:
 	case MQ_OP_RESHAPE:

@@ -41,7 +41,7 @@ static uint32_t convolve(struct mq_net *net, uint32_t input, const struct mq_mam
 static uint32_t scan(struct mq_net *net, uint32_t proj, uint32_t conv, const struct mq_mamba *m,
 		     const struct widths *w)
 {
-	uint32_t id = by_head(net, mq_net_add(net, MQ_OP_ELEMENTWISE, "scan"), w, true);
+	uint32_t id = by_head(net, mq_net_add(net, MQ_OP_SCAN, "scan"), w, true);
 	struct mq_op *op = mq_net_at(net, id);
 	double bc = (double)m->groups * m->state, products = 2.0 * m->chunk * m->groups;
 	double states = 2 * w->inner * m->state / m->chunk;

@@ -8,8 +8,9 @@
  * chunks meet in a state: per token and chunk of Q, with G groups, state N and width D = heads * head_dim
  *   FLOP   2 Q (G N + D) in the chunk, 4 N D for the states
  *   moved  3 D + 4 G N, the products C B' (2 Q G twice) and the fp32 states (2 N D / Q, four times)
- * The backward pass makes states and convolution again and moves twice as much besides. Not modelled: time
- * on tensor cores (some 30 FLOP/B: memory decides), sequence splits (Megatron trades heads for tokens).
+ * The backward pass makes states and convolution again and moves twice as much besides. How much slower the
+ * kernels run than memory would let them is a device's scan_share. Not modelled: sequence splits (Megatron
+ * trades heads for tokens).
  */
 #ifndef MQ_FORMATS_COMMON_MAMBA_H
 #define MQ_FORMATS_COMMON_MAMBA_H

@@ -127,6 +127,9 @@ static void test_kinds(void **state)
 	near(mq_cost_kernel(d, &k), 4e9 * 1.5 / .8e12 + 6e-6);
 	k.kind = MQ_KERNEL_OPTIMIZER; /* one fused pass: no traffic factor */
 	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
+	k.kind = MQ_KERNEL_SCAN; /* nor here, but a speed of its own */
+	d->scan_share = .25;
+	near(mq_cost_kernel(d, &k), 4e9 / .25 / .8e12 + 6e-6);
 	k = (struct mq_kernel){ .kind = MQ_KERNEL_TIMED, .time_s = .125 };
 	near(mq_cost_kernel(d, &k), .125);
 

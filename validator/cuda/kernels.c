@@ -223,6 +223,7 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cu
 			MQ_TRY(product(c, k, rows_of(k), k->n, k->k, err));
 		return MQ_OK;
 	case MQ_KERNEL_MEMORY:
+	case MQ_KERNEL_SCAN:
 	case MQ_KERNEL_OPTIMIZER:
 		return sweep(c, k->bytes, k->launches, err);
 	case MQ_KERNEL_EMBEDDING:

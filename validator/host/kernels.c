@@ -274,6 +274,7 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 		run_recurrent(pool, k, poll, context);
 		break;
 	case MQ_KERNEL_MEMORY:
+	case MQ_KERNEL_SCAN:
 		run_stream(pool, k->bytes, false, poll, context);
 		break;
 	case MQ_KERNEL_OPTIMIZER:
