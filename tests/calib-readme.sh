@@ -81,7 +81,7 @@ How the fitted values came about:
   micro-batch: weights cast down and gradients cast up and unscaled (4 + 2 + 2 + 4), and a gradient added to the sum of those before it (8 + 4).
   `update_B` are bytes per parameter and step beside the optimizer's least: in TensorFlow clipping 12, weight decay of its own 20, unscaling 8, finite
   or not 4, LAMB's norms 20 (60 taken for all). `reduce_B` are more of them where gradients are reduced: to the library's buffer and back 16, cast to 16 bit
-  on the way 20. `update_calls` are the kernels that update one op's parameters. `tf32` = 1: fp32 products use TF32 where there is any, as
+  on the way 20. `update_calls` are the kernels that update one op's parameters; below 1 where a call updates many (apex: Megatron). `tf32` = 1: fp32 products use TF32 where there is any, as
   TensorFlow and PyTorch did by default in those releases. Bytes and calls are counted in the sources of these frameworks and models;
   `traffic`, `scores` and `traffic_32` of `tf2-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA to 5.4 %, ELECTRA's
   BERT to 5.3 %; both together 4.2 %), `tf2` to their fine-tuning in fp32, `eager-unfused` to BART and a translation model, `apex-fused` to the latter alone.
