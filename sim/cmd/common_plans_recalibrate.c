@@ -23,10 +23,13 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 			continue;
 		const char *class = mq_calib_link_class(&cluster->link[route->link[0]]);
 		const struct mq_calib *calib = v->session[0].calib;
-		uint32_t type = cluster->device[p->schedule->device[0]].calib;
+		/* As sends are priced: a CPU has no compute capability. */
+		uint32_t one = cluster->device[p->schedule->device[0]].calib;
+		uint32_t other = cluster->device[p->schedule->device[1]].calib;
 		const struct mq_link_calib *entry =
 		        class ? mq_calib_link_for(calib, class,
-		                                  calib->device[type].compute_capability)
+		                                  fmin(calib->device[one].compute_capability,
+		                                               calib->device[other].compute_capability))
 		              : NULL;
 		if (entry)
 			return &calib->link[entry - calib->link];
@@ -84,18 +87,48 @@ static enum mq_status spread(struct mq_validation *v, const struct mq_recalibrat
 	return MQ_OK;
 }
 
-static enum mq_status save(struct mq_validation *v, const struct mq_recalibration *r,
-                           const char *dir, struct mq_err *err)
-{
-	struct mq_calibration c = {.device = *r->device, .has_device = true};
+enum { MAX_TYPES = 8 };
 
-	c.device.source = "recalibrated by maquette validate";
-	if (r->link) {
-		c.link = *r->link;
-		c.link.source = c.device.source;
-		c.has_link = true;
+/* Device types of the plans, CPUs first: where one takes part, calls wait for its computations. */
+static uint32_t find_types(const struct mq_validation *v, struct mq_device_calib *type[MAX_TYPES])
+{
+	struct mq_calib *calib = v->session[0].calib;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		for (uint32_t d = 0; d < v->plan[i].schedule->n_devices; d++) {
+			struct mq_device_calib *entry =
+			        device_entry(calib, v->plan[i].schedule->device_type[d]);
+			uint32_t known = 0;
+
+			while (known < n && type[known] != entry)
+				known++;
+			if (!entry || known < n || n == MAX_TYPES)
+				continue;
+			type[n++] = entry;
+			if (entry->kind == MQ_CPU) {
+				type[n - 1] = type[0];
+				type[0] = entry;
+			}
+		}
+	return n;
+}
+
+static enum mq_status save(struct mq_validation *v, struct mq_device_calib *const *type, uint32_t n,
+                           const struct mq_link_calib *link, const char *dir, struct mq_err *err)
+{
+	struct mq_calibration *c = mq_arena_array(&v->arena, n, struct mq_calibration);
+
+	for (uint32_t i = 0; i < n; i++) {
+		c[i] = (struct mq_calibration){.device = *type[i], .has_device = true};
+		c[i].device.source = "recalibrated by maquette validate";
 	}
-	return mq_calibration_save(&c, 1, mq_arena_printf(&v->arena, "%s/calib.json", dir), err);
+	if (link) {
+		c[0].link = *link;
+		c[0].link.source = c[0].device.source;
+		c[0].has_link = true;
+	}
+	return mq_calibration_save(c, n, mq_arena_printf(&v->arena, "%s/calib.json", dir), err);
 }
 
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
@@ -110,15 +143,23 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 		               "--recalibrate needs at least 4 plans (half are kept to "
 		               "judge it), there are %u: use --top or more folders",
 		               v->n_plans);
-	struct mq_recalibration r = {
-	        .link = link_entry(v, err),
-	        .device = device_entry(first->calib, v->plan[0].schedule->device_type[0])};
-	mq_assert(r.device);
+	struct mq_device_calib *type[MAX_TYPES];
+	struct mq_link_calib *link = link_entry(v, err);
+	uint32_t n_types = find_types(v, type);
+
+	mq_assert(n_types);
 	MQ_TRY(gather(v, &observed, &n, err));
-	MQ_TRY(mq_recalibrate(&r, first->calib, first->cluster, observed, n, &v->arena, err));
-	MQ_TRY(spread(v, &r, err));
-	for (uint32_t p = 0; p < r.n_fitted; p++)
-		printf("recalibrated: %s x %.3f\n", r.param[p].name, *r.param[p].value);
+	for (uint32_t t = 0; t < n_types; t++) {
+		struct mq_recalibration r = {.link = t ? NULL : link, .device = type[t]};
+
+		MQ_TRY(mq_recalibrate(&r, first->calib, first->cluster, observed, n, &v->arena,
+		                      err));
+		MQ_TRY(spread(v, &r, err));
+		for (uint32_t p = 0; p < r.n_fitted; p++)
+			printf("recalibrated%s%s: %s x %.3f\n", n_types > 1 ? ", " : "",
+			       n_types > 1 ? type[t]->name : "", r.param[p].name,
+			       *r.param[p].value);
+	}
 	for (uint32_t i = 0; i < v->n_plans; i++) {
 		struct mq_validated *p = &v->plan[i];
 		struct mq_timeline timeline;
@@ -127,5 +168,5 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 		                             &v->arena, &timeline, err));
 		p->recalibrated_s = timeline.step_time_s;
 	}
-	return save(v, &r, dir, err);
+	return save(v, type, n_types, link, dir, err);
 }

@@ -3,7 +3,7 @@
 export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
 export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
 "$M" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 20 -o c.json >/dev/null || bad=1
-look() { "$M" search -m gpt:layers=$2,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 \
+look() { "$M" search -m gpt:layers=$2,hidden=${hidden:-512},heads=8,vocab=2048,seq=${seq:-128},fused_attention=false --batch 8 --dtype bf16 \
 	-p c.xml --calib c.json -e exhaustive --evals 20 --top 3 "${@:3}" -o "$1" >/dev/null || bad=1; }
 look one 4 --max devices=1; look two 6 --max devices=1
 # What would run, without running it; then the same schedules as files and command lines.
@@ -26,7 +26,7 @@ awk -F, 'NR > 1 && $6 != "" { n[$3]++; if ($6 < .98 || $6 > 1.02) print "memory:
 head -n 1 out/memory.csv; grep -o 'tensors on its fullest device: [0-9]* plans' said
 MOCK_MEMORY_B=1.7e9 "$M" validate one --top 1 --launches 1 --reps 2 -o tight | grep -o 'memory: on . devices.*'
 # Plans on two devices, which the fit did not see, are predicted too, and lie in their intervals.
-look pair 4 --fix dp=2; look pipe 4 --fix pp=2
+hidden=1024; seq=512; look pair 8 --fix dp=2; look pipe 8 --fix pp=2
 "$M" validate pair pipe --top 3 --launches 1 --reps 3 -o both >said || { cat said; bad=1; }
 grep -o 'activations and buffers [0-9.]*' said
 awk '/^step time: / { match($0, /median error [0-9.]+/); e = substr($0, RSTART + 13, RLENGTH - 13); n = $3 }

@@ -3,8 +3,11 @@
  * where there is no MPI. See talk.h.
  */
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/script.h"
 #include "wire.h"
@@ -47,10 +50,13 @@ static enum mq_status open_wire(void *state, const struct mq_replay_session *ses
 static void place(void *state, uint32_t *local, uint32_t *locals, bool *apart)
 {
 	const struct talk *t = state;
+	cpu_set_t set;
 
 	*local = t->session->options->local;
 	*locals = t->session->n_own;
-	*apart = false;
+	/* A launcher of others that bound this rank gave it these cores. */
+	*apart = !getenv("MAQUETTE_LAUNCHED") && !sched_getaffinity(0, sizeof(set), &set) &&
+	         CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static enum mq_status prepare(void *state, struct host_script *script, struct mq_err *err)
