@@ -97,10 +97,11 @@ How the fitted values came about:
   Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
   `conv_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. `image_traffic`: what XLA's
   fusion leaves of element-wise traffic (by counting .6 to .8). `step_ms` and `sync_ms` (TensorFlow: the loss fetched each step; Horovod's
-  agreement on what is ready) are read off U-Net with a batch of one and ResNet-50 on 8 GPUs. Suppression of overlapping boxes runs on the host in
+  agreement on what is ready) are read off U-Net with a batch of one and ResNet-50 on 8 GPUs. PyTorch's ConvNets wait for the mean of all losses
+  in each step, and then for the host, which no longer runs ahead: 20 ms, the middle of what three networks on three machines lose (8 to 48, most in fp16). Suppression of overlapping boxes runs on the host in
   TensorFlow's Mask R-CNN: 16 operations per pair at 2 Gflop/s, stated; it is 66 ms of a step, whatever the batch, precision and GPU, and so are the runs.
-  Known to be off: 8 GPUs under PyTorch's ConvNets in fp16 come out 5 to 26 % fast and GPUNet-0 and -1 17 to 42 %, on hosts where five cores a GPU decode and augment
-  its images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
+  Known to be off: GPUNet-0 and -1 come out 17 to 42 % fast, on hosts where five cores a GPU decode and augment its
+  images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
 - **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice`, `flat_M`, `saves_casts` and `frees_outputs` follow from
   what the software holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
