@@ -303,8 +303,8 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 	const struct mq_run *r = c->run;
 	double per_replica = r->gbs / c->shape.dp, n = r->accum;
 
-	if (isnan(n) && !isnan(r->mbs))
-		n = per_replica / r->mbs;
+	if (isnan(n) && (!isnan(r->mbs) || c->stack.mbs > 0))
+		n = per_replica / (isnan(r->mbs) ? c->stack.mbs : r->mbs);
 	if (isnan(n))
 		return mq_fail(err, MQ_EINPUT, "neither micro-batch nor accumulation is given");
 	if (n == 1 && c->stack.split_batch && c->shape.pp > 1 &&
@@ -507,6 +507,30 @@ static void put_traffic(struct mq_case *c)
 	c->train.param_B = mq_dtype_size(c->train.dtype) < 4 ? s->cast_B : 0;
 	if (c->shape.micro_batches > 1)
 		c->train.param_B += s->accum_B;
+}
+
+enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct mq_run *run,
+			    struct mq_arena *arena, double *flop, struct mq_err *err)
+{
+	struct mq_case c = { .run = run };
+	struct mq_train train = { .batch = run->gbs, .dtype = MQ_BF16, .grad_dtype = MQ_BF16 };
+	struct mq_model *model;
+
+	MQ_TRY(mq_stack_find(tables, run, arena, &c.stack, err));
+	MQ_TRY(model_spec(tables, &c, arena, err));
+	const struct mq_model_request request = { c.spec, &train, c.seq };
+	MQ_TRY(mq_model_load(&request, arena, &model, err));
+	*flop = 0;
+	for (uint32_t i = 0; i < model->n_ops; i++) {
+		const struct mq_op *op = &model->op[i];
+		bool product = op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV ||
+			       op->kind == MQ_OP_BMM || op->kind == MQ_OP_ATTENTION;
+
+		if (product)
+			*flop += (op->flop + op->flop_bwd) *
+				 (op->causal && c.stack.half_attention ? .5 : 1);
+	}
+	return MQ_OK;
 }
 
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,

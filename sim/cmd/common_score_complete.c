@@ -63,6 +63,19 @@ static void read_machine(struct mq_run *r, struct mq_arena *arena)
 	}
 }
 
+/* "model TFLOP/s" and the model's own FLOPs. */
+static double by_flop(const struct mq_score_tables *tables, const struct mq_run *r, struct mq_arena *arena)
+{
+	double each = strcasestr(r->unit, "/gpu") ? r->gpus : 1, flop;
+	struct mq_err unknown = MQ_ERR_INIT;
+
+	if (strncasecmp(r->metric, "model TFLOP", 11) || strncasecmp(r->unit, "TFLOP", 5) ||
+	    !(r->value > 0) || isnan(r->gbs) || isnan(r->gpus) ||
+	    mq_case_flop(tables, r, arena, &flop, &unknown) != MQ_OK)
+		return NAN; /* what is missing is told when the row is judged */
+	return r->gbs * flop / (r->value * 1e12 * each);
+}
+
 void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r, struct mq_arena *arena)
 {
 	struct mq_err unknown = MQ_ERR_INIT;
@@ -82,4 +95,6 @@ void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r, str
 	rate = per_second(r, &tokens);
 	if (isnan(r->step_time_s) && rate > 0)
 		r->step_time_s = r->gbs * (tokens ? r->seq * real_share : 1) / rate;
+	if (isnan(r->step_time_s))
+		r->step_time_s = by_flop(tables, r, arena);
 }

@@ -221,6 +221,8 @@ static enum mq_status read_stack(const struct mq_csv *csv, uint32_t row, struct 
 	MQ_TRY(mq_table_f64(csv, row, "ring", 1, &s->ring, err));
 	MQ_TRY(read_flag(csv, row, "overlap_experts", &s->overlap_experts, err));
 	MQ_TRY(read_flag(csv, row, "overlap_tp", &s->overlap_tp, err));
+	MQ_TRY(read_flag(csv, row, "half_attention", &s->half_attention, err));
+	MQ_TRY(mq_table_f64(csv, row, "mbs", 0, &s->mbs, err));
 	s->recompute_ops = mq_table_text(csv, row, "recompute_ops");
 	s->precision = mq_table_text(csv, row, "precision");
 	MQ_TRY(read_extra(csv, row, s, err));

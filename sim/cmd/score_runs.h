@@ -85,6 +85,8 @@ struct mq_stack {
 	struct mq_image_stack images; /* what applies to image networks alone */
 	double ring;               /* speed of a ring's later steps of attention / of the first */
 	bool overlap_experts, overlap_tp; /* see mq_plan; where the row's plan has what they take */
+	bool half_attention;       /* published model FLOPs count causal attention by half */
+	double mbs;                /* micro-batch where the row does not say; 0 = then it is refused */
 	const char *recompute_ops; /* patterns of the ops of a layer that are computed again; "" = none */
 	const char *precision;     /* where the row does not say; "" = 16 bit */
 };
@@ -141,6 +143,11 @@ void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *run, s
 enum mq_status mq_case_build(const struct mq_score_tables *tables, const struct mq_calib *calib,
 			     const struct mq_run *run, struct mq_arena *arena, struct mq_case *out,
 			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* FLOPs of the products for one sample, forward and backward, as those who publish "model TFLOP/s" count
+ * them: nothing computed again, causal attention whole or by half (mq_stack). MQ_EINPUT: no model, no stack. */
+enum mq_status mq_case_flop(const struct mq_score_tables *tables, const struct mq_run *run,
+			    struct mq_arena *arena, double *flop, struct mq_err *err) MQ_MUST_CHECK;
 
 /*
  * The kinds of machines of a row: fills part[], n_parts, system and platform of `c`, whose run and
