@@ -5,8 +5,8 @@
  * srun or torchrun, or are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an
  * NCCL_HOSTID each and talk over loopback sockets: that shows that a plan runs, never how fast.
  *
- * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold both, go
- * through pinned host memory: cuda/staged.c.
+ * Messages to ranks of other executors (CPUs of the plan), and collectives of groups that hold
+ * both, go through pinned host memory: cuda/staged.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -95,7 +95,8 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 	cuda_open_nvml(&c->kit);
 	if (!c->kit.nvmlInit_v2 || c->kit.nvmlInit_v2())
 		return MQ_OK;
-	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is which. */
+	/* NVML counts all GPUs, CUDA those that CUDA_VISIBLE_DEVICES lists: the bus tells which is
+	 * which. */
 	bool by_bus = c->kit.nvmlDeviceGetHandleByPciBusId_v2 &&
 	              c->kit.cudaDeviceGetPCIBusId(id, sizeof(id), c->device) == cudaSuccess;
 	if (by_bus ? c->kit.nvmlDeviceGetHandleByPciBusId_v2(id, &c->nvml)

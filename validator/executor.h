@@ -69,13 +69,13 @@ struct mq_replay_executor;
 struct mq_replay_session {
 	const struct mq_replay_options *options;
 	uint32_t n_schedules;
-	struct mq_schedule *const *schedule; /* [n_schedules], checked */
-	uint32_t n_devices;                  /* ranks needed */
-	uint32_t n_own;                      /* of them, those of the executor at hand */
+	struct mq_schedule *const *schedule;           /* [n_schedules], checked */
+	uint32_t n_devices;                            /* ranks needed */
+	uint32_t n_own;                                /* of them, those of the executor at hand */
 	const struct mq_replay_executor *const *owner; /* [n_devices] who runs which rank */
 	const struct mq_ranks *ranks; /* NULL where the executor's own launcher joined the ranks */
 	struct mq_wire *wire;         /* NULL where the executor's own means reach all ranks */
-	struct mq_arena *arena;              /* lifetime: the process */
+	struct mq_arena *arena;       /* lifetime: the process */
 };
 
 /* One repetition. Complete on rank 0 only; elsewhere the arrays hold the rank's own tasks. Times
@@ -103,10 +103,11 @@ struct mq_replay_executor {
 	/* Required: join the other ranks, make buffers and communicators. */
 	enum mq_status (*open)(void *state, const struct mq_replay_session *session,
 	                       struct mq_err *err);
-	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after open. */
+	/* Required where launcher is MQ_LAUNCH_MPIRUN: the ranks that its launcher joined; after
+	 * open. */
 	const struct mq_ranks *(*ranks)(void *state);
-	/* Required: run schedule `index` once from `start_s` of the common clock (shortly to come); fills
-	 * this rank's own tasks, and `throttled`. Called by every rank in the same order. */
+	/* Required: run schedule `index` once from `start_s` of the common clock (shortly to come);
+	 * fills this rank's own tasks, and `throttled`. Called by every rank in the same order. */
 	enum mq_status (*run)(void *state, uint32_t index, double start_s,
 	                      struct mq_replay_sample *sample, struct mq_err *err);
 	/* Required: release everything; after an error it must not wait for other ranks. */
@@ -114,7 +115,8 @@ struct mq_replay_executor {
 	/* Required: facts on devices, libraries and settings as "key=value" lines, for the record.
 	 */
 	void (*describe)(void *state, char *text, size_t size);
-	/* May be NULL: writes how this machine's devices are joined, for `maquette platform import`. */
+	/* May be NULL: writes how this machine's devices are joined, for `maquette platform
+	 * import`. */
 	enum mq_status (*topology)(void *state, const char *path, struct mq_err *err);
 	/* Required: largest memory in use by this rank so far, bytes, as the device counts it. */
 	double (*memory)(void *state);
@@ -125,8 +127,9 @@ struct mq_replay_executor {
 	void (*release)(void *state, void *block, size_t bytes);
 };
 
-/* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the most that
- * `kernel_need` says of a kernel, or a message (with `copies`, also a copy) with 64 KiB to spare. */
+/* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the
+ * most that `kernel_need` says of a kernel, or a message (with `copies`, also a copy) with 64 KiB
+ * to spare. */
 MQ_API size_t mq_replay_room(const struct mq_replay_session *session,
                              size_t (*kernel_need)(const struct mq_kernel *kernel), bool copies,
                              size_t least);

@@ -1,11 +1,11 @@
 /*
- * host.c - executor "host": devices are groups of CPU cores, one rank each; OpenBLAS computes, Open MPI
- * communicates. On several machines it is the same command under mpirun. Beside ranks of other executors,
- * and with --local, messages go over maquette-replay's wire and no MPI is needed.
+ * host.c - executor "host": devices are groups of CPU cores, one rank each; OpenBLAS computes, Open
+ * MPI communicates. On several machines it is the same command under mpirun. Beside ranks of other
+ * executors, and with --local, messages go over maquette-replay's wire and no MPI is needed.
  *
- * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor beside them
- * keeps a core for the thread that drives its device. See host/run.c for the order in which one core runs
- * the streams of a device.
+ * Each rank is pinned to its cores, which its BLAS threads share; a rank of another executor beside
+ * them keeps a core for the thread that drives its device. See host/run.c for the order in which
+ * one core runs the streams of a device.
  *
  * link: openblas
  */
@@ -231,8 +231,8 @@ static void describe(void *state, char *text, size_t size)
 	         "blas=%s\n"
 	         "blas_core=%s\n%s",
 	         cpu, h->cores, h->rank.ranks->size, buffers_B,
-	         (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), openblas_get_config(),
-	         openblas_get_corename(), talk);
+	         (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE),
+	         openblas_get_config(), openblas_get_corename(), talk);
 }
 
 static double memory(void *state)

@@ -72,7 +72,10 @@ static const struct argp_option options[] = {
         {"cores", OPT_CORES, "N", 0,
          "CPU cores per device (default: 1; with --cpus: all that the GPUs' ranks leave)", 0},
         {"type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0},
-        {"link-class", OPT_LINK, "NAME", 0, "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: nvlink-smNN or pcie-smNN)", 0},
+        {"link-class", OPT_LINK, "NAME", 0,
+         "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: "
+         "nvlink-smNN or pcie-smNN)",
+         0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0},
         {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0},
         {"draws", OPT_DRAWS, "N", 0, "bootstrap draws (default 100)", 0},
@@ -239,8 +242,8 @@ static enum mq_status write_probes(struct calibrate *c, const char **name, uint3
 	return MQ_OK;
 }
 
-static enum mq_status run_probes(struct calibrate *c, const char *cpu_types, const char *const *name,
-                                 uint32_t n, struct mq_err *err)
+static enum mq_status run_probes(struct calibrate *c, const char *cpu_types,
+                                 const char *const *name, uint32_t n, struct mq_err *err)
 {
 	struct mq_replay_call call = {.executor = c->executor,
 	                              .dir = c->samples,
@@ -301,9 +304,9 @@ static enum mq_status name_cpus(struct calibrate *c, struct mq_err *err)
 		c->cores = n > c->devices + c->cpus ? (n - c->devices) / c->cpus : 1;
 	}
 	if (!c->cpu_type)
-		c->cpu_type = mq_arena_printf(c->arena, "CPU-%s-%uc",
-		                              c->node.cpu[0] ? c->node.cpu : "node",
-		                              (uint32_t)c->cores);
+		c->cpu_type =
+		        mq_arena_printf(c->arena, "CPU-%s-%uc",
+		                        c->node.cpu[0] ? c->node.cpu : "node", (uint32_t)c->cores);
 	return MQ_OK;
 }
 
@@ -326,7 +329,8 @@ static enum mq_status measure_between(const struct calibrate *c, struct mq_err *
 	MQ_TRY(mq_make_dir(between.samples, err));
 	struct mq_schedule *s = mq_probe_build(&r, comm, c->arena);
 	MQ_TRY(mq_schedule_check(s, NULL, err));
-	MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/comm.jsonl", between.samples), err));
+	MQ_TRY(mq_schedule_save(s, mq_arena_printf(c->arena, "%s/comm.jsonl", between.samples),
+	                        err));
 	return run_probes(&between, c->cpu_type, name, 1, err);
 }
 
@@ -554,8 +558,8 @@ static enum mq_status check_probes(struct calibrate *c, const struct mq_calibrat
 			continue;
 		double measured =
 		        mq_measured_step(&samples.measured[i], c->arena, &dropped, &weak).median;
-		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib,
-		                             c->arena, &timeline, err));
+		MQ_TRY(mq_validation_predict(samples.measured[i].schedule, cluster, calib, c->arena,
+		                             &timeline, err));
 		printf("  %-12s predicted %9.3f ms, measured %9.3f ms, ratio %.3f\n",
 		       samples.name[i], 1e3 * timeline.step_time_s, 1e3 * measured,
 		       timeline.step_time_s / measured);
@@ -586,8 +590,7 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in,
 	        .link_class = c->link_class ? c->link_class
 	                      : is_gpu(c)   ? "nvlink"
 	                                    : "host-sm0",
-	        .source =
-	                mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->executor),
+	        .source = mq_arena_printf(c->arena, "maquette calibrate, executor %s", c->executor),
 	        .kind = is_gpu(c) ? MQ_GPU : MQ_CPU,
 	        .n_draws = (uint32_t)c->draws,
 	        .seed = c->seed,
@@ -611,8 +614,8 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in,
 	return MQ_OK;
 }
 
-/* fit[0]: the CPU devices; fit[1]: the link class between a CPU and a GPU, which no GPU's own capability
- * names. Samples of CPUs lie in folders of the GPUs' samples. */
+/* fit[0]: the CPU devices; fit[1]: the link class between a CPU and a GPU, which no GPU's own
+ * capability names. Samples of CPUs lie in folders of the GPUs' samples. */
 static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, struct mq_err *err)
 {
 	const char *dir = c->from.item[0];
@@ -632,7 +635,8 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 }
 
 /* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
- * compute capability, since what was measured here comes before what is known of the class at large. */
+ * compute capability, since what was measured here comes before what is known of the class at
+ * large. */
 static enum mq_status save_platform(struct calibrate *c, const struct input *in,
                                     struct mq_calibration *fit, struct mq_err *err)
 {

@@ -1,9 +1,10 @@
 /*
- * common_node_gpu.c - the platform file of a node of GPUs that was calibrated, see common_validate.h.
+ * common_node_gpu.c - the platform file of a node of GPUs that was calibrated, see
+ * common_validate.h.
  *
- * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it also
- * comes back from a node that has nothing else. Samples without it (or with NCCL's own dump of an older
- * replay) are read too: without, the machine is one as is usual for the type.
+ * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it
+ * also comes back from a node that has nothing else. Samples without it (or with NCCL's own dump of
+ * an older replay) are read too: without, the machine is one as is usual for the type.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 static struct mq_device_type described(const struct mq_calibration *fit)
 {
 	const struct mq_device_type *known = mq_device_type_find(fit->device.name);
-	struct mq_device_type type = {.aliases = "", .pcie_GBps = 31.5, .nic_GBps = 25, .p2p = true};
+	struct mq_device_type type = {
+	        .aliases = "", .pcie_GBps = 31.5, .nic_GBps = 25, .p2p = true};
 	double message_s = fit->has_link ? fit->link.call_s[MQ_CALL_P2P][MQ_CALL_KNOTS - 1] : 0;
 	double peak = fit->device.peak_flops[MQ_BF16];
 
@@ -58,8 +60,8 @@ static struct mq_device_type cpu_type(const struct mq_calibration *cpu)
 }
 
 static enum mq_status import(const struct mq_node_gpus *node, const char *topology,
-                             const struct mq_device_type *type, const char *path,
-                             const char **link, struct mq_err *err)
+                             const struct mq_device_type *type, const char *path, const char **link,
+                             struct mq_err *err)
 {
 	struct mq_device_type cpu;
 	struct mq_import_options options = {
@@ -79,8 +81,8 @@ static enum mq_status import(const struct mq_node_gpus *node, const char *topolo
 	return MQ_OK;
 }
 
-enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path, const char **link,
-                                struct mq_err *err)
+enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *path,
+                                const char **link, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const char *folder = mq_arena_printf(&arena, "%s/launch-1", node->samples);

@@ -1,12 +1,12 @@
 /*
  * common_plans_memory.c - memory predicted against memory held by the replay, by purpose.
  *
- * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as predicted:
- * their ratio tells what the allocator adds. Activations were allocated and freed along the schedule's own
- * order: their ratio also tells whether as many micro-batches are in flight as the model says. The reserve
- * (context, libraries, communicators) stands beside what the replay's process takes without its pools of
- * operands; a framework takes more, so it is no part of the peak that is compared. Fragmentation is a
- * framework's allocator's: a replay has none.
+ * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as
+ * predicted: their ratio tells what the allocator adds. Activations were allocated and freed along
+ * the schedule's own order: their ratio also tells whether as many micro-batches are in flight as
+ * the model says. The reserve (context, libraries, communicators) stands beside what the replay's
+ * process takes without its pools of operands; a framework takes more, so it is no part of the peak
+ * that is compared. Fragmentation is a framework's allocator's: a replay has none.
  */
 #include <dirent.h>
 #include <math.h>
@@ -24,9 +24,9 @@ enum {
 	PURPOSES = 6
 };
 
-static const char *const field[N_FIELDS] = {"process",   "buffers",      "parameters",  "gradients",
-                                            "optimizer", "plan_buffers", "activations", "peak",
-                                            "full"};
+static const char *const field[N_FIELDS] = {"process",     "buffers",   "parameters",
+                                            "gradients",   "optimizer", "plan_buffers",
+                                            "activations", "peak",      "full"};
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -40,7 +40,8 @@ static struct mq_validated *plan_named(const struct mq_validation *v, const char
 
 static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t row)
 {
-	struct mq_validated *p = plan_named(v, mq_csv_text(csv, row, mq_csv_column(csv, "schedule")));
+	struct mq_validated *p =
+	        plan_named(v, mq_csv_text(csv, row, mq_csv_column(csv, "schedule")));
 	const char *device = mq_csv_text(csv, row, mq_csv_column(csv, "device"));
 	const char *purpose = mq_csv_text(csv, row, mq_csv_column(csv, "purpose"));
 	double bytes;
@@ -56,7 +57,8 @@ static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t
 	for (uint32_t d = 0; d < p->schedule->n_devices; d++)
 		for (int f = 0; f < N_FIELDS && !strcmp(p->schedule->device_name[d], device); f++)
 			if (!strcmp(field[f], purpose))
-				((double *)&p->held[d])[f] = fmin(((double *)&p->held[d])[f], bytes);
+				((double *)&p->held[d])[f] =
+				        fmin(((double *)&p->held[d])[f], bytes);
 }
 
 static enum mq_status read_file(struct mq_validation *v, const char *path, struct mq_err *err)
@@ -103,10 +105,10 @@ enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *sa
 
 		for (int f = 0; f < m; f++) {
 			if (status == MQ_OK)
-				status = read_file(v,
-				                   mq_arena_printf(&v->arena, "%s/%s", dir,
-				                                   file[f]->d_name),
-				                   err);
+				status = read_file(
+				        v,
+				        mq_arena_printf(&v->arena, "%s/%s", dir, file[f]->d_name),
+				        err);
 			free(file[f]);
 		}
 		if (m >= 0)
@@ -170,7 +172,7 @@ static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_valida
 		mq_csv_put_f64(w, pair[i].predicted_B);
 		mq_csv_put_f64(w, p->held[d].full > 0 ? (double)NAN : pair[i].measured_B);
 		mq_csv_put_f64(w, pair[i].measured_B > 0 && !(p->held[d].full > 0) ? ratio
-		                                                                    : (double)NAN);
+		                                                                   : (double)NAN);
 		status = mq_csv_end_row(w, err);
 	}
 	return status;
@@ -200,12 +202,15 @@ static void print_memory(struct mq_validation *v)
 		}
 	}
 	if (full)
-		printf("memory: on %u devices a plan's tensors could not be had beside the replay's own "
-		       "pools\n", full);
+		printf("memory: on %u devices a plan's tensors could not be had beside the "
+		       "replay's own "
+		       "pools\n",
+		       full);
 	if (!n)
 		return;
 	struct mq_error_summary e = mq_error_summary(predicted, measured, n, &v->arena);
-	printf("peak memory of a plan's tensors on its fullest device: %u plans, median error %.1f %%, p90 "
+	printf("peak memory of a plan's tensors on its fullest device: %u plans, median error %.1f "
+	       "%%, p90 "
 	       "%.1f %%\n  predicted / measured, all devices:",
 	       n, 100 * e.median, 100 * e.p90);
 	for (int k = 0; k < PURPOSES; k++)
@@ -226,12 +231,11 @@ enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, st
 	if (!any)
 		return MQ_OK;
 	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/memory.csv", dir), "w", err));
-	enum mq_status status = mq_csv_put_header(
-	        &w, "name,device,purpose,predicted_B,measured_B,ratio", err);
+	enum mq_status status =
+	        mq_csv_put_header(&w, "name,device,purpose,predicted_B,measured_B,ratio", err);
 	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
-		for (uint32_t d = 0; v->plan[i].held && d < v->plan[i].schedule->n_devices &&
-		                     status == MQ_OK;
-		     d++)
+		for (uint32_t d = 0;
+		     v->plan[i].held && d < v->plan[i].schedule->n_devices && status == MQ_OK; d++)
 			status = put_device(&w, &v->plan[i], d, err);
 	enum mq_status closed = mq_csv_close(&w, &late);
 	if (status == MQ_OK && closed != MQ_OK)

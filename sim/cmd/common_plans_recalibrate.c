@@ -29,7 +29,7 @@ static struct mq_link_calib *link_entry(const struct mq_validation *v, struct mq
 		const struct mq_link_calib *entry =
 		        class ? mq_calib_link_for(calib, class,
 		                                  fmin(calib->device[one].compute_capability,
-		                                               calib->device[other].compute_capability))
+		                                       calib->device[other].compute_capability))
 		              : NULL;
 		if (entry)
 			return &calib->link[entry - calib->link];

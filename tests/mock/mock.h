@@ -7,12 +7,13 @@
  * of a step on every rank. Calls between ranks meet in a shared file that the communicator's id
  * names.
  *
- * Where CPUs take part (cudaHostRegister was called) the clock is the machine's: operations take as long as
- * planted, not before they are enqueued.
+ * Where CPUs take part (cudaHostRegister was called) the clock is the machine's: operations take as
+ * long as planted, not before they are enqueued.
  *
- * MOCK_COPY_BPS (host <-> device), MOCK_DEVICES (default 2), MOCK_NOISE (relative standard deviation), MOCK_SEED (of it), MOCK_DRIVER (none,
- * stub, nodevice), MOCK_MEMORY_B, MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang,
- * error, die (at the CALL-th communication call of the rank), init-hang or init-error plant faults.
+ * MOCK_COPY_BPS (host <-> device), MOCK_DEVICES (default 2), MOCK_NOISE (relative standard
+ * deviation), MOCK_SEED (of it), MOCK_DRIVER (none, stub, nodevice), MOCK_MEMORY_B,
+ * MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang, error, die (at the CALL-th
+ * communication call of the rank), init-hang or init-error plant faults.
  */
 #ifndef MQ_TESTS_MOCK_H
 #define MQ_TESTS_MOCK_H

@@ -16,7 +16,7 @@ struct CUevent_st {
 
 struct item {
 	struct mock_op op;
-	uint64_t turn; /* RECORD, WAIT: which recording of the event */
+	uint64_t turn;     /* RECORD, WAIT: which recording of the event */
 	double enqueued_s; /* real time: not before */
 };
 
@@ -27,8 +27,8 @@ struct CUstream_st {
 };
 
 enum { MAX_STREAMS = 64 };
-/* Once the program has told of host memory of its own that copies will meet (cudaHostRegister), a CPU takes
- * part, whose time is the machine's: then so is ours. */
+/* Once the program has told of host memory of its own that copies will meet (cudaHostRegister), a
+ * CPU takes part, whose time is the machine's: then so is ours. */
 static int real_time;
 static struct CUstream_st streams[MAX_STREAMS];
 static size_t n_streams;

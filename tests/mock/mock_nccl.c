@@ -184,7 +184,8 @@ static void dump_topology(void)
 	fputs("<system version=\"1\">\n  <cpu numaid=\"0\">\n", file);
 	for (int i = 0; i < (devices ? atoi(devices) : 2); i++)
 		fprintf(file,
-		        "    <pci busid=\"0000:%02x:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
+		        "    <pci busid=\"0000:%02x:00.0\" class=\"0x030200\" link_speed=\"32.0 "
+		        "GT/s "
 		        "PCIe\" link_width=\"16\">\n      <gpu dev=\"%d\" sm=\"90\" rank=\"%d\" "
 		        "gdr=\"1\"><nvlink target=\"0000:f0:00.0\" count=\"18\" "
 		        "tclass=\"0x068000\"/></gpu>\n    </pci>\n",

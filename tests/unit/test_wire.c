@@ -1,6 +1,6 @@
 /*
- * test_wire.c - the wire between ranks of different executors: sums are right, messages do not hold each
- * other up. All ranks live in this process and take turns.
+ * test_wire.c - the wire between ranks of different executors: sums are right, messages do not hold
+ * each other up. All ranks live in this process and take turns.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -46,8 +46,11 @@ static void open_ranks(uint32_t n)
 
 	n_ranks = n;
 	for (uint32_t i = 0; i < n; i++)
-		ranks[i] = (struct mq_ranks){
-		        .rank = i, .size = n, .state = &ranks[i], .broadcast = share, .barrier = meet};
+		ranks[i] = (struct mq_ranks){.rank = i,
+		                             .size = n,
+		                             .state = &ranks[i],
+		                             .broadcast = share,
+		                             .barrier = meet};
 	assert_int_equal(replay_wire_open(&ranks[0], &arena, &wire[0], &err), MQ_OK);
 }
 
@@ -148,7 +151,8 @@ static void check_collective(enum mq_coll_kind kind, enum mq_dtype dtype, uint32
 			double want = wanted(&c[i], e, part_B / size);
 
 			if (!isnan(want) && fabs(read_at(c[i].out, wide, e) - want) > 0)
-				fail_msg("%s of %g bytes, %u ranks: element %zu of rank %u is %g, not %g",
+				fail_msg("%s of %g bytes, %u ranks: element %zu of rank %u is %g, "
+				         "not %g",
 				         mq_coll_name(kind), bytes, n, e, i,
 				         read_at(c[i].out, wide, e), want);
 		}
@@ -164,16 +168,16 @@ static void collectives(void **state)
 		open_ranks(n);
 		for (uint32_t k = 0; k < MQ_N_COLL_KINDS; k++)
 			for (size_t b = 0; b < sizeof(bytes) / sizeof(bytes[0]); b++)
-				check_collective((enum mq_coll_kind)k, (k + b) % 2 ? MQ_FP64 : MQ_FP32, n,
-				                 bytes[b]);
+				check_collective((enum mq_coll_kind)k,
+				                 (k + b) % 2 ? MQ_FP64 : MQ_FP32, n, bytes[b]);
 		close_ranks();
 	}
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Sends and receives that are posted in opposite orders, larger than the ring, all arrive; one without a
- * receive does not stand in the way. */
+/* Sends and receives that are posted in opposite orders, larger than the ring, all arrive; one
+ * without a receive does not stand in the way. */
 static void crossed_messages(void **state)
 {
 	enum { N = 4 };
@@ -186,7 +190,8 @@ static void crossed_messages(void **state)
 	mq_wire_post(wire[0], &alone);
 	for (uint32_t i = 0; i < N; i++) {
 		memset(data[0][i], (int)(i + 1), MOST);
-		t[0][i] = (struct mq_transfer){.peer = 1, .send = true, .tag = i, .bytes = MOST - i};
+		t[0][i] =
+		        (struct mq_transfer){.peer = 1, .send = true, .tag = i, .bytes = MOST - i};
 		t[1][N - 1 - i] = (struct mq_transfer){
 		        .peer = 0, .tag = N - 1 - i, .bytes = MOST - (N - 1 - i)};
 		mq_wire_post(wire[0], &t[0][i]);

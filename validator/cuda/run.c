@@ -1,7 +1,7 @@
 /*
  * run.c - one rank's schedule on its GPU: everything is enqueued on the streams, with an event
- * before and after each task and dependencies as event waits, then polled to the end. Only what follows a
- * task that goes over the wire (staged.c) is enqueued when that has ended.
+ * before and after each task and dependencies as event waits, then polled to the end. Only what
+ * follows a task that goes over the wire (staged.c) is enqueued when that has ended.
  *
  * Tasks are enqueued in an order that respects streams and dependencies (a wait for an event that
  * is not recorded yet would be no wait), lowest id first; a group goes into one ncclGroup. Nothing
@@ -430,8 +430,8 @@ static enum mq_status wait_all(struct enqueue *e, struct mq_err *err)
 	return cuda_comms_check(c, err);
 }
 
-/* When what went over the wire before a task had ended: known by the host's clock, to which the GPU's is
- * aligned within some microseconds only. */
+/* When what went over the wire before a task had ended: known by the host's clock, to which the
+ * GPU's is aligned within some microseconds only. */
 static double after_staged(const struct cuda_script *script, uint32_t local)
 {
 	const struct mq_schedule *s = script->schedule;

@@ -1,15 +1,15 @@
 /*
- * staged.c - what passes between this GPU and ranks of other executors: through pinned host memory and
- * the wire.
+ * staged.c - what passes between this GPU and ranks of other executors: through pinned host memory
+ * and the wire.
  *
- * A message is copied part by part between the GPU and the wire's rings, which are pinned for it, two
- * parts at a time under way. A collective of a group that holds CPUs is copied to pinned memory, run
- * there as the wire's ring, and copied back. Copies have streams of their own, which hold nothing else, so
- * that no kernel or NCCL call stands before them.
+ * A message is copied part by part between the GPU and the wire's rings, which are pinned for it,
+ * two parts at a time under way. A collective of a group that holds CPUs is copied to pinned
+ * memory, run there as the wire's ring, and copied back. Copies have streams of their own, which
+ * hold nothing else, so that no kernel or NCCL call stands before them.
  *
- * The host drives this: a transfer begins when its stream has reached it, and what comes after it in its
- * stream, or depends on it, is enqueued when it has ended. That is how a program waits for data from a
- * CPU too; the time to enqueue is in the measured step.
+ * The host drives this: a transfer begins when its stream has reached it, and what comes after it
+ * in its stream, or depends on it, is enqueued when it has ended. That is how a program waits for
+ * data from a CPU too; the time to enqueue is in the measured step.
  */
 #include <math.h>
 #include <string.h>
@@ -32,17 +32,18 @@ static enum mq_status check_collective(const struct mq_schedule *s, uint32_t id,
 	            t->coll == MQ_COLL_REDUCE;
 
 	if (t->algo != MQ_ALGO_AUTO || t->proto != MQ_PROTO_AUTO)
-		return mq_fail(err, MQ_EINPUT,
-		               "%s (task %u): the plan asks for NCCL's %s %s in a group that holds "
-		               "CPUs, where NCCL does not run: leave algo and proto to auto, or keep "
-		               "CPUs out of the group",
-		               mq_coll_name(t->coll), id, mq_algo_name(t->algo),
-		               mq_proto_name(t->proto));
+		return mq_fail(
+		        err, MQ_EINPUT,
+		        "%s (task %u): the plan asks for NCCL's %s %s in a group that holds "
+		        "CPUs, where NCCL does not run: leave algo and proto to auto, or keep "
+		        "CPUs out of the group",
+		        mq_coll_name(t->coll), id, mq_algo_name(t->algo), mq_proto_name(t->proto));
 	if (sums && t->dtype != MQ_FP32 && t->dtype != MQ_TF32 && t->dtype != MQ_FP64)
-		return mq_fail(err, MQ_EINPUT,
-		               "%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and "
-		               "fp64: it asks for %s; lower the plan with --dtype fp32",
-		               mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));
+		return mq_fail(
+		        err, MQ_EINPUT,
+		        "%s (task %u) of a group that holds CPUs is added by CPUs, in fp32 and "
+		        "fp64: it asks for %s; lower the plan with --dtype fp32",
+		        mq_coll_name(t->coll), id, mq_dtype_name(t->dtype));
 	return MQ_OK;
 }
 
@@ -91,9 +92,9 @@ enum mq_status cuda_staged_build(struct cuda *c, struct cuda_script *script, str
 			script->staged[id] =
 			        !mq_replay_own(c->session, c->ranks->rank, 1, &t->peer);
 		else if (t->kind == MQ_TASK_COLLECTIVE)
-			script->staged[id] = !mq_replay_own(c->session, c->ranks->rank,
-			                                    s->comm[t->comm].n,
-			                                    s->comm[t->comm].rank);
+			script->staged[id] =
+			        !mq_replay_own(c->session, c->ranks->rank, s->comm[t->comm].n,
+			                       s->comm[t->comm].rank);
 		if (script->staged[id] && !is_message(t))
 			MQ_TRY(check_collective(s, id, err));
 		script->n_staged += script->staged[id];
@@ -190,10 +191,9 @@ static enum mq_status copy(struct cuda *c, void *to, const void *from, size_t by
 	cudaStream_t stream = down ? c->stage.down : c->stage.up;
 
 	if (bytes)
-		CUDA_TRY(c,
-		         cudaMemcpyAsync(to, from, bytes,
-		                         down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
-		                         stream));
+		CUDA_TRY(c, cudaMemcpyAsync(to, from, bytes,
+		                            down ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice,
+		                            stream));
 	CUDA_TRY(c, cudaEventRecord(copied, stream));
 	return MQ_OK;
 }
@@ -338,8 +338,7 @@ enum mq_status cuda_staged_poll(struct cuda *c, struct cuda_script *script, uint
 			else
 				MQ_TRY(begin_collective(c, script, st, err));
 		}
-		MQ_TRY(message ? move_message(c, st, err)
-		               : move_collective(c, script, st, err));
+		MQ_TRY(message ? move_message(c, st, err) : move_collective(c, script, st, err));
 		if (st->done) {
 			*ended = st->id;
 			return MQ_OK;

@@ -1,10 +1,12 @@
 /*
- * topology.c - how the GPUs of this machine are joined, as a file that `maquette platform import` reads:
- * in the form of NCCL's own dump, so that one reader serves both, but with one GPU too and without NCCL.
+ * topology.c - how the GPUs of this machine are joined, as a file that `maquette platform import`
+ * reads: in the form of NCCL's own dump, so that one reader serves both, but with one GPU too and
+ * without NCCL.
  *
- * From NVML: PCIe generation and width, NVLinks and what is at their far ends, GPUs below a common PCIe
- * switch. From the CUDA runtime: which GPUs reach each other directly. From the kernel (/sys, where hwloc
- * looks too): the NUMA node. Where NVML lacks a function, what it would have told is left out.
+ * From NVML: PCIe generation and width, NVLinks and what is at their far ends, GPUs below a common
+ * PCIe switch. From the CUDA runtime: which GPUs reach each other directly. From the kernel (/sys,
+ * where hwloc looks too): the NUMA node. Where NVML lacks a function, what it would have told is
+ * left out.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -60,7 +62,8 @@ static void look_at(struct cuda *c, int device, struct gpu *g)
 	if (k->nvmlDeviceGetHandleByPciBusId_v2 &&
 	    k->nvmlDeviceGetHandleByPciBusId_v2(text, &g->nvml))
 		g->nvml = NULL;
-	if (!g->nvml || !k->nvmlDeviceGetMaxPcieLinkGeneration || !k->nvmlDeviceGetCurrPcieLinkWidth)
+	if (!g->nvml || !k->nvmlDeviceGetMaxPcieLinkGeneration ||
+	    !k->nvmlDeviceGetCurrPcieLinkWidth)
 		return;
 	/* An idle GPU lowers its generation, not its width. */
 	if (k->nvmlDeviceGetMaxPcieLinkGeneration(g->nvml, &g->generation) ||
@@ -73,8 +76,8 @@ static bool below_one_switch(const struct cuda *c, const struct gpu *a, const st
 	int level = 0;
 
 	return a->nvml && b->nvml && c->kit.nvmlDeviceGetTopologyCommonAncestor &&
-	       !c->kit.nvmlDeviceGetTopologyCommonAncestor(a->nvml, b->nvml, &level) &&
-	       level > 0 && level <= BELOW_ONE_SWITCH;
+	       !c->kit.nvmlDeviceGetTopologyCommonAncestor(a->nvml, b->nvml, &level) && level > 0 &&
+	       level <= BELOW_ONE_SWITCH;
 }
 
 /* NVLinks to the same far end are one entry with a count. */
@@ -107,8 +110,8 @@ static void put_nvlinks(const struct cuda *c, const struct gpu *g, FILE *file)
 		n += i == n;
 	}
 	for (unsigned int i = 0; i < n; i++)
-		fprintf(file, "<nvlink target=\"%s\" count=\"%u\" tclass=\"%s\"/>", target[i], count[i],
-		        to_switch[i] ? "0x068000" : "0x030200");
+		fprintf(file, "<nvlink target=\"%s\" count=\"%u\" tclass=\"%s\"/>", target[i],
+		        count[i], to_switch[i] ? "0x068000" : "0x030200");
 }
 
 static bool reaches_all(const struct cuda *c, int device, int n)
@@ -132,8 +135,8 @@ static void put_gpu(const struct cuda *c, const struct gpu *g, int device, int n
 	c->kit.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
 	fprintf(file, "    <pci busid=\"%s\" class=\"0x030200\"", g->busid);
 	if (g->generation && g->generation < sizeof(speed) / sizeof(speed[0]))
-		fprintf(file, " link_speed=\"%s GT/s PCIe\" link_width=\"%u\"", speed[g->generation],
-		        g->width);
+		fprintf(file, " link_speed=\"%s GT/s PCIe\" link_width=\"%u\"",
+		        speed[g->generation], g->width);
 	fprintf(file, "><gpu dev=\"%d\" sm=\"%d\" p2p=\"%d\">", device, 10 * major + minor,
 	        reaches_all(c, device, n));
 	put_nvlinks(c, g, file);
@@ -185,8 +188,7 @@ enum mq_status cuda_topology(void *state, const char *path, struct mq_err *err)
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write the topology: %s", path,
 		               strerror(errno));
-	fprintf(file, "<system version=\"1\" from=\"%s\">\n",
-	        c->nvml ? "NVML and CUDA" : "CUDA");
+	fprintf(file, "<system version=\"1\" from=\"%s\">\n", c->nvml ? "NVML and CUDA" : "CUDA");
 	for (int numa = 0; numa <= most; numa++)
 		put_node(c, g, n, numa, file);
 	fputs("</system>\n", file);

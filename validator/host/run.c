@@ -212,9 +212,9 @@ static enum mq_status timed_out(const struct run *run, struct mq_err *err)
 		               "for %.3g s",
 		               rank, mq_coll_name(t->coll), id, t->comm, run->rank->deadline_s);
 	return mq_fail(err, MQ_ETIME,
-	               "rank %u: %s (task %u) %s rank %u made no progress for %.3g s",
-	               rank, mq_task_kind_name(t->kind), id,
-	               t->kind == MQ_TASK_SEND ? "to" : "from", t->peer, run->rank->deadline_s);
+	               "rank %u: %s (task %u) %s rank %u made no progress for %.3g s", rank,
+	               mq_task_kind_name(t->kind), id, t->kind == MQ_TASK_SEND ? "to" : "from",
+	               t->peer, run->rank->deadline_s);
 }
 
 static enum mq_status loop(struct run *run, struct mq_err *err)
@@ -248,11 +248,8 @@ static enum mq_status loop(struct run *run, struct mq_err *err)
 enum mq_status host_script_run(struct host_rank *rank, struct host_script *script, double start_s,
                                struct mq_replay_sample *sample, struct mq_err *err)
 {
-	struct run run = {.rank = rank,
-	                  .script = script,
-	                  .sample = sample,
-	                  .start_s = start_s,
-	                  .err = err};
+	struct run run = {
+	        .rank = rank, .script = script, .sample = sample, .start_s = start_s, .err = err};
 
 	for (int l = 0; l < MQ_N_STREAMS; l++) {
 		script->lane[l].next = 0;

@@ -25,7 +25,7 @@ struct host_script {
 
 struct host_rank {
 	double deadline_s;
-	bool yield;     /* more ranks than cores: give way while waiting */
+	bool yield; /* more ranks than cores: give way while waiting */
 	const struct mq_replay_session *session;
 	const struct mq_ranks *ranks;
 	const struct host_talk *talk;

@@ -1,6 +1,6 @@
 /*
- * wire.c - ranks of the host executor over maquette-replay's wire: beside ranks of other executors, or
- * where there is no MPI. See talk.h.
+ * wire.c - ranks of the host executor over maquette-replay's wire: beside ranks of other executors,
+ * or where there is no MPI. See talk.h.
  */
 #include <math.h>
 #include <sched.h>
@@ -94,17 +94,17 @@ static void post(void *state, const struct host_call *call)
 
 		while (comm->rank[me] != t->ranks->rank)
 			me++;
-		f->coll = (struct mq_wire_coll){.kind = (enum mq_coll_kind)task->coll,
-		                                .dtype = (enum mq_dtype)task->dtype,
-		                                .n = comm->n,
-		                                .me = me,
-		                                .root = task->root,
-		                                .rank = comm->rank,
-		                                .tag = mq_wire_coll_tag(
-		                                        task->comm, call->script->call[call->id]),
-		                                .bytes = task->bytes,
-		                                .in = call->in,
-		                                .out = call->out};
+		f->coll = (struct mq_wire_coll){
+		        .kind = (enum mq_coll_kind)task->coll,
+		        .dtype = (enum mq_dtype)task->dtype,
+		        .n = comm->n,
+		        .me = me,
+		        .root = task->root,
+		        .rank = comm->rank,
+		        .tag = mq_wire_coll_tag(task->comm, call->script->call[call->id]),
+		        .bytes = task->bytes,
+		        .in = call->in,
+		        .out = call->out};
 		return;
 	}
 	bool send = task->kind == MQ_TASK_SEND;

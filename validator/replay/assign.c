@@ -1,10 +1,10 @@
 /*
  * assign.c - which executor runs which rank of a run, and schedules brought to that numbering.
  *
- * A rank is a process with one device for all schedules of the run, so its kind must be the same in all
- * of them. Where a run has both kinds, the devices of every schedule are renumbered: first those of the
- * executor that was asked for, then the CPUs. A schedule with fewer devices than the run leaves the
- * ranks idle that it does not need.
+ * A rank is a process with one device for all schedules of the run, so its kind must be the same in
+ * all of them. Where a run has both kinds, the devices of every schedule are renumbered: first
+ * those of the executor that was asked for, then the CPUs. A schedule with fewer devices than the
+ * run leaves the ranks idle that it does not need.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -94,8 +94,8 @@ enum mq_status replay_assign(struct replay_job *job, struct mq_err *err)
 	if (k.cpus && k.others)
 		MQ_TRY(replay_load_executor(set->plugins, "host", s->arena, &cpu, err));
 	s->n_devices = k.cpus + k.others;
-	s->owner = owner = mq_arena_array(s->arena, s->n_devices + 1,
-	                                  const struct mq_replay_executor *);
+	s->owner = owner =
+	        mq_arena_array(s->arena, s->n_devices + 1, const struct mq_replay_executor *);
 	for (uint32_t i = 0; i < s->n_devices; i++)
 		owner[i] = i < k.others ? job->executor : cpu;
 	for (uint32_t i = 0; i < s->n_schedules && k.cpus && k.others; i++)

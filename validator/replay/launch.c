@@ -1,11 +1,11 @@
 /*
  * launch.c - starts the ranks and sees them through: one clear line whatever happens, no orphans.
  *
- * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank, told who
- * they are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process group of
- * their own and die with this process. Rank 0 sends a "." line every second on its standard output;
- * silence for longer than the deadline ends the run. Launchers' own chatter (mpirun explains a dead
- * rank in ten lines) is kept back and reduced to the line that matters.
+ * Ranks that MPI joins run under one mpirun; all others are spawned here, one process per rank,
+ * told who they are by MAQUETTE_RANK, MAQUETTE_SIZE and MAQUETTE_RENDEZVOUS. Children get a process
+ * group of their own and die with this process. Rank 0 sends a "." line every second on its
+ * standard output; silence for longer than the deadline ends the run. Launchers' own chatter
+ * (mpirun explains a dead rank in ten lines) is kept back and reduced to the line that matters.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -311,11 +311,11 @@ static enum mq_status verdict(const struct launch *l, const struct child *failed
 	if (!failed)
 		return MQ_OK;
 	if (WIFSIGNALED(failed->status))
-		return mq_fail(err, MQ_ETIME, "%s died (signal %d, %s); the other ranks were stopped",
-		               l->job->spawn
-		                       ? replay_rank_name(l->job, (uint32_t)(failed - l->child))
-		                       : "mpirun",
-		               WTERMSIG(failed->status), strsignal(WTERMSIG(failed->status)));
+		return mq_fail(
+		        err, MQ_ETIME, "%s died (signal %d, %s); the other ranks were stopped",
+		        l->job->spawn ? replay_rank_name(l->job, (uint32_t)(failed - l->child))
+		                      : "mpirun",
+		        WTERMSIG(failed->status), strsignal(WTERMSIG(failed->status)));
 	int code = WEXITSTATUS(failed->status);
 
 	if (l->dead_rank >= 0)

@@ -43,7 +43,8 @@ static const struct argp_option options[] = {
         {"dry-run", OPT_DRY, NULL, 0, "say what would run, devices and memory needed; run nothing",
          0},
         {"deadline", OPT_DEADLINE, "S", 0, "longest wait for anything, seconds (default 60)", 0},
-        {"local", OPT_LOCAL, "N", 0, "start N ranks on this machine, without MPI (default: as many as "
+        {"local", OPT_LOCAL, "N", 0,
+         "start N ranks on this machine, without MPI (default: as many as "
          "devices; host: by mpirun)",
          0},
         {"cores", OPT_CORES, "N", 0, "host: CPU cores per device (default: all, divided evenly)",
@@ -54,7 +55,7 @@ static const struct argp_option options[] = {
          "are marked and never fitted",
          0},
         {"memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0},
-        {"cpu-types", OPT_CPU, "TYPE,...", 0, 
+        {"cpu-types", OPT_CPU, "TYPE,...", 0,
          "device types that are CPUs: they run on executor host, beside the others", 0},
         {"in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0},
         {"seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0},

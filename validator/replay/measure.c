@@ -18,11 +18,12 @@
 #include "replay/replay.h"
 
 enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10 };
-/* How long before the common start its time is told: doubled while a rank comes late, up to the most. */
+/* How long before the common start its time is told: doubled while a rank comes late, up to the
+ * most. */
 #define MARGIN_S      100e-6
 #define MARGIN_MOST_S 4e-3
 #define SPIN_S        150e-6
-#define LATE_SHARE    .005 /* of the step */
+#define LATE_SHARE    .005  /* of the step */
 #define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
 
 struct measure {
@@ -33,7 +34,7 @@ struct measure {
 	struct mq_replay_sample sample;
 	struct replay_record *record; /* [n_schedules], rank 0 only */
 	uint32_t *order, *bytes;      /* bytes: [ranks] that each sends to rank 0 */
-	double *mine, *all;           /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
+	double *mine, *all;        /* gathering: TASK_VALUES per task and RANK_VALUES of a rank */
 	double margin_s, latest_s; /* latest_s: of the ranks, at the last start; rank 0 */
 	struct mq_rng rng;
 	struct mq_arena arena;
@@ -140,8 +141,8 @@ static double steal_now(void)
 	return n == 8 ? (double)v[7] / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
-/* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because others had
- * its core, has lost that time: noted with its first task. */
+/* One schedule, once, on all ranks from a common start. A rank whose thread comes late, because
+ * others had its core, has lost that time: noted with its first task. */
 static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err *err)
 {
 	const struct mq_schedule *s = m->job->session.schedule[index];
@@ -171,7 +172,8 @@ static enum mq_status run_once(struct measure *m, uint32_t index, struct mq_err 
 	return MQ_OK;
 }
 
-/* Again, as long as a rank came late by more than a fit would notice; the last try counts, marked. */
+/* Again, as long as a rank came late by more than a fit would notice; the last try counts, marked.
+ */
 static enum mq_status run_in_time(struct measure *m, uint32_t index, struct mq_err *err)
 {
 	const struct mq_ranks *r = &m->ranks;
@@ -344,8 +346,8 @@ static enum mq_status write_environment(struct measure *m, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both. Nobody
- * else looks at the variable. */
+/* Where an executor cannot tell how GPUs are joined, NCCL's own dump may: calibrate looks for both.
+ * Nobody else looks at the variable. */
 static void ask_for_topology(const struct replay_job *job)
 {
 	const struct replay_settings *set = job->set;
@@ -357,7 +359,8 @@ static void ask_for_topology(const struct replay_job *job)
 	       mq_arena_printf(job->session.arena, "%s/nccl-topology.xml", set->out), 0);
 }
 
-/* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform of it. */
+/* How the devices of this machine are joined goes beside the timelines: calibrate makes a platform
+ * of it. */
 static enum mq_status write_topology(struct measure *m, struct mq_err *err)
 {
 	const struct replay_settings *set = m->job->set;
@@ -414,7 +417,8 @@ static void make_room(struct measure *m)
 		m->order[i] = i;
 }
 
-/* Ranks meet before their executors open, unless these have a launcher of their own that joins them. */
+/* Ranks meet before their executors open, unless these have a launcher of their own that joins
+ * them. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
 {
 	struct replay_job *job = m->job;

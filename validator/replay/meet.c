@@ -298,7 +298,7 @@ static enum mq_status align_clock(struct replay_meet *m, struct mq_err *err)
 }
 
 enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_options *o,
-                              struct mq_err *err)
+                                struct mq_err *err)
 {
 	char place[320];
 

@@ -65,8 +65,8 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 		fprintf(f, ",%s,%s,", mq_stream_name(t->stream), mq_task_kind_name(t->kind));
 		put_quoted(f, task_label(schedule, t));
 		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i],
-		        values->finish_s[i], bytes, flop, owner[t->device]->name, sample, values->switches[i],
-		        values->steal_s, values->throttled, values->lost_s[i]);
+		        values->finish_s[i], bytes, flop, owner[t->device]->name, sample,
+		        values->switches[i], values->steal_s, values->throttled, values->lost_s[i]);
 	}
 }
 

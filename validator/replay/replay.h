@@ -24,16 +24,18 @@ struct replay_settings {
 struct replay_job {
 	struct replay_settings *set;
 	struct mq_replay_session session;
-	const struct mq_replay_executor *executor; /* of this rank; before there are ranks: the first */
-	bool spawn; /* the ranks are started here, or by a launcher that is not the executor's own */
+	const struct mq_replay_executor
+	        *executor; /* of this rank; before there are ranks: the first */
+	bool spawn; /* the ranks are started here, or by a launcher that is not the executor's own
+	             */
 };
 
 /* ---- assign.c: which executor runs which rank ------------------------------------------------ */
 
-/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices of
- * the option's CPU types run on "host" where the executor asked for is another one; then the devices of
- * all schedules are renumbered, so that a rank is a CPU in all of them or in none: first the others, then
- * the CPUs, each in the schedule's order. */
+/* Loads the executors that the schedules need and fills session.owner, n_devices and spawn. Devices
+ * of the option's CPU types run on "host" where the executor asked for is another one; then the
+ * devices of all schedules are renumbered, so that a rank is a CPU in all of them or in none: first
+ * the others, then the CPUs, each in the schedule's order. */
 enum mq_status replay_assign(struct replay_job *job, struct mq_err *err);
 /* This process is `rank`: its executor, how many ranks that has, and its place among them. */
 void replay_take_rank(struct replay_job *job, uint32_t rank);
@@ -74,11 +76,13 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 /* validator/replay/measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 
-/* ---- hold.c: a plan's memory, held for real --------------------------------------------------- */
+/* ---- hold.c: a plan's memory, held for real ---------------------------------------------------
+ */
 
 enum {
 	REPLAY_HELD_PROCESS, /* in use beside the executor's own buffers: context, libraries */
-	REPLAY_HELD_BUFFERS, /* the executor's own: pools of operands, which a training has none of */
+	REPLAY_HELD_BUFFERS, /* the executor's own: pools of operands, which a training has none of
+	                      */
 	REPLAY_HELD_PARAMETERS,
 	REPLAY_HELD_GRADIENTS,
 	REPLAY_HELD_OPTIMIZER,

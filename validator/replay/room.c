@@ -1,6 +1,6 @@
 /*
- * room.c - what executors ask about a run: how large a pool of operands must be, and whose ranks are
- * whose. See executor.h.
+ * room.c - what executors ask about a run: how large a pool of operands must be, and whose ranks
+ * are whose. See executor.h.
  */
 #include "executor.h"
 

@@ -1,14 +1,14 @@
 /*
  * wire.c - rings in shared memory between the ranks of one machine: see wire.h.
  *
- * Rank 0 makes an anonymous file in memory (memfd), which the others open through /proc, so that no name
- * is left behind however a run ends. There is a ring for each ordered pair of ranks. The receiver
- * announces what it waits for (tag and bytes); the sender takes announcements in any order, as its sends
- * are posted, and streams one message after another: a header, then the bytes. So a message whose
- * receive is not posted never stands in the way of another.
+ * Rank 0 makes an anonymous file in memory (memfd), which the others open through /proc, so that no
+ * name is left behind however a run ends. There is a ring for each ordered pair of ranks. The
+ * receiver announces what it waits for (tag and bytes); the sender takes announcements in any
+ * order, as its sends are posted, and streams one message after another: a header, then the bytes.
+ * So a message whose receive is not posted never stands in the way of another.
  *
- * Positions count bytes since the beginning and never wrap; the ring's offset is position modulo size.
- * Each is written by one side only. A frame starts at a multiple of LINE.
+ * Positions count bytes since the beginning and never wrap; the ring's offset is position modulo
+ * size. Each is written by one side only. A frame starts at a multiple of LINE.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,9 +83,10 @@ static enum mq_status open_memory(const struct place *place, int *fd, struct mq_
 
 	gethostname(here, sizeof(here) - 1);
 	if (strcmp(here, place->host))
-		return mq_fail(err, MQ_EINPUT,
-		               "ranks on %s and %s: CPUs and GPUs of one plan replay on one machine",
-		               place->host, here);
+		return mq_fail(
+		        err, MQ_EINPUT,
+		        "ranks on %s and %s: CPUs and GPUs of one plan replay on one machine",
+		        place->host, here);
 	*fd = open(place->path, O_RDWR | O_CLOEXEC);
 	return *fd < 0 ? mq_fail(err, MQ_ENODEV, "rank 0's shared memory %s cannot be opened: %s",
 	                         place->path, strerror(errno))
@@ -228,8 +229,7 @@ static void hear(struct mq_wire *w, struct lane *lane)
 	uint64_t asked = atomic_load_explicit(&c->asked, memory_order_acquire);
 
 	for (; n < asked; n++)
-		MQ_PUSH(&w->arena, lane->heard, lane->n_heard, lane->heard_room,
-		        c->ask[n % ASKS]);
+		MQ_PUSH(&w->arena, lane->heard, lane->n_heard, lane->heard_room, c->ask[n % ASKS]);
 	atomic_store_explicit(&c->heard, n, memory_order_release);
 }
 

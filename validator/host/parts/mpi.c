@@ -1,9 +1,9 @@
 /*
  * mpi.c - ranks of the host executor over Open MPI: see talk.h.
  *
- * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of its
- * speed above some 10 MB: large ones are posted in parts. Clocks of ranks on other machines are aligned
- * to rank 0's by the round trip with the least delay (Cristian, 1989).
+ * Everything is posted non-blocking. Open MPI's non-blocking reduce-scatter falls to a quarter of
+ * its speed above some 10 MB: large ones are posted in parts. Clocks of ranks on other machines are
+ * aligned to rank 0's by the round trip with the least delay (Cristian, 1989).
  *
  * link: ompi-c
  */
@@ -92,8 +92,8 @@ static enum mq_status mpi_alive(void *state, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Offset of this rank's clock: half way through the fastest of many round trips with rank 0. Ranks on rank
- * 0's machine share its clock. */
+/* Offset of this rank's clock: half way through the fastest of many round trips with rank 0. Ranks
+ * on rank 0's machine share its clock. */
 static void align_clock(struct mpi *m)
 {
 	double best = INFINITY, theirs, sent, back;
