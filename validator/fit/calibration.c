@@ -333,6 +333,13 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	return MQ_OK;
 }
 
+/* Convolutions are measured in one type; in fp32 on a GPU with tensor cores their share is another's. */
+static bool beside_tensor_cores(const struct mq_device_calib *d, enum mq_dtype dtype)
+{
+	return d->kind == MQ_GPU && dtype == MQ_FP32 &&
+	       d->peak_flops[MQ_FP16] > 2 * d->peak_flops[MQ_FP32];
+}
+
 static enum mq_status fit_shares(const struct mq_calibration_request *r, struct mq_calibration *c,
                                  struct mq_arena *arena, struct mq_err *err)
 {
@@ -341,7 +348,11 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 
 	choose(&conv, is_kernel, MQ_KERNEL_CONV);
 	if (conv.n_obs >= 4) {
-		add_param(&conv, "conv_eff", &c->device.conv_eff, c->device.gemm_eff, .01, 1.5);
+		struct mq_device_calib *d = &c->device;
+		bool plain = beside_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
+
+		add_param(&conv, plain ? "conv_eff_simt" : "conv_eff",
+		          plain ? &d->conv_eff_simt : &d->conv_eff, d->gemm_eff, .01, 1.5);
 		MQ_TRY(fit_group(&conv, err));
 	}
 	choose(&attention, is_kernel, MQ_KERNEL_ATTENTION);

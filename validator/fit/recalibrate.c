@@ -203,7 +203,7 @@ enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib
 	r->n_fitted = 0;
 	const struct mq_calib_field *f = mq_calib_device_fields();
 	add_scale(compute, "matrix products", f, d, &d->gemm_eff, &d->gemm_bw_share);
-	add_scale(compute, "convolutions", f, d, &d->conv_eff, NULL);
+	add_scale(compute, "convolutions", f, d, &d->conv_eff, &d->conv_eff_simt);
 	add_scale(compute, "attention", f, d, &d->attention_eff, NULL);
 	add_scale(compute, "memory-bound kernels", f, d, &d->elementwise_bw_share, NULL);
 	MQ_TRY(fit_scales(compute, observed, n, arena, err));
