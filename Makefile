@@ -51,9 +51,10 @@ libs_of = $(filter-out -lgslcblas,$(shell pkg-config --libs $(1) 2>/dev/null))
 
 CORE     := $(call sources,sim/core/*.c)
 FORMATS  := $(call sources,sim/formats/*.c)
-SIM      := $(FORMATS) $(call sources,sim/lower/*.c sim/executors/*.c)
-SIMXX    := $(call sources,sim/executors/*.cpp)
+SIM      := $(FORMATS) $(call sources,sim/platform/*.c sim/lower/*.c sim/executors/*.c)
+SIMXX    := $(call sources,sim/platform/*.cpp sim/executors/*.cpp)
 CMD      := $(call sources,sim/cmd/*.c)
+CMDLIB   := $(call sources,sim/cmd/*/*.c)
 FITLIB   := $(call sources,validator/fit/*.c)
 ENGINES  := $(call sources,strategies/*.c)
 ENGLIB   := $(call sources,strategies/lib/*.c strategies/nn/*.c)
@@ -62,7 +63,7 @@ EXECS    := $(call sources,validator/*.c)
 
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 MAIN_OBJ := $(call obj,sim/cmd/main.c)
-LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD)) $(FITLIB)) \
+LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD)) $(CMDLIB) $(FITLIB)) \
 	$(BUILD)/obj/gen/onnx.pb-c.c.o
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
 ENGINE_DATA := $(patsubst strategies/%,$(BUILD)/engines/%,$(sort $(wildcard strategies/*.weights)))

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "cmd/common_plans.h"
+#include "cmd/validate/validate_plans.h"
 
 struct calibrate {
 	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type;

@@ -1,6 +1,6 @@
 /*
  * common_node_gpu.c - the platform file of a node of GPUs that was calibrated, see
- * common_validate.h.
+ * validate_dir.h.
  *
  * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it
  * also comes back from a node that has nothing else. Samples without it (or with NCCL's own dump of
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common_validate.h"
-#include "executors/platform_import.h"
+#include "cmd/validate/validate_dir.h"
+#include "platform/platform_import.h"
 
 /* Nominal figures of a type that no table has: PCIe 4, and the NVLink that a large message saw. */
 static struct mq_device_type described(const struct mq_calibration *fit)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/common_export.h"
+#include "cmd/export/export.h"
 #include "core/opt.h"
 #include "core/schedule.h"
 #include "executors/pool.h"

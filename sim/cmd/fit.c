@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/fit_runs.h"
+#include "cmd/fit/fit_runs.h"
 
 enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "cmd/common.h"
-#include "cmd/common_platform.h"
-#include "executors/platform_generate.h"
-#include "executors/platform_import.h"
+#include "cmd/platform/platform_words.h"
+#include "platform/platform_generate.h"
+#include "platform/platform_import.h"
 
 enum { MAX_OPTIONS = 64, FIRST_KEY = 3000 };
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/common_gnuplot.h"
-#include "cmd/common_study.h"
+#include "cmd/study/study.h"
 #include "core/csv.h"
 
 enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 24 };

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/score_runs.h"
+#include "cmd/score/score_runs.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_FIT, KEY_THRESHOLD, KEY_PARAMETERS, KEY_WORKER };
 

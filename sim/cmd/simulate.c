@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/common_plans.h"
+#include "cmd/validate/validate_plans.h"
 #include "cmd/common_search.h"
 #include "executors/pool.h"
 

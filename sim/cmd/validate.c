@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cmd/common_plans.h"
+#include "cmd/validate/validate_plans.h"
 #include "core/opt.h"
 
 struct validate {

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd/common_study.h"
+#include "cmd/study/study.h"
 #include "core/csv.h"
 
 extern char **environ;

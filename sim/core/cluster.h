@@ -2,7 +2,7 @@
  * cluster.h - the machines: ranked devices, links, and the routes between them.
  *
  * Our own view, independent of SimGrid: it is filled from a platform XML file by the SimGrid side
- * (executors/platform.h) or by a test. Routes are resolved on demand and cached, because a cluster
+ * (platform/platform.h) or by a test. Routes are resolved on demand and cached, because a cluster
  * of 16,384 devices has too many pairs to list.
  *
  * Properties that a platform file gives (all optional but mq_type):

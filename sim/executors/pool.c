@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "executors/platform.h"
+#include "platform/platform.h"
 #include "executors/pool_wire.h"
 
 struct worker {

@@ -18,7 +18,7 @@
 
 #include "core/change.h"
 #include "executors/conductor.h"
-#include "executors/platform.h"
+#include "platform/platform.h"
 #include "executors/pool.h"
 #include "executors/pool_wire.h"
 #include "executors/together.h"

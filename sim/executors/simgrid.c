@@ -18,7 +18,7 @@
 
 #include "executors/simgrid_flow.h"
 #include "executors/simgrid_impl.h"
-#include "executors/platform.h"
+#include "platform/platform.h"
 
 enum {
 	MOST_ROUNDS = 4, /* runs that only simulate the flows that met */

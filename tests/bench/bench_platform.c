@@ -13,8 +13,8 @@
 #include <simgrid/engine.h>
 #include <simgrid/host.h>
 
-#include "executors/platform.h"
-#include "executors/platform_generate.h"
+#include "platform/platform.h"
+#include "platform/platform_generate.h"
 
 static double clock_s(void)
 {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "executors/conductor.h"
-#include "executors/platform.h"
-#include "executors/platform_generate.h"
+#include "platform/platform.h"
+#include "platform/platform_generate.h"
 #include "executors/verdict.h"
 
 struct point {

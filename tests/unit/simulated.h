@@ -15,7 +15,7 @@
 #include "core/calib.h"
 #include "executors/conductor.h"
 #include "executors/executor.h"
-#include "executors/platform.h"
+#include "platform/platform.h"
 
 struct simulated {
 	struct mq_arena arena;

@@ -19,8 +19,8 @@
 #include <simgrid/engine.h>
 #include <simgrid/link.h>
 
-#include "executors/platform.h"
-#include "executors/platform_generate.h"
+#include "platform/platform.h"
+#include "platform/platform_generate.h"
 
 typedef bool check_fn(const struct mq_cluster *c);
 

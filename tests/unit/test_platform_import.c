@@ -16,8 +16,8 @@
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
 
-#include "executors/platform.h"
-#include "executors/platform_import.h"
+#include "platform/platform.h"
+#include "platform/platform_import.h"
 
 static const char cube_mesh[] =
 	"\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7\tmlx5_0\tmlx5_1\tCPU Affinity\x1b[0m\n"

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cmd/score_runs.h"
-#include "cmd/score_tables.h"
-#include "executors/platform_generate.h"
+#include "cmd/score/score_runs.h"
+#include "cmd/score/score_tables.h"
+#include "platform/platform_generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

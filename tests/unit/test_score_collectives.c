@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "cmd/score.h"
-#include "cmd/score_fabrics.h"
+#include "cmd/score/score.h"
+#include "cmd/score/score_fabrics.h"
 
 static struct mq_fabric_spec read_words(const char *system, const char *interconnect, uint32_t gpus,
 					uint32_t nodes)

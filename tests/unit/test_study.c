@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "cmd/common_study.h"
+#include "cmd/study/study.h"
 #include "core/csv.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;

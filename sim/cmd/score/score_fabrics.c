@@ -1,0 +1,384 @@
+/*
+ * score_fabrics.c - from the words of a collective timing's row to a cluster.
+ *
+ * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type, links
+ * inside the node, network cards and how the benchmark was driven are read from them, with the
+ * usual machine of that GPU where the words are silent. The cluster has one link each way per GPU
+ * port, per pair of a mesh, and per NIC.
+ *
+ * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
+ */
+#include "cmd/score/score_fabrics.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GB 1e9
+#define HOST_MEMORY 200e9 /* of a server with two sockets */
+#define GEN3 15.75e9 /* PCIe x16, payload rate of one direction */
+
+struct gpu {
+	const char *words, *type;
+	double nvlink_Bps, pcie_Bps;
+	double nic_Gbps;  /* usual network card */
+	uint32_t rails;   /* usual cards per node */
+	bool nvls;
+};
+
+/* The first whose words are in the text. */
+static const struct gpu gpus[] = {
+	{ "H100 NVLink", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "H100 NVL", "H100-NVL-94GB", 300 * GB, 4 * GEN3, 400, 1, false },
+	{ "H100 PCIe", "H100-PCIE-80GB", 300 * GB, 4 * GEN3, 400, 1, false },
+	{ "GB200", "GB200", 900 * GB, 4 * GEN3, 400, 4, true },
+	{ "GB300", "GB300", 900 * GB, 4 * GEN3, 800, 4, true },
+	{ "GH200", "GH200-96GB", 450 * GB, 4 * GEN3, 200, 4, false },
+	{ "B300", "B300", 900 * GB, 4 * GEN3, 800, 8, true },
+	{ "B200", "B200", 900 * GB, 4 * GEN3, 400, 8, true },
+	{ "H200", "H200-SXM-141GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "H100", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "A100-PCIE", "A100-PCIE-80GB", 300 * GB, 2 * GEN3, 200, 1, false },
+	{ "A100 PCIe", "A100-PCIE-80GB", 300 * GB, 2 * GEN3, 200, 1, false },
+	{ "A100-SXM4-40GB", "A100-SXM4-40GB", 300 * GB, 2 * GEN3, 200, 8, false },
+	{ "A100", "A100-SXM4-80GB", 300 * GB, 2 * GEN3, 200, 8, false },
+	{ "V100-PCIE-32GB", "V100-PCIE-32GB", 0, GEN3, 100, 1, false },
+	{ "V100-PCIE", "V100-PCIE-16GB", 0, GEN3, 100, 1, false },
+	{ "V100-SXM3", "V100-SXM3-32GB", 150 * GB, GEN3, 100, 8, false },
+	{ "DGX-2", "V100-SXM3-32GB", 150 * GB, GEN3, 100, 8, false },
+	{ "p3dn", "V100-SXM2-32GB", 150 * GB, GEN3, 100, 1, false },
+	{ "p5en", "H200-SXM-141GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "p5.", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
+	{ "a3-", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 200, 8, true },
+	{ "p4d", "A100-SXM4-40GB", 300 * GB, 2 * GEN3, 100, 4, false },
+	{ "ABCI", "V100-SXM2-16GB", 150 * GB, GEN3, 100, 2, false },
+	{ "V100-SXM2-32GB", "V100-SXM2-32GB", 150 * GB, GEN3, 100, 4, false },
+	{ "V100", "V100-SXM2-16GB", 150 * GB, GEN3, 100, 4, false },
+	{ "P100", "P100", 80 * GB, GEN3, 100, 1, false },
+	{ "4090", "RTX-4090", 0, 2 * GEN3, 100, 1, false },
+	{ "3090", "RTX-3090", 56.25 * GB, 2 * GEN3, 100, 1, false },
+	{ "2080 Ti", "RTX-2080Ti", 50 * GB, GEN3, 100, 1, false },
+	{ "TITAN RTX", "TITAN-RTX", 50 * GB, GEN3, 100, 1, false },
+	{ "1080", "1080Ti", 0, GEN3, 10, 1, false },
+	{ "A40", "A40", 56.25 * GB, 2 * GEN3, 200, 1, false },
+	{ "g4dn", "T4", 0, GEN3 / 2, 50, 1, false },
+	{ "T4", "T4", 0, GEN3 / 2, 50, 1, false },
+	{ "L4", "L4", 0, 2 * GEN3, 100, 1, false },
+};
+
+static bool has(const char *text, const char *word)
+{
+	return strcasestr(text, word) != NULL;
+}
+
+/* The number that ends right before `at`, blanks apart; 0 if there is none. */
+static double number_ending(const char *text, const char *at)
+{
+	const char *start;
+
+	while (at > text && at[-1] == ' ')
+		at--;
+	start = at;
+	while (start > text && (isdigit((unsigned char)start[-1]) || start[-1] == '.'))
+		start--;
+	return start < at && isdigit((unsigned char)*start) ? strtod(start, NULL) : 0;
+}
+
+/* The number right before `unit` ("200 Gb/s"); 0 if there is none. */
+static double number_before(const char *text, const char *unit)
+{
+	double value = 0;
+
+	for (const char *at = text; !(value > 0) && (at = strstr(at, unit)); at++)
+		value = number_ending(text, at);
+	return value;
+}
+
+/* N of "Nx CARD" or "NxRATE". */
+static double count_of(const char *text)
+{
+	double value = 0;
+
+	for (const char *at = text; !(value > 0) && (at = strchr(at, 'x')); at++)
+		if (at[1] == ' ' || isdigit((unsigned char)at[1]))
+			value = at > text && isdigit((unsigned char)at[-1])
+					? number_ending(text, at)
+					: 0;
+	return value;
+}
+
+static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu,
+			struct mq_fabric_spec *spec)
+{
+	const char *words = text->interconnect;
+
+	spec->nvlink_Bps = gpu->nvlink_Bps;
+	spec->pcie_Bps = gpu->pcie_Bps;
+	if (spec->per_node == 1)
+		spec->inside = MQ_INSIDE_NONE;
+	else if (has(words, "cube mesh"))
+		spec->inside = MQ_INSIDE_CUBE;
+	else if (has(words, "pairwise") || has(words, "bridge"))
+		spec->inside = MQ_INSIDE_PAIRS;
+	else if (has(words, "NVSwitch") || (has(words, "NVLink") && !has(words, "no NVLink") &&
+					    !strstr(gpu->type, "SXM2")))
+		spec->inside = MQ_INSIDE_SWITCH;
+	else if (has(words, "NVLink") && !has(words, "no NVLink"))
+		spec->inside = spec->per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
+	else if (has(words, "Gen") || has(words, "P2P"))
+		spec->inside = MQ_INSIDE_PCIE;
+	else
+		/* No word about direct access between GPUs: through the host's memory. */
+		spec->inside = MQ_INSIDE_HOST;
+	/* Across nodes NVLSTree also needs the network's software to take part: only where it is
+	 * said. */
+	spec->nvls = gpu->nvls && spec->inside == MQ_INSIDE_SWITCH &&
+		     (text->nodes == 1 || has(words, "NVLS"));
+}
+
+static double rate_Gbps(const char *words)
+{
+	static const struct {
+		const char *word;
+		double Gbps;
+	} grade[] = {
+		{ "XDR", 800 }, { "NDR200", 200 }, { "NDR", 400 }, { "HDR100", 100 },
+		{ "HDR", 200 }, { "EDR", 100 },	   { "FDR", 56 },
+	};
+	static const char *const unit[] = { "Gb", "Gigabit", "GE", "G " };
+	size_t n = strlen(words);
+	double rate = n && words[n - 1] == 'G' ? number_ending(words, words + n - 1) : 0;
+
+	for (size_t i = 0; i < sizeof(unit) / sizeof(*unit) && !(rate > 0); i++)
+		rate = number_before(words, unit[i]);
+	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade) && !(rate > 0); i++)
+		if (has(words, grade[i].word))
+			rate = grade[i].Gbps;
+	return rate;
+}
+
+static void read_network(const struct mq_fabric_text *text, const struct gpu *gpu,
+			 struct mq_fabric_spec *spec)
+{
+	/* "NVSwitch intra; 8x 400G IB inter": what stands after "intra" is the network. */
+	const char *intra = strcasestr(text->interconnect, "intra");
+	const char *semicolon = strchr(text->interconnect, ';');
+	const char *words = intra ? intra : semicolon ? semicolon : text->interconnect;
+	double cards = count_of(words), rate = rate_Gbps(words),
+	       total = number_before(words, "GB/s");
+
+	if (has(text->interconnect, "EFA"))
+		words = intra ? intra : text->interconnect;
+	spec->fabric = has(words, "EFA") || has(words, "TCPX") ? MQ_FABRIC_EFA :
+		       has(words, "RoCE") ? MQ_FABRIC_ROCE :
+		       has(words, "Ethernet") || has(words, "TCP") ? MQ_FABRIC_ETHERNET :
+		       has(words, "Omni") || has(words, "OPA") ? MQ_FABRIC_OMNIPATH : MQ_FABRIC_IB;
+	if (!(rate > 0))
+		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Gbps;
+	if (!(cards >= 1))
+		cards = number_before(text->interconnect, "NIC");
+	if (!(cards >= 1))
+		cards = spec->fabric == MQ_FABRIC_ETHERNET ? 1 : gpu->rails;
+	spec->rails = (uint32_t)fmin(cards, spec->per_node);
+	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
+	if (total > 0 && has(words, "not stated"))
+		spec->nic_Bps = total * GB / spec->rails;
+}
+
+static int forced(const struct mq_fabric_text *text, const char *key, const char *const *names,
+		  int n)
+{
+	const char *at = strcasestr(text->note, key);
+
+	if (!at)
+		at = strcasestr(text->system, key);
+	for (int i = 1; at && i < n; i++)
+		if (!strncasecmp(at + strlen(key), names[i], strlen(names[i])))
+			return i;
+	return 0;
+}
+
+static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *spec)
+{
+	static const char *const algos[] = { "auto", "ring", "tree", "nvls", "nvlstree" };
+	static const char *const protos[] = { "auto", "ll128", "simple", "ll" };
+	static const enum mq_proto proto_of[] = { MQ_PROTO_AUTO, MQ_PROTO_LL128, MQ_PROTO_SIMPLE,
+						  MQ_PROTO_LL };
+	unsigned major = 0, minor = 0, patch = 0;
+
+	spec->algo = (enum mq_algo)forced(text, "NCCL_ALGO=", algos, 4);
+	spec->proto = proto_of[forced(text, "NCCL_PROTO=", protos, 4)];
+	if (sscanf(text->version, "%u.%u.%u", &major, &minor, &patch) >= 2)
+		spec->nccl_version = major * 10000 + minor * 100 + patch;
+	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one
+	 * process per GPU under mpirun across machines. */
+	if (has(text->note, "kernel time"))
+		spec->per_process = 0;
+	else if (has(text->note, "host-timed") || text->nodes > 1)
+		spec->per_process = 1;
+	else
+		spec->per_process = text->gpus;
+}
+
+enum mq_status mq_fabric_read(const struct mq_fabric_text *text, struct mq_fabric_spec *spec,
+			      struct mq_err *err)
+{
+	const struct gpu *gpu = NULL;
+
+	*spec = (struct mq_fabric_spec){ .nodes = text->nodes };
+	for (size_t i = 0; i < sizeof(gpus) / sizeof(*gpus) && !gpu; i++)
+		if (has(text->system, gpus[i].words) || has(text->interconnect, gpus[i].words))
+			gpu = &gpus[i];
+	if (!gpu)
+		return mq_fail(err, MQ_EINPUT,
+			       "system '%s' names no GPU that is known; name it as in "
+			       "platforms/calib",
+			       text->system);
+	if (!text->nodes || text->gpus % text->nodes || text->gpus < 2)
+		return mq_fail(err, MQ_EINPUT,
+			       "%u GPUs in %u nodes: need at least 2, and as many in "
+			       "every node",
+			       text->gpus, text->nodes);
+	spec->type = gpu->type;
+	spec->per_node = text->gpus / text->nodes;
+	read_inside(text, gpu, spec);
+	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
+		return mq_fail(err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
+	if (text->nodes > 1)
+		read_network(text, gpu, spec);
+	spec->sharp = has(text->interconnect, "SHARP") || has(text->system, "SHARP") ||
+		      has(text->note, "SHARP") || has(text->note, "CollNet");
+	read_run(text, spec);
+	return MQ_OK;
+}
+
+const char *mq_fabric_print(const struct mq_fabric_spec *spec, struct mq_arena *arena)
+{
+	static const char *const inside[] = { "", ":nvswitch", ":cube-mesh", ":quad-mesh",
+					      ":nvlink-pairs", ":pcie", ":host" };
+	const char *node = mq_arena_printf(arena, "%s:%ux%u%s", spec->type, spec->nodes,
+					   spec->per_node, inside[spec->inside]);
+
+	if (spec->nodes < 2)
+		return node;
+	return mq_arena_printf(arena, "%s:%ux%.0fG-%s", node, spec->rails, spec->nic_Bps * 8 / GB,
+			       mq_fabric_name(spec->fabric));
+}
+
+/* Links: per GPU port up and down, per GPU and neighbour of a mesh, per NIC up and down. */
+struct wiring {
+	const struct mq_fabric_spec *spec;
+	struct mq_cluster *cluster;
+	uint32_t ports, nics, hosts, pairs; /* where each kind begins */
+};
+
+/* NVLinks between two GPUs of a DGX-1V. */
+static const uint8_t cube[8][8] = {
+	{ 0, 1, 1, 2, 2, 0, 0, 0 }, { 1, 0, 2, 1, 0, 2, 0, 0 }, { 1, 2, 0, 2, 0, 0, 1, 0 },
+	{ 2, 1, 2, 0, 0, 0, 0, 1 }, { 2, 0, 0, 0, 0, 1, 1, 2 }, { 0, 2, 0, 0, 1, 0, 2, 1 },
+	{ 0, 0, 1, 0, 1, 2, 0, 2 }, { 0, 0, 0, 1, 2, 1, 2, 0 },
+};
+
+static double pair_Bps(const struct mq_fabric_spec *spec, uint32_t a, uint32_t b)
+{
+	if (spec->inside == MQ_INSIDE_CUBE)
+		return spec->nvlink_Bps / 6 * cube[a][b];
+	if (spec->inside == MQ_INSIDE_QUAD)
+		return a == b ? 0 : spec->nvlink_Bps / 3;
+	return spec->inside == MQ_INSIDE_PAIRS && a / 2 == b / 2 ? spec->nvlink_Bps : 0;
+}
+
+static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
+			      struct mq_err *err)
+{
+	const struct wiring *w = context;
+	uint32_t m = w->spec->per_node, *link = mq_arena_array(w->cluster->arena, 3, uint32_t);
+
+	(void)err;
+	route->link = link;
+	route->n_links = 2;
+	if (src / m != dst / m) {
+		uint32_t r = w->spec->rails;
+
+		link[0] = w->nics + 2 * (src / m * r + src % m * r / m);
+		link[1] = w->nics + 2 * (dst / m * r + dst % m * r / m) + 1;
+	} else if (pair_Bps(w->spec, src % m, dst % m) > 0) {
+		route->n_links = 1;
+		link[0] = w->pairs + src * m + dst % m;
+	} else {
+		link[0] = w->ports + 2 * src;
+		link[1] = w->ports + 2 * dst + 1;
+		if (w->spec->inside == MQ_INSIDE_HOST) {
+			route->n_links = 3;
+			link[2] = w->hosts + src / m;
+		}
+	}
+	return MQ_OK;
+}
+
+static void name_link(const struct wiring *w, uint32_t at, enum mq_link_class class, double bw_Bps,
+		      const char *kind)
+{
+	w->cluster->link[at] = (struct mq_link){
+		.name = mq_arena_printf(w->cluster->arena, "%s%u", kind, at), .class = class,
+		.fabric = class == MQ_LINK_NIC ? w->spec->fabric : MQ_FABRIC_NONE, .bw_Bps = bw_Bps,
+	};
+}
+
+static void make_links(const struct wiring *w)
+{
+	const struct mq_fabric_spec *spec = w->spec;
+	uint32_t n = spec->nodes * spec->per_node;
+	bool nvswitch = spec->inside == MQ_INSIDE_SWITCH;
+
+	for (uint32_t i = 0; i < 2 * n; i++)
+		name_link(w, w->ports + i, nvswitch ? MQ_LINK_NVLINK : MQ_LINK_PCIE,
+			  nvswitch ? spec->nvlink_Bps : spec->pcie_Bps, "port");
+	for (uint32_t i = 0; i < 2 * spec->nodes * spec->rails; i++)
+		name_link(w, w->nics + i, MQ_LINK_NIC, spec->nic_Bps, "nic");
+	for (uint32_t i = 0; i < spec->nodes; i++)
+		name_link(w, w->hosts + i, MQ_LINK_HOST, HOST_MEMORY, "host");
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < spec->per_node; k++)
+			name_link(w, w->pairs + i * spec->per_node + k, MQ_LINK_NVLINK,
+				  fmax(1, pair_Bps(spec, i % spec->per_node, k)), "pair");
+}
+
+enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, const struct mq_calib *calib,
+			       struct mq_arena *arena, struct mq_cluster **out, struct mq_err *err)
+{
+	struct mq_cluster *cluster = mq_cluster_new(arena);
+	struct wiring *w = mq_arena_array(arena, 1, struct wiring);
+	uint32_t n = spec->nodes * spec->per_node;
+	const struct mq_device_calib *known = mq_calib_device(calib, spec->type);
+
+	if (!known)
+		return mq_fail(err, MQ_EINPUT, "device type '%s' has no calibration; add "
+			       "platforms/calib/%s.json", spec->type, spec->type);
+	*w = (struct wiring){ .spec = spec, .cluster = cluster, .ports = 0, .nics = 2 * n,
+			      .hosts = 2 * n + 2 * spec->nodes * spec->rails };
+	w->pairs = w->hosts + spec->nodes;
+	cluster->name = mq_fabric_print(spec, arena);
+	cluster->n_devices = n;
+	cluster->n_nodes = spec->nodes;
+	cluster->n_links = w->pairs + n * spec->per_node;
+	cluster->nics_per_node = spec->rails;
+	cluster->nvls = spec->nvls;
+	cluster->sharp = spec->sharp;
+	cluster->device = mq_arena_array(arena, n, struct mq_device);
+	cluster->link = mq_arena_array(arena, cluster->n_links, struct mq_link);
+	cluster->resolve = resolve;
+	cluster->context = w;
+	for (uint32_t i = 0; i < n; i++)
+		cluster->device[i] = (struct mq_device){
+			.name = mq_arena_printf(arena, "gpu%u", i), .type = spec->type,
+			.kind = MQ_GPU, .node = i / spec->per_node, .local = i % spec->per_node,
+			.calib = MQ_NONE, .speed_flops = fmax(known->peak_flops[MQ_FP16], 1),
+			.price_per_h = NAN, .power_W = NAN,
+		};
+	make_links(w);
+	*out = cluster;
+	return mq_calib_bind(calib, cluster, err);
+}

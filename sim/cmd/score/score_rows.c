@@ -1,0 +1,109 @@
+/*
+ * score_rows.c - reading a table of measured runs, see score_runs.h.
+ */
+#include "cmd/score/score_runs.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct text_column {
+	const char *name;
+	size_t offset;
+};
+
+#define TEXT(name, field) { name, offsetof(struct mq_run, field) }
+static const struct text_column text_columns[] = {
+	TEXT("row_id", id), TEXT("model", model), TEXT("gpu", gpu), TEXT("intra_link", intra),
+	TEXT("inter_link", inter), TEXT("precision", precision), TEXT("zero", zero),
+	TEXT("stage_layers", stage_layers), TEXT("placement", placement),
+	TEXT("schedule", schedule), TEXT("recompute", recompute), TEXT("metric", metric),
+	TEXT("unit", unit), TEXT("step_time_basis", basis), TEXT("status", status),
+	TEXT("source", source), TEXT("provenance", provenance), TEXT("notes", notes),
+	TEXT("stack", stack), TEXT("locator", locator),
+};
+
+static const struct text_column number_columns[] = {
+	TEXT("params_b", params_b), TEXT("layers", layers), TEXT("hidden", hidden), TEXT("ffn", ffn),
+	TEXT("heads", heads), TEXT("kv_heads", kv_heads), TEXT("seq", seq), TEXT("gpus", gpus),
+	TEXT("gpus_per_node", gpus_per_node), TEXT("nodes", nodes), TEXT("tp", tp), TEXT("pp", pp),
+	TEXT("dp", dp), TEXT("vp", vp), TEXT("cp", cp), TEXT("ep", ep), TEXT("mbs", mbs),
+	TEXT("gbs", gbs), TEXT("grad_accum", accum), TEXT("value", value),
+	TEXT("step_time_s", step_time_s), TEXT("max_mem_gb", max_mem_GB),
+};
+#undef TEXT
+
+enum { N_TEXTS = sizeof(text_columns) / sizeof(text_columns[0]),
+       N_NUMBERS = sizeof(number_columns) / sizeof(number_columns[0]) };
+
+/* "250k" is a number of tokens too. */
+static bool read_count(const char *text, double *value)
+{
+	char k = 0, rest = 0;
+	int n = sscanf(text, "%lf%c%c", value, &k, &rest);
+
+	if (!*text) {
+		*value = NAN;
+		return true;
+	}
+	if (n == 2 && k == 'k')
+		*value *= 1000;
+	return (n == 1 || (n == 2 && k == 'k')) && isfinite(*value) && *value > 0;
+}
+
+static enum mq_status read_run(const struct mq_csv *csv, uint32_t row,
+			       const uint32_t column[N_TEXTS + N_NUMBERS], struct mq_run *run,
+			       struct mq_err *err)
+{
+	uint32_t vocab = mq_csv_column(csv, "vocab");
+
+	run->line = csv->line[row];
+	for (int i = 0; i < N_TEXTS; i++)
+		*(const char **)(void *)((char *)run + text_columns[i].offset) =
+			mq_csv_text(csv, row, column[i]);
+	for (int i = 0; i < N_NUMBERS; i++) {
+		double *x = (double *)(void *)((char *)run + number_columns[i].offset);
+
+		if (!mq_csv_f64(csv, row, column[N_TEXTS + i], NAN, x) || isinf(*x) || *x < 0)
+			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path,
+				       run->line, number_columns[i].name,
+				       mq_csv_text(csv, row, column[N_TEXTS + i]));
+	}
+	if (!read_count(mq_csv_text(csv, row, vocab), &run->vocab))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: vocab '%s' is not a number", csv->path,
+			       run->line, mq_csv_text(csv, row, vocab));
+	return MQ_OK;
+}
+
+enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs,
+			    uint32_t *n, struct mq_err *err)
+{
+	static const char *const needed[] = { "row_id", "model", "gpu", "gpus", "gbs", NULL };
+	uint32_t column[N_TEXTS + N_NUMBERS];
+	struct mq_csv csv;
+
+	MQ_TRY(mq_csv_load(path, arena, &csv, err));
+	for (const char *const *name = needed; *name; name++)
+		if (mq_csv_column(&csv, *name) == UINT32_MAX)
+			return mq_fail(err, MQ_EINPUT, "%s: no column '%s'; a table of runs has at "
+				       "least row_id, model, gpu, gpus, gbs and step_time_s", path,
+				       *name);
+	for (int i = 0; i < N_TEXTS; i++)
+		column[i] = mq_csv_column(&csv, text_columns[i].name);
+	for (int i = 0; i < N_NUMBERS; i++)
+		column[N_TEXTS + i] = mq_csv_column(&csv, number_columns[i].name);
+	*n = csv.n_rows;
+	*runs = mq_arena_array(arena, csv.n_rows, struct mq_run);
+	for (uint32_t r = 0; r < csv.n_rows; r++)
+		MQ_TRY(read_run(&csv, r, column, &(*runs)[r], err));
+	return MQ_OK;
+}
+
+const char *mq_run_group(const struct mq_case *c, struct mq_arena *arena)
+{
+	const struct mq_run *r = c->run;
+
+	return mq_arena_printf(arena, "%s|%g|%g|%g|%g|%g|%s|%g|%s|%s|%s|%g", r->model, r->layers,
+			       r->hidden, r->heads, r->seq, r->vocab, r->gpu, r->gpus, r->inter,
+			       c->system.name, r->precision, r->gbs);
+}

@@ -1,0 +1,242 @@
+/*
+ * score_runs.c - `score RUNS.csv`: step times and peak memory of measured runs against the
+ * simulation, file by file.
+ *
+ * Every row is scored or refused with its reason. Rank correlation and regret are taken inside groups
+ * of rows that differ only in plan (Spearman's averaged over groups of three or more, weighted by
+ * rows; regret weighted likewise over groups of two or more).
+ */
+#include "cmd/score/score_runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/score/score_spawn.h"
+#include "cmd/score/score_tables.h"
+
+static bool is_oom_row(const struct mq_run *r)
+{
+	return !strcmp(r->status, "oom");
+}
+
+static double error_of(const struct mq_work_table *t, uint32_t i)
+{
+	return t->item[i].step_s / t->run[i].step_time_s - 1;
+}
+
+static enum mq_status write_rows(const struct mq_work_table *t, struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+		const struct mq_run *r = &t->run[i];
+
+		if (item->verdict == MQ_N_VERDICTS)
+			continue;
+		mq_csv_put_text(w, r->id);
+		mq_csv_put_text(w, mq_verdict_name(item->verdict));
+		mq_csv_put_f64(w, item->step_s > 0 ? item->step_s : (double)NAN);
+		mq_csv_put_f64(w, r->step_time_s);
+		mq_csv_put_f64(w, mq_work_scored(t, i) ? error_of(t, i) : (double)NAN);
+		mq_csv_put_f64(w, item->peak_B > 0 ? item->peak_B / 1e9 : (double)NAN);
+		mq_csv_put_f64(w, r->max_mem_GB);
+		mq_csv_put_text(w, item->c->platform ? item->c->platform : "");
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status write_refused(const struct mq_work_table *t, struct mq_csv_writer *w,
+				    struct mq_err *err)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+
+		if (mq_work_scored(t, i) || item->verdict == MQ_VERDICT_OK ||
+		    item->verdict == MQ_N_VERDICTS)
+			continue;
+		mq_csv_put_text(w, t->run[i].id);
+		mq_csv_put_text(w, mq_verdict_name(item->verdict));
+		mq_csv_put_text(w, item->message);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+/* Each distinct reason once, with its rows. */
+static void print_refused(const struct mq_work_table *t, bool *told)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+		uint32_t n = 0;
+
+		if (told[i] || mq_work_scored(t, i) || item->verdict == MQ_VERDICT_OK ||
+		    item->verdict == MQ_N_VERDICTS || (item->verdict == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
+			continue;
+		for (uint32_t k = i; k < t->n; k++)
+			if (t->item[k].verdict == item->verdict && t->item[k].message &&
+			    !strcmp(t->item[k].message, item->message)) {
+				told[k] = true;
+				n++;
+			}
+		printf("  %s %s%s: %s\n", mq_verdict_name(item->verdict), t->run[i].id,
+		       n > 1 ? " and others" : "", item->message);
+		if (n > 1)
+			printf("    (%u rows)\n", n);
+	}
+}
+
+struct ranking {
+	double rank_sum, rank_weight, regret_sum, regret_weight;
+};
+
+static void rank_group(const struct mq_score_options *o, const struct mq_work_table *t, const char *key,
+		       const char *const *keys, struct ranking *r)
+{
+	double *predicted = mq_arena_array(o->arena, t->n, double);
+	double *measured = mq_arena_array(o->arena, t->n, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (mq_work_scored(t, i) && !strcmp(keys[i], key)) {
+			predicted[n] = t->item[i].step_s;
+			measured[n++] = t->run[i].step_time_s;
+		}
+	double rank = mq_score_spearman(predicted, measured, n, o->arena);
+	if (!isnan(rank)) {
+		r->rank_sum += rank * n;
+		r->rank_weight += n;
+	}
+	if (n >= 2) {
+		r->regret_sum += mq_score_regret(predicted, measured, n) * n;
+		r->regret_weight += n;
+	}
+}
+
+static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_work_table *t)
+{
+	struct mq_score_line line = { .kind = "step-time", .table = t->stem };
+	const char **keys = mq_arena_array(o->arena, t->n, const char *);
+	double *error = mq_arena_array(o->arena, t->n, double);
+	struct ranking r = { 0 };
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		keys[i] = mq_work_scored(t, i) ? mq_run_group(t->item[i].c, o->arena) : "";
+		if (mq_work_scored(t, i))
+			error[n++] = error_of(t, i);
+		else
+			line.refused += t->item[i].verdict != MQ_N_VERDICTS &&
+					!is_oom_row(&t->run[i]);
+	}
+	for (uint32_t i = 0; i < t->n; i++) {
+		bool first = true;
+
+		for (uint32_t k = 0; k < i; k++)
+			first &= strcmp(keys[k], keys[i]) != 0;
+		if (first)
+			rank_group(o, t, keys[i], keys, &r);
+	}
+	line.stats = mq_score_stats(error, n, o->arena);
+	line.spearman = r.rank_weight > 0 ? r.rank_sum / r.rank_weight : (double)NAN;
+	line.regret = r.regret_weight > 0 ? r.regret_sum / r.regret_weight : (double)NAN;
+	return line;
+}
+
+/* Peak memory where the source prints it; rows that ran out of memory count as right or wrong. */
+static struct mq_score_line memory_line(const struct mq_score_options *o, const struct mq_work_table *t)
+{
+	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
+	double *error = mq_arena_array(o->arena, t->n, double);
+	uint32_t n = 0, oom = 0, oom_right = 0, oom_wrong = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_work_item *item = &t->item[i];
+
+		if (item->verdict == MQ_N_VERDICTS)
+			continue;
+		oom += is_oom_row(&t->run[i]);
+		oom_right += is_oom_row(&t->run[i]) && item->verdict == MQ_VERDICT_OOM;
+		oom_wrong += !is_oom_row(&t->run[i]) && item->verdict == MQ_VERDICT_OOM;
+		if (item->peak_B > 0 && t->run[i].max_mem_GB > 0)
+			error[n++] = item->peak_B / 1e9 / t->run[i].max_mem_GB - 1;
+	}
+	line.table = mq_arena_printf(o->arena, "%s memory", t->stem);
+	line.stats = mq_score_stats(error, n, o->arena);
+	if (oom || oom_wrong)
+		printf("  out of memory: %u of %u such runs judged so; %u runs that fitted judged "
+		       "not to\n", oom_right, oom, oom_wrong);
+	return line;
+}
+
+static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_line *line,
+			       struct mq_err *err)
+{
+	mq_score_print_line(line);
+	mq_score_put_line(w, line);
+	return mq_csv_end_row(w, err);
+}
+
+struct outputs {
+	struct mq_csv_writer rows, refused, summary;
+};
+
+static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f,
+				   struct mq_err *err)
+{
+	MQ_TRY(mq_csv_open(&f->rows, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&f->rows, "row_id,verdict,predicted_s,measured_s,error,"
+				 "predicted_mem_GB,measured_mem_GB,platform", err));
+	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w",
+			   err));
+	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
+	MQ_TRY(mq_csv_open(&f->summary, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w",
+			   err));
+	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
+}
+
+static enum mq_status report(const struct mq_score_options *o, const struct mq_work_table *t,
+			     struct outputs *f, struct mq_score_line *line, struct mq_err *err)
+{
+	struct mq_score_line memory;
+
+	MQ_TRY(write_rows(t, &f->rows, err));
+	MQ_TRY(write_refused(t, &f->refused, err));
+	*line = summarise(o, t);
+	MQ_TRY(put_line(&f->summary, line, err));
+	memory = memory_line(o, t);
+	if (memory.stats.n)
+		MQ_TRY(put_line(&f->summary, &memory, err));
+	print_refused(t, mq_arena_array(o->arena, t->n, bool));
+	return MQ_OK;
+}
+
+enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
+{
+	struct mq_score_tables tables;
+	struct outputs f;
+	const char **files;
+	double sum = 0, n = 0;
+
+	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
+	MQ_TRY(mq_score_tables_load(o, &tables, err));
+	MQ_TRY(open_outputs(o, &f, err));
+	mq_score_print_header();
+	for (; *files; files++) {
+		struct mq_work_table t = { .path = *files };
+		struct mq_score_line line;
+
+		MQ_TRY(mq_work_load(o, &tables, &t, err));
+		mq_work_group_rows(&t, NULL, o->arena);
+		MQ_TRY(mq_work_run(o, t.path, t.group, t.n_groups, err));
+		MQ_TRY(report(o, &t, &f, &line, err));
+		if (line.stats.n) {
+			sum += line.stats.mean * line.stats.n;
+			n += line.stats.n;
+		}
+	}
+	*mean = n > 0 ? sum / n : (double)NAN;
+	MQ_TRY(mq_csv_close(&f.rows, err));
+	MQ_TRY(mq_csv_close(&f.refused, err));
+	return mq_csv_close(&f.summary, err);
+}

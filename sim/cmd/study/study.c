@@ -1,0 +1,627 @@
+/* study.c - job files of studies: keys, axes, points. See study.h. */
+#include "cmd/study/study.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/loader.h"
+#include "core/rng.h"
+#include "platform/platform_generate.h"
+
+/* ---- values --------------------------------------------------------------------------------------------- */
+
+static char *trimmed(struct mq_arena *arena, const char *text, size_t n)
+{
+	while (n && isspace((unsigned char)*text)) {
+		text++;
+		n--;
+	}
+	while (n && isspace((unsigned char)text[n - 1]))
+		n--;
+	return mq_arena_printf(arena, "%.*s", (int)n, text);
+}
+
+/* "job.NAME.KEY": KEY, and where NAME begins and its length; else the key itself, *length 0. */
+static const char *job_key(const char *key, const char **name, size_t *length)
+{
+	const char *dot = strncmp(key, "job.", 4) ? NULL : strchr(key + 4, '.');
+
+	*name = key + 4;
+	*length = dot ? (size_t)(dot - key - 4) : 0;
+	return *length ? dot + 1 : key;
+}
+
+/* Keys with commas inside a value. */
+static bool has_commas(const char *key)
+{
+	const char *name;
+	size_t length;
+
+	key = job_key(key, &name, &length);
+	return !strcmp(key, "model") || !strcmp(key, "devices");
+}
+
+/* Length of the first item of a list; *next is what follows its separator, or NULL. */
+static size_t item_length(const char *key, const char *list, const char **next)
+{
+	for (const char *c = list; *c; c++)
+		if (*c == ';' || (*c == ',' && (!has_commas(key) || isspace((unsigned char)c[1])))) {
+			*next = c + 1;
+			return (size_t)(c - list);
+		}
+	*next = NULL;
+	return strlen(list);
+}
+
+/* "a..b", "a..b+step", "a..b*factor": true if the item is a range. */
+static bool read_range(const char *item, double *from, double *to, double *step, bool *multiply)
+{
+	char text[128], *dots, *op;
+
+	if (strlen(item) >= sizeof(text))
+		return false;
+	strcpy(text, item);
+	dots = strstr(text, "..");
+	if (!dots)
+		return false;
+	*dots = '\0';
+	char *rest = dots + 2;
+	*step = 1;
+	*multiply = false;
+	op = strpbrk(rest, "*+");
+	if (op) {
+		*multiply = *op == '*';
+		*op = '\0';
+		if (!mq_parse_f64(op + 1, step))
+			return false;
+	}
+	return mq_parse_f64(text, from) && mq_parse_f64(rest, to);
+}
+
+struct reading {
+	struct mq_study *study;
+	struct mq_err *err;
+	const char *path;
+	uint32_t line;
+	bool failed;
+};
+
+static bool add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
+{
+	if (axis->n == MQ_MAX_AXIS) {
+		mq_fail(r->err, MQ_EINPUT, "%s: %s has more than %d values", r->path, axis->key,
+			MQ_MAX_AXIS);
+		return false;
+	}
+	MQ_PUSH(r->study->arena, axis->value, axis->n, *room, value);
+	return true;
+}
+
+static bool add_range(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *item)
+{
+	double from, to, step;
+	bool multiply;
+
+	if (!read_range(item, &from, &to, &step, &multiply))
+		return add_value(axis, room, r, item);
+	if (multiply ? !(step > 1 && from > 0) : !(step > 0)) {
+		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s never ends; write from..to+step or from..to*factor",
+			r->path, axis->key, item);
+		return false;
+	}
+	/* By counting, so that rounding errors do not add up. */
+	for (int i = 0;; i++) {
+		double v = multiply ? from * pow(step, i) : from + i * step;
+
+		if (v > to * (1 + 1e-12) + 1e-300)
+			return true;
+		if (!add_value(axis, room, r, mq_arena_printf(r->study->arena, "%.12g", v)))
+			return false;
+	}
+}
+
+/* The study's own keys: true if `key` is one. */
+static bool own_key(struct reading *r, const char *key, const char *value)
+{
+	struct mq_study *s = r->study;
+
+	if (!strcmp(key, "scaling")) {
+		s->weak = !strcmp(value, "weak");
+		if (!s->weak && strcmp(value, "strong"))
+			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: scaling = %s: give strong or weak",
+					    r->path, value) != MQ_OK;
+		if (!(s->efficiency > 0))
+			s->efficiency = 0.8;
+		return true;
+	}
+	if (!strcmp(key, "breakeven.target") || !strcmp(key, "breakeven.plan_a") ||
+	    !strcmp(key, "breakeven.plan_b")) {
+		const char **text = !strcmp(key, "breakeven.target") ? &s->breakeven_target :
+				    !strcmp(key, "breakeven.plan_a") ? &s->breakeven_plan[0] :
+								       &s->breakeven_plan[1];
+
+		*text = mq_arena_strdup(s->arena, value);
+		return true;
+	}
+	if (!strcmp(key, "job.steps")) {
+		uint64_t n = 0;
+
+		if (!mq_parse_u64(value, &n) || n < 1 || n > 10000)
+			r->failed = mq_fail(r->err, MQ_EINPUT,
+					    "%s: job.steps = %s: give a whole number from 1 to 10000",
+					    r->path, value) != MQ_OK;
+		s->job_steps = (uint32_t)n;
+		return true;
+	}
+	if (!strcmp(key, "epoch")) {
+		if (!mq_parse_f64(value, &s->epoch) || !(s->epoch > 0))
+			r->failed = mq_fail(r->err, MQ_EINPUT, "%s: epoch = %s: give its samples", r->path,
+					    value) != MQ_OK;
+		return true;
+	}
+	double *field = !strcmp(key, "efficiency")  ? &s->efficiency :
+			!strcmp(key, "sensitivity") ? &s->sensitivity :
+						      NULL;
+	if (!field)
+		return false;
+	if (!mq_parse_f64(value, field) || *field <= 0 || *field >= 1)
+		r->failed = mq_fail(r->err, MQ_EINPUT, "%s: %s = %s: give a share between 0 and 1",
+				    r->path, key, value) != MQ_OK;
+	return true;
+}
+
+/* Notes the job that a key is of; refuses keys that are not a job's own. */
+static bool take_job(struct reading *r, const char *full)
+{
+	static const char *const keys[] = { "model", "batch", "seq", "dtype", "grad-dtype", "products", "optimizer",
+					    "mode", "engine", "evals", "seconds", "objective", "fix", "max",
+					    "plan", "devices", "begin" };
+	struct mq_study *s = r->study;
+	const char *name, *key;
+	size_t length;
+	bool known = false;
+
+	if (strncmp(full, "job.", 4))
+		return true;
+	key = job_key(full, &name, &length);
+	for (size_t i = 0; length && i < sizeof(keys) / sizeof(*keys); i++)
+		known |= !strcmp(key, keys[i]);
+	if (!known) {
+		mq_fail(r->err, MQ_EINPUT,
+			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model batch seq dtype "
+			"grad-dtype products optimizer mode engine evals seconds objective fix max plan devices begin; "
+			"the rest is the same for all jobs", r->path, full);
+		return false;
+	}
+	const char *job = mq_arena_printf(s->arena, "%.*s", (int)length, name);
+	for (uint32_t i = 0; i < s->n_jobs; i++)
+		if (!strcmp(s->job[i], job))
+			return true;
+	MQ_PUSH(s->arena, s->job, s->n_jobs, s->job_room, job);
+	return true;
+}
+
+static bool is_one_value(const char *key)
+{
+	const char *name;
+	size_t length;
+
+	key = job_key(key, &name, &length);
+	return !strcmp(key, "engine") || !strcmp(key, "output");
+}
+
+static int take(void *user, const char *section, const char *name, const char *value)
+{
+	struct reading *r = user;
+	struct mq_study *s = r->study;
+	struct mq_axis axis = { .key = mq_arena_strdup(s->arena, name) };
+	uint32_t room = 0;
+
+	if (!strcmp(section, "about") || !strcmp(name, "command"))
+		return 1;
+	if (*section) {
+		mq_fail(r->err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow",
+			r->path, section);
+		r->failed = true;
+		return 0;
+	}
+	if (own_key(r, name, value))
+		return !r->failed;
+	if (!take_job(r, name)) {
+		r->failed = true;
+		return 0;
+	}
+	for (uint32_t i = 0; i < s->n_axes; i++)
+		if (!strcmp(s->axis[i].key, name)) {
+			mq_fail(r->err, MQ_EINPUT,
+				"%s: %s is given twice; write its values in one list", r->path, name);
+			r->failed = true;
+			return 0;
+		}
+	if (is_one_value(name)) {
+		add_value(&axis, &room, r, mq_arena_strdup(s->arena, value));
+	} else {
+		for (const char *rest = value, *next; rest; rest = next) {
+			size_t n = item_length(name, rest, &next);
+			char *item = trimmed(s->arena, rest, n);
+
+			if (!*item) {
+				mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has an empty value", r->path,
+					name, value);
+				r->failed = true;
+				return 0;
+			}
+			if (!add_range(&axis, &room, r, item)) {
+				r->failed = true;
+				return 0;
+			}
+		}
+	}
+	MQ_PUSH(s->arena, s->axis, s->n_axes, s->axis_room, axis);
+	return 1;
+}
+
+static const struct mq_axis *find_axis(const struct mq_study *study, const char *key)
+{
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		if (!strcmp(study->axis[i].key, key))
+			return &study->axis[i];
+	return NULL;
+}
+
+double mq_study_size(const struct mq_study *study, const char *const *value)
+{
+	static const char *const keys[] = { "platform.nodes", "platform.gpus" };
+	double size = 1;
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		const struct mq_axis *axis = find_axis(study, keys[i]);
+		double v;
+
+		if (axis && mq_parse_f64(value[axis - study->axis], &v)) {
+			size *= v;
+			any |= axis->n > 1;
+		}
+	}
+	return any ? size : 0;
+}
+
+static enum mq_status check_weak(const struct mq_study *study, struct mq_err *err)
+{
+	const struct mq_axis *batch = find_axis(study, "batch");
+
+	if (!batch || batch->n != 1)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: scaling = weak: give one batch, that of the smallest cluster", study->path);
+	return MQ_OK;
+}
+
+static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
+{
+	const char *other = study->sensitivity > 0	? "sensitivity" :
+			    study->efficiency > 0	? "scaling" :
+			    study->breakeven_target	? "breakeven.target" : NULL;
+
+	if (study->n_jobs && other)
+		return mq_fail(err, MQ_EINPUT, "%s: %s asks about one job; take it out, or the job.NAME keys",
+			       study->path, other);
+	for (uint32_t j = 0; j < study->n_jobs; j++)
+		if (!find_axis(study, mq_arena_printf(study->arena, "job.%s.devices", study->job[j])))
+			return mq_fail(err, MQ_EINPUT,
+				       "%s: job %s has no devices; give their ranks: job.%s.devices = 0-31",
+				       study->path, study->job[j], study->job[j]);
+	return MQ_OK;
+}
+
+enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq_study *study,
+			     struct mq_err *err)
+{
+	struct reading r = { .study = study, .err = err, .path = path };
+	FILE *file = fopen(path, "r");
+
+	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT,
+				    .job_steps = 10 };
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the study: %s", path, strerror(errno));
+	int line = ini_parse_file(file, take, &r);
+	fclose(file);
+	if (r.failed)
+		return MQ_EINPUT;
+	if (line)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s:%d: not `key = value`, or a line of more than 198 characters", path,
+			       line);
+	MQ_TRY(check_jobs(study, err));
+	double points = 1;
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		points *= study->axis[i].n;
+	if (points > MQ_MAX_POINTS)
+		return mq_fail(err, MQ_EINPUT, "%s: %.3g points; a study has at most %d", path, points,
+			       MQ_MAX_POINTS);
+	study->n_points = (uint32_t)points;
+	if (!study->breakeven_plan[0] != !study->breakeven_plan[1])
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: give breakeven.plan_a and breakeven.plan_b, or neither: then the two "
+			       "best plans of the search are compared", path);
+	if (study->breakeven_plan[0] && !study->breakeven_target)
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
+	return study->weak ? check_weak(study, err) : MQ_OK;
+}
+
+enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
+{
+	static const struct { const char *kind, *suffix; } parts[] = { { "platforms/calib", ".json" },
+								       { "engines", ".so" } };
+	uint64_t hash = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		const char *dir, **name;
+
+		MQ_TRY(mq_find_dir(parts[i].kind, study->arena, &dir, err));
+		MQ_TRY(mq_plugin_names(dir, parts[i].suffix, study->arena, &name, err));
+		for (; *name; name++)
+			hash = mq_hash_file(hash, mq_arena_printf(study->arena, "%s/%s%s", dir, *name,
+								  parts[i].suffix));
+	}
+	study->context = hash;
+	return MQ_OK;
+}
+
+/* ---- points ----------------------------------------------------------------------------------------------- */
+
+static bool is_change(const char *key)
+{
+	static const char *const heads[] = { "link.",   "linkname.", "device.", "rank.",
+					     "spread.", "calib.",    "linkcalib." };
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
+		if (!strncmp(key, heads[i], strlen(heads[i])))
+			return true;
+	return false;
+}
+
+static char *without_blanks(struct mq_arena *arena, const char *text)
+{
+	char *copy = mq_arena_strdup(arena, text), *to = copy;
+
+	for (; *text; text++)
+		if (!isspace((unsigned char)*text))
+			*to++ = *text;
+	*to = '\0';
+	return copy;
+}
+
+/* Writes the platform of platform.* keys once; its name is the hash of what it says. */
+static enum mq_status make_platform(const struct mq_platform_spec *spec, const char *options,
+				    const char *dir, struct mq_arena *arena, const char **path,
+				    struct mq_err *err)
+{
+	uint64_t hash = mq_hash(MQ_HASH_INIT, options, strlen(options));
+	char *half;
+
+	*path = mq_arena_printf(arena, "%s/%016llx.xml", dir, (unsigned long long)hash);
+	if (!access(*path, R_OK))
+		return MQ_OK;
+	half = mq_arena_printf(arena, "%s.%ld", *path, (long)getpid());
+	MQ_TRY(mq_platform_generate(spec, half, err));
+	if (rename(half, *path))
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
+	return MQ_OK;
+}
+
+struct argv {
+	char **arg;
+	uint32_t n, room;
+};
+
+static void push(struct mq_arena *arena, struct argv *v, char *arg)
+{
+	MQ_PUSH(arena, v->arg, v->n, v->room, arg);
+}
+
+static error_t parse_both(int key, char *arg, struct argp_state *state)
+{
+	struct mq_point *p = state->input;
+
+	(void)arg;
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[0] = &p->question;
+	state->child_inputs[1] = &p->search;
+	return 0;
+}
+
+static enum mq_status parse_point(struct mq_point *p, struct argv *v, struct mq_err *err)
+{
+	static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 },
+						      { &mq_search_argp, 0, NULL, 0 },
+						      { 0 } };
+	static const struct argp argp = { .parser = parse_both, .children = children };
+
+	mq_question_init(&p->question, err);
+	mq_search_options_init(&p->search, err);
+	MQ_TRY(mq_args_parse(&argp, (int)v->n - 1, v->arg, p, err));
+	/* Points run side by side, so each judges alone; plans to print are not needed. */
+	p->question.jobs = 1;
+	p->search.top = 1;
+	return MQ_OK;
+}
+
+/* Keys that name files: what is in them counts, too. */
+static bool is_file_key(const char *key)
+{
+	static const char *const keys[] = { "model", "platform", "calib", "start" };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!strcmp(keys[i], key))
+			return true;
+	return false;
+}
+
+/* The study's own keys change what is asked of a point's plans. */
+static uint64_t hash_extras(const struct mq_study *study, uint64_t hash)
+{
+	hash = mq_hash(hash, &study->sensitivity, sizeof(study->sensitivity));
+	hash = mq_hash(hash, &study->epoch, sizeof(study->epoch));
+	if (!study->breakeven_target)
+		return hash;
+	hash = mq_hash(hash, study->breakeven_target, strlen(study->breakeven_target) + 1);
+	for (int i = 0; i < 2 && study->breakeven_plan[i]; i++)
+		hash = mq_hash_file(hash, study->breakeven_plan[i]);
+	return hash;
+}
+
+/* Weak scaling: the batch of the first size, times the growth of the cluster. */
+static enum mq_status grow_batch(const struct mq_study *study, const char *const *value,
+				 struct mq_arena *arena, const char **batch, struct mq_err *err)
+{
+	const char **first = mq_arena_array(arena, study->n_axes, const char *);
+	double n;
+
+	for (uint32_t i = 0; i < study->n_axes; i++)
+		first[i] = study->axis[i].value[0];
+	double from = mq_study_size(study, first), to = mq_study_size(study, value);
+	if (!(from > 0) || !mq_parse_f64(*batch, &n))
+		return mq_fail(err, MQ_EINPUT,
+			       "%s: scaling = weak: give a list of platform.nodes or platform.gpus, and a "
+			       "number for batch", study->path);
+	*batch = mq_arena_printf(arena, "%.12g", n * to / from);
+	return MQ_OK;
+}
+
+/* VALUE, or VALUE:KEY=VALUE,... where further options belong to this value of the axis. */
+static enum mq_status set_platform(struct mq_platform_spec *spec, const char *key, const char *value,
+				   struct mq_arena *arena, struct mq_err *err)
+{
+	const char *colon = strchr(value, ':');
+	size_t n = colon ? (size_t)(colon - value) : strlen(value);
+
+	MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", key,
+			  mq_arena_printf(arena, "%.*s", (int)n, value), arena, err));
+	return colon ? mq_opt_parse(mq_platform_opts, spec, "platform", colon + 1, arena, err) : MQ_OK;
+}
+
+struct asking {
+	const struct mq_study *study;
+	const char *job;              /* whose question; NULL = that of the study */
+	const char *platform_dir;
+	struct mq_arena *arena;
+	struct mq_platform_spec spec;
+	struct argv v;
+	const char *platform;         /* platform.* keys as text */
+	struct mq_err *err;
+};
+
+/* The key as this question has it: its own, or the study's that it does not override; else NULL. */
+static const char *key_for(const struct asking *a, const char *full)
+{
+	const char *name, *key;
+	size_t length;
+
+	key = job_key(full, &name, &length);
+	if (length)
+		return a->job && strlen(a->job) == length && !strncmp(name, a->job, length) ? key : NULL;
+	return a->job && find_axis(a->study, mq_arena_printf(a->arena, "job.%s.%s", a->job, full)) ? NULL :
+											       full;
+}
+
+static enum mq_status take_key(struct asking *a, const char *key, const char *value,
+			       struct mq_point *point)
+{
+	if (!strncmp(key, "platform.", 9)) {
+		MQ_TRY(set_platform(&a->spec, key + 9, value, a->arena, a->err));
+		a->platform = mq_arena_printf(a->arena, "%s%s=%s\n", a->platform, key, value);
+		return MQ_OK;
+	}
+	if (is_change(key)) {
+		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
+		return MQ_OK;
+	}
+	if (!strcmp(key, "plan")) {
+		point->plan = value;
+		point->hash = mq_hash_file(point->hash, value);
+		return MQ_OK;
+	}
+	if (a->job && !strcmp(key, "begin")) {
+		if (!mq_parse_f64(value, &point->start_s) || !(point->start_s >= 0))
+			return mq_fail(a->err, MQ_EINPUT, "begin = %s: give seconds, 0 or more", value);
+		point->hash = mq_hash(point->hash, value, strlen(value) + 1);
+		return MQ_OK;
+	}
+	if (a->study->weak && !strcmp(key, "batch"))
+		MQ_TRY(grow_batch(a->study, point->value, a->arena, &value, a->err));
+	if (is_file_key(key))
+		point->hash = mq_hash_file(point->hash, value);
+	if (!strcmp(key, "engine"))
+		value = without_blanks(a->arena, value);
+	push(a->arena, &a->v, mq_arena_printf(a->arena, "--%s=%s", key, value));
+	return MQ_OK;
+}
+
+/* The question of a job, or of the study; point->value is there. */
+static enum mq_status ask(const struct mq_study *study, const char *job, const char *platform_dir,
+			  struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
+{
+	struct asking a = { .study = study, .job = job, .platform_dir = platform_dir, .arena = arena,
+			    .platform = "", .err = err };
+
+	point->hash = study->context;
+	mq_platform_spec_init(&a.spec);
+	push(arena, &a.v, mq_arena_strdup(arena, "whatif"));
+	for (uint32_t i = 0; i < study->n_axes; i++) {
+		const char *key = key_for(&a, study->axis[i].key);
+
+		if (key)
+			MQ_TRY(take_key(&a, key, point->value[i], point));
+	}
+	point->hash = hash_extras(study, point->hash);
+	for (uint32_t i = 0; i < a.v.n; i++)
+		point->hash = mq_hash(point->hash, a.v.arg[i], strlen(a.v.arg[i]) + 1);
+	point->hash = mq_hash(point->hash, a.platform, strlen(a.platform) + 1);
+	if (*a.platform) {
+		const char *path;
+
+		MQ_TRY(make_platform(&a.spec, a.platform, platform_dir, arena, &path, err));
+		push(arena, &a.v, mq_arena_printf(arena, "--platform=%s", path));
+	}
+	push(arena, &a.v, NULL);
+	MQ_TRY(parse_point(point, &a.v, err));
+	if (study->breakeven_target)
+		point->search.top = 2;
+	return MQ_OK;
+}
+
+enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
+			      struct mq_arena *arena, struct mq_point *point, struct mq_err *err)
+{
+	uint32_t rest = index;
+
+	*point = (struct mq_point){ .index = index };
+	point->value = mq_arena_array(arena, study->n_axes, const char *);
+	for (uint32_t i = study->n_axes; i-- > 0;) {
+		point->value[i] = study->axis[i].value[rest % study->axis[i].n];
+		rest /= study->axis[i].n;
+	}
+	MQ_TRY(ask(study, NULL, platform_dir, arena, point, err));
+	if (!study->n_jobs)
+		return MQ_OK;
+	point->job = mq_arena_array(arena, study->n_jobs, struct mq_point);
+	point->hash = mq_hash(point->hash, &study->job_steps, sizeof(study->job_steps));
+	for (uint32_t j = 0; j < study->n_jobs; j++) {
+		struct mq_point *job = &point->job[j];
+
+		*job = (struct mq_point){ .index = index, .value = point->value };
+		if (ask(study, study->job[j], platform_dir, arena, job, err) != MQ_OK)
+			return mq_wrap(err, "job %s", study->job[j]);
+		point->hash = mq_hash(point->hash, study->job[j], strlen(study->job[j]) + 1);
+		point->hash = mq_hash(point->hash, &job->hash, sizeof(job->hash));
+	}
+	return MQ_OK;
+}

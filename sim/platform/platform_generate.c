@@ -1,0 +1,129 @@
+/*
+ * platform_generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The
+ * machines are platform_node.c's, what joins them platform_fabric.c's.
+ */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/platform_fabric.h"
+#include "platform/platform_node.h"
+
+static void put_head(struct mq_gen *gen)
+{
+	const struct mq_platform_spec *spec = gen->spec;
+	struct mq_platform_spec shown = *spec;
+	FILE *f = gen->file;
+
+	/* commas separate options below, a mix may be joined by '+' as well */
+	char *mix = mq_arena_strdup(gen->arena, spec->gpu);
+	for (char *comma = strchr(mix, ','); comma; comma = strchr(comma, ','))
+		*comma = '+';
+	shown.gpu = mix;
+	const char *options = mq_opt_print(mq_platform_opts, &shown, gen->arena);
+
+	fprintf(f,
+		"<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+		"<!--\n  %lu devices on %u machine%s. Bandwidths are nominal, latencies rounded; how fast "
+		"devices and links\n  really are stands in their calibration. Made by:\n"
+		"  maquette platform generate",
+		(unsigned long)gen->n_devices, gen->n_nodes, gen->n_nodes > 1 ? "s" : "");
+	for (const char *o = options; *o;) {
+		size_t n = strcspn(o, ",");
+
+		fprintf(f, " %.*s", (int)n, o);
+		o += n + (o[n] == ',');
+	}
+	fprintf(f, "\n-->\n<platform version=\"4.1\">\n");
+}
+
+/* Text that ends up in XML: keep to letters that need no quoting. */
+static bool plain_text(const char *text)
+{
+	return !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				  "-_.+*@:, ")] &&
+		!strstr(text, "--");
+}
+
+static const char *own_name(const struct mq_gen *gen)
+{
+	const struct mq_platform_spec *spec = gen->spec;
+
+	if (spec->name)
+		return spec->name;
+	return mq_arena_printf(gen->arena, "%s-%lu", gen->group[0].type,
+			       (unsigned long)gen->n_devices);
+}
+
+static void put_all(struct mq_gen *gen)
+{
+	FILE *f = gen->file;
+
+	put_head(gen);
+	fprintf(f,
+		"<zone id=\"platform\" routing=\"%s\">\n<prop id=\"mq_name\" value=\"%s\"/>\n"
+		"<prop id=\"mq_fabric\" value=\"%s\"/>\n",
+		mq_gen_root_routing(gen), own_name(gen), mq_fabric_name(gen->network));
+	if (gen->nvls)
+		fprintf(f, "<prop id=\"mq_nvls\" value=\"1\"/>\n");
+	if (gen->spec->sharp)
+		fprintf(f, "<prop id=\"mq_sharp\" value=\"1\"/>\n");
+	/* SimGrid's grammar takes links and zones together only where a zone comes first. */
+	if (gen->n_leaves > 1 || !gen->flat)
+		mq_gen_hub(gen, "core");
+	for (uint32_t n = 0; n < gen->n_nodes; n++)
+		mq_gen_node_links(gen, n);
+	mq_gen_fabric(gen);
+	fprintf(f, "</zone>\n</platform>\n");
+}
+
+enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE *file,
+				       struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_gen gen;
+	enum mq_status status;
+
+	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
+		return mq_fail(err, MQ_EINPUT,
+			       "platform: name and gpu take letters, digits and -_.+*@: only");
+	status = mq_gen_prepare(spec, &arena, &gen, err);
+	if (status == MQ_OK)
+		status = mq_gen_fabric_check(&gen, err);
+	if (status == MQ_OK) {
+		gen.file = file;
+		put_all(&gen);
+		if (fflush(file) != 0 || ferror(file))
+			status = mq_fail(err, MQ_EINPUT,
+					 "cannot write the platform: %m; is the disk full?");
+	}
+	mq_arena_fini(&arena);
+	return status;
+}
+
+void mq_platform_discard(const char *path)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && S_ISREG(st.st_mode)) /* never a device such as /dev/full */
+		unlink(path);
+}
+
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const char *path,
+				    struct mq_err *err)
+{
+	FILE *file = fopen(path, "w");
+	enum mq_status status;
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", path);
+	setvbuf(file, NULL, _IOFBF, 1 << 18);
+	status = mq_platform_generate_to(spec, file, err);
+	bool lost = ferror(file) != 0;
+	lost = fclose(file) != 0 || lost;
+	if (status == MQ_OK && lost)
+		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", path);
+	if (status != MQ_OK)
+		mq_platform_discard(path);
+	return status;
+}

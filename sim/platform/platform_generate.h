@@ -1,0 +1,100 @@
+/*
+ * platform_generate.h - clusters that nobody has yet: node template x fabric x mix, as SimGrid XML.
+ *
+ * The XML is made so that SimGrid loads and routes it fast at 16,384 devices:
+ * - A *flat* node (NVSwitch or NVLink mesh, up to 16 GPUs, one network port per GPU at most as fast as
+ *   its PCIe lanes) puts its GPUs straight into its leaf's Cluster zone, where a host_link is the
+ *   GPU's port and a bypassRoute is a path inside the node: constant time per route.
+ * - Any other node (PCIe tree, NVLink domain of 72) is a Cluster zone of its own with a bypassRoute from
+ *   each GPU to the node's gateway, over all the links on the way to its port.
+ * - Leaves hang on a star (Floyd zone of few vertices); a leaf's uplinks are one trunk of summed bandwidth.
+ * Not modelled: single spine switches, adaptive routing, and in a rail-optimised fabric the choice of
+ * rail: a unit's rails share one trunk, so traffic between the rails of one unit sees no spine.
+ */
+#ifndef MQ_PLATFORM_PLATFORM_GENERATE_H
+#define MQ_PLATFORM_PLATFORM_GENERATE_H
+
+#include <stdio.h>
+
+#include "core/opt.h"
+
+enum mq_gen_intra { MQ_INTRA_AUTO, MQ_INTRA_NVSWITCH, MQ_INTRA_MESH, MQ_INTRA_PCIE };
+
+enum mq_gen_fabric {
+	MQ_GEN_SWITCH,
+	MQ_GEN_RAIL,
+	MQ_GEN_FAT_TREE,
+	MQ_GEN_DRAGONFLY,
+	MQ_GEN_TORUS,
+	MQ_GEN_NVL72,
+	MQ_GEN_ETHERNET
+};
+
+/* What `maquette platform generate` and the keys platform.* of a study say. */
+struct mq_platform_spec {
+	const char *name;      /* NULL = made from the rest */
+	const char *gpu;       /* device type or alias; mix: TYPE[*NODES][xGPUS][@NIC_GBps]+... */
+	uint32_t nodes, gpus;  /* machines; devices per machine */
+	uint32_t intra;        /* enum mq_gen_intra */
+	double nvlink_GBps;    /* per GPU, one direction; 0 = the device's own; the same below */
+	double pcie_GBps;
+	uint32_t pcie_switches;/* per node; 0 = one per socket */
+	uint32_t nics;         /* network ports per node; 0 = one per GPU (PCIe: one) */
+	double nic_GBps;
+	uint32_t sockets;
+	uint32_t fabric;       /* enum mq_gen_fabric */
+	uint32_t network;      /* 0 = auto, 1 + enum mq_fabric otherwise: see the option table */
+	uint32_t leaf;         /* nodes per leaf switch, rail unit or dragonfly router; 0 = usual */
+	double oversub;        /* bandwidth into a leaf / bandwidth out of it */
+	uint32_t pod;          /* leaves per pod of a three-level fat-tree; 0 = two levels */
+	double pod_oversub;
+	uint32_t routers;      /* dragonfly: routers per group */
+	uint32_t global;       /* dragonfly: global links per router; 0 = as nodes per router */
+	const char *dims;      /* torus: "4x4x4" nodes; NULL = nearest to a square */
+	double link_GBps;      /* torus and dragonfly: one link between routers; 0 = node's ports */
+	uint32_t domain;       /* nvl72: GPUs of a scale-up domain */
+	double nic_us, switch_us; /* latencies; negative = usual for the network */
+	bool sharp;            /* switches reduce (CollNet) */
+	double tflops;         /* peak in XML; 0 = the device's own (a type not known here must give it) */
+	double price_per_h, power_W; /* per device; negative = the calibration's */
+};
+
+/* Rows for every field, with defaults; key = field name. */
+extern const struct mq_opt mq_platform_opts[];
+
+/* Fill `spec` with the defaults of the table. */
+void mq_platform_spec_init(struct mq_platform_spec *spec);
+
+/* MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const char *path,
+				    struct mq_err *err) MQ_MUST_CHECK;
+/* The same to an open file; `written` (may be NULL) receives the cluster's name. */
+enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE *file,
+				       struct mq_err *err) MQ_MUST_CHECK;
+
+/* Remove a half-written platform file. */
+void mq_platform_discard(const char *path);
+
+/* What the generator and the importer know about a device type. */
+struct mq_device_type {
+	const char *name;
+	const char *aliases;   /* space separated */
+	double tflops;         /* dense peak of the usual training type */
+	double nvlink_GBps;    /* one direction, all links; 0 = none */
+	double pcie_GBps;      /* one direction */
+	double nic_GBps;       /* port that is usual beside it */
+	uint32_t gpus_per_nic; /* usual; 0 = one port for the whole node */
+	bool nvswitch, nvls;   /* joined by NVSwitch rather than a mesh; NVSwitch reduces */
+	bool p2p;              /* direct transfers over PCIe */
+	bool cpu;
+};
+
+/* By name or alias, without regard to case; NULL where unknown. */
+const struct mq_device_type *mq_device_type_find(const char *word);
+/* The same; MQ_EINPUT with the nearest, or all, known types. */
+enum mq_status mq_device_type_get(const char *word, const struct mq_device_type **type,
+				  struct mq_err *err) MQ_MUST_CHECK;
+/* The whole table, ended by name NULL. */
+const struct mq_device_type *mq_device_types(void);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * platform_node.h - machines and leaves of a generated platform. Private to the generator.
+ */
+#ifndef MQ_PLATFORM_PLATFORM_NODE_H
+#define MQ_PLATFORM_PLATFORM_NODE_H
+
+#include "platform/platform_spec.h"
+
+const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t node);
+double mq_gen_node_GBps(const struct mq_gen_group *group); /* all ports of a machine, one direction */
+void mq_gen_link(struct mq_gen *gen, const char *name, double GBps, double us, const char *class);
+void mq_gen_node_links(struct mq_gen *gen, uint32_t node);
+void mq_gen_leaf(struct mq_gen *gen, uint32_t leaf);        /* as a zone "leafN", gateway "leafNgw" */
+void mq_gen_leaf_inside(struct mq_gen *gen, uint32_t leaf); /* its contents alone */
+
+#endif
