@@ -206,9 +206,10 @@ enum mq_status mq_sharing_init(struct mq_sharing *f, struct mq_costing *c, const
 	MQ_TRY(list_links(f, err));
 	list_events(f);
 	count_neighbours(f);
-	if (c->request->interference)
-		mq_sharing_find_slowed(f);
-	return MQ_OK;
+	if (!c->request->interference)
+		return MQ_OK;
+	mq_sharing_find_slowed(f);
+	return mq_sharing_mark_paced(f, err);
 }
 
 void mq_sharing_mark(struct mq_sharing *f, uint32_t event)

@@ -34,7 +34,8 @@ struct mq_sharing {
 	int64_t *lo, *hi, *position;      /* [tasks] */
 };
 
-/* Everything lives in the costing's arena. Marks nothing but what is slowed. */
+/* Everything lives in the costing's arena. Marks what is slowed, and as flows what of that has a pace and
+ * shares links. */
 enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing,
 			       const struct mq_events *events, struct mq_err *err) MQ_MUST_CHECK;
 /* Marks the events that met others on a link at these times; returns how many are new. */
@@ -47,7 +48,7 @@ void mq_sharing_all(struct mq_sharing *sharing);
 /* Does this task, while it runs, slow the compute of its device? */
 bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *task);
 
-/* ---- between simgrid_share.c and simgrid_window.c ----------------------------------------------- */
+/* ---- between simgrid_share.c, _window.c and _slow.c --------------------------------------------- */
 
 bool mq_task_meets(const struct mq_task *task);
 void mq_sharing_mark(struct mq_sharing *sharing, uint32_t event);
@@ -56,5 +57,9 @@ void mq_sharing_mark(struct mq_sharing *sharing, uint32_t event);
 typedef void mq_sharing_look(struct mq_sharing *sharing, uint32_t link, const bool *on_link, void *data);
 void mq_sharing_each_set(struct mq_sharing *sharing, mq_sharing_look *look, void *data);
 void mq_sharing_find_slowed(struct mq_sharing *sharing);
+/* Marks the communications that compute may slow (overlap_comm) and whose links others may use, in the
+ * schedule or its images; the costing is uneven where that is so for some images alone. MQ_EINPUT where
+ * there is no route. (simgrid_slow.c) */
+enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -26,6 +26,7 @@ static void complain(struct simulated *s, const struct mq_err *err)
 }
 
 static bool interference;      /* of the shape at hand */
+static double overlap_comm;    /* of every device of the platform at hand */
 static uint32_t least_percent; /* of the plans that must fold on the platform at hand */
 
 static bool run(struct simulated *s, const struct mq_lower_request *request, bool fold,
@@ -226,6 +227,8 @@ static void child(const char *path)
 		fprintf(stderr, "%s\n", err.text);
 		_exit(99);
 	}
+	for (uint32_t i = 0; i < s.calib->n_devices; i++)
+		s.calib->device[i].overlap_comm = overlap_comm;
 	mq_conduct(s.cluster, body, &s);
 	_exit(s.failures || !s.finished ? 1 : 0);
 }
@@ -309,6 +312,24 @@ static void mixed_types(void **state)
 	run_on("gpu=A100-80GB*3x4+H100-80GB*13x4,fabric=rail", 70);
 }
 
+/* Compute slows communication: whether it does so all the time or sets the pace at the start may depend
+ * neither on what is folded nor on who met whom. */
+static void slowed_on_shared_ports(void **state)
+{
+	(void)state;
+	overlap_comm = 0.2;
+	run_on("gpu=A100-80GB,nodes=8,gpus=8,nics=4,fabric=fat-tree,leaf=2,oversub=2", 85);
+	overlap_comm = 0;
+}
+
+static void slowed_on_rails(void **state)
+{
+	(void)state;
+	overlap_comm = 0.1;
+	run_on("gpu=H100-80GB,nodes=16,gpus=4,fabric=rail", 70);
+	overlap_comm = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +341,8 @@ int main(void)
 		cmocka_unit_test(shared_lanes),
 		cmocka_unit_test(straddled_domains),
 		cmocka_unit_test(mixed_types),
+		cmocka_unit_test(slowed_on_shared_ports),
+		cmocka_unit_test(slowed_on_rails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,161 @@
+/*
+ * simgrid_slow.c - see simgrid_share.h: communication that compute slows, on links that others use too.
+ *
+ * Alone, such a collective follows every change of its device's compute; as flows, it keeps the pace that it
+ * starts with (simgrid_lanes.c). Which of the two it is must not depend on whom it happened to meet in some
+ * round of a run, nor on whether its ranks are simulated one by one or folded. So it is settled by the links
+ * alone: flows, where one of them has another user at any time. Images of a folded user count as users.
+ */
+#include "executors/simgrid_share.h"
+
+#include "lower/fold.h"
+#include "lower/images.h"
+
+struct owners {
+	struct mq_sharing *f;
+	uint32_t *first;   /* [users] number of its first image among all images of all users */
+	uint32_t *of_link; /* [links] 1 + image that was seen there first */
+	bool *shared;      /* [links] another was seen too */
+};
+
+struct crossing {
+	struct owners *o;
+	uint32_t image;    /* among all */
+	bool look, found;  /* rather than note: is any of the links shared? */
+};
+
+static uint32_t images_of(struct mq_sharing *f, uint32_t m)
+{
+	const struct mq_fold *fold = f->c->request->schedule->fold;
+
+	return fold ? mq_images_count(fold->images, f->c->meeting[m].task) : 1;
+}
+
+/* The links of one image that another flow can slow. */
+static enum mq_status cross(struct crossing *x, const struct mq_image *image, struct mq_err *err)
+{
+	const struct mq_cluster *cluster = x->o->f->c->request->cluster;
+
+	for (uint32_t k = 0; k < image->n_flows; k++) {
+		const struct mq_route *route;
+
+		MQ_TRY(mq_cluster_route(cluster, image->rank[image->flow[k].src],
+					image->rank[image->flow[k].dst], &route, err));
+		for (uint32_t i = 0; i < route->n_links; i++) {
+			uint32_t l = route->link[i], *seen = &x->o->of_link[l];
+
+			if (cluster->link[l].fatpipe)
+				continue;
+			if (x->look)
+				x->found |= x->o->shared[l];
+			else if (!*seen)
+				*seen = 1 + x->image;
+			else
+				x->o->shared[l] |= *seen != 1 + x->image;
+		}
+	}
+	return MQ_OK;
+}
+
+/* Every image of a meeting; n_shared: those with a link that others use, where that is looked for. */
+static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
+{
+	struct mq_sharing *f = o->f;
+	const struct mq_fold *fold = f->c->request->schedule->fold;
+	const struct mq_meeting *meeting = &f->c->meeting[m];
+	uint32_t n = images_of(f, m);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct crossing x = { .o = o, .image = o->first[f->user_of[m]] + i,
+				      .look = n_shared != NULL };
+		struct mq_image image = { .n = meeting->n, .rank = meeting->rank,
+					  .n_flows = meeting->n_flows, .flow = meeting->flow };
+
+		if (fold)
+			MQ_TRY(mq_images_get(fold->images, meeting->task, i, &image, err));
+		MQ_TRY(cross(&x, &image, err));
+		if (n_shared)
+			*n_shared += x.found;
+	}
+	return MQ_OK;
+}
+
+/* Can compute change the pace of this communication? */
+static bool has_pace(const struct mq_sharing *f, uint32_t event)
+{
+	const struct mq_exec_request *r = f->c->request;
+	const struct mq_schedule *s = r->schedule;
+
+	if (!f->slowed[event] || f->meeting[event] == MQ_NONE)
+		return false;
+	for (uint32_t t = f->ev->first[event]; t != MQ_NONE; t = f->ev->next[t]) {
+		const struct mq_device *d = &r->cluster->device[s->device[s->task[t].device]];
+		const struct mq_device_calib *calib = &r->calib->device[d->calib];
+
+		if (calib->overlap_comm > 0 && !calib->serial_comm &&
+		    mq_task_interferes(calib, &s->task[t]))
+			return true;
+	}
+	return false;
+}
+
+static void number_images(struct owners *o, struct mq_arena *scratch)
+{
+	struct mq_sharing *f = o->f;
+	uint32_t *count = mq_arena_array(scratch, f->n_users, uint32_t), n = 0;
+
+	o->first = mq_arena_array(scratch, f->n_users, uint32_t);
+	for (uint32_t m = 0; m < f->c->n_meetings; m++)
+		count[f->user_of[m]] = images_of(f, m);
+	for (uint32_t u = 0; u < f->n_users; u++) {
+		o->first[u] = n;
+		n += count[u];
+	}
+}
+
+/* Marks the events that have a pace and share links. Images of which only some share are not alike.
+ * n_shared: [meetings] MQ_NONE = not looked at yet. */
+static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *n_shared,
+				 struct mq_err *err)
+{
+	struct mq_sharing *f = o->f;
+
+	for (uint32_t e = 0; e < f->ev->n; e++) {
+		uint32_t m = f->meeting[e];
+
+		if (!paced[e])
+			continue;
+		if (n_shared[m] == MQ_NONE) {
+			n_shared[m] = 0;
+			MQ_TRY(cross_all(o, m, &n_shared[m], err));
+		}
+		if (n_shared[m] || f->mixed[f->user_of[m]])
+			mq_sharing_mark(f, e);
+		f->c->uneven |= n_shared[m] && n_shared[m] < images_of(f, m);
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t n_links = f->c->request->cluster->n_links;
+	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_meetings, uint32_t);
+	struct owners o = { .f = f, .of_link = mq_arena_array(&scratch, n_links, uint32_t),
+			    .shared = mq_arena_array(&scratch, n_links, bool) };
+	bool *paced = mq_arena_array(&scratch, f->ev->n, bool), any = false;
+	enum mq_status status = MQ_OK;
+
+	memset(n_shared, 0xff, f->c->n_meetings * sizeof(*n_shared));
+	for (uint32_t e = 0; e < f->ev->n; e++)
+		any |= paced[e] = has_pace(f, e);
+	if (any) {
+		number_images(&o, &scratch);
+		for (uint32_t m = 0; m < f->c->n_meetings && status == MQ_OK; m++)
+			status = cross_all(&o, m, NULL, err);
+		if (status == MQ_OK)
+			status = mark_paced(&o, paced, n_shared, err);
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
