@@ -224,7 +224,7 @@ $(BUILD)/maquette.1: $(BUILD)/maquette $(ENGINE_SO) tests/make-manpage
 MOCKS := $(patsubst tests/mock/%.c,$(BUILD)/mock/%.so,$(call sources,tests/mock/mock_*.c))
 $(BUILD)/mock/mock_cudart.so: $(BUILD)/obj/tests/mock/mock_cudart.c.o
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $< -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,$(@F) -o $@ $< -ldl -lm
 $(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so $(call obj,$(CORE))
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 		-lcsv -ljansson -ldl -lm

@@ -1,6 +1,7 @@
 # Parameters planted in the mocks come back within 2 %: the whole way from probes to the calibration file.
 export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
 export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
+export LD_PRELOAD=$MAQUETTE_CUDART # the host's clock is the mocks' too
 calibrate() { # SEED DRAWS
 	MOCK_NOISE=0.005 MOCK_SEED=$1 "$MAQUETTE" calibrate --executor cuda --devices 2 --reps 5 --launches 1 \
 		--draws "$2" -o c.json >log 2>&1 || cat log
@@ -52,7 +53,8 @@ look() { # what the importer makes of four GPUs' topology: links by class, route
 MOCK_LINKS=pairs look topology.xml
 MOCK_LINKS=none MOCK_NO_PEERS=1 look topology.xml
 MAQUETTE_NVML=/nonexistent MOCK_DEVICES=2 "$REPLAY" --executor cuda --warmup 0 --reps 1 -o nccl c.samples/comm.jsonl c.samples/empty.jsonl; ls nccl | grep topology
-# A CPU beside the GPU: its own entry, the calls between the two, and its place in the platform.
+# A CPU beside the GPU: its own entry, the calls between the two, and its place in the platform; in the machine's time.
+unset LD_PRELOAD
 MOCK_DEVICES=1 "$MAQUETTE" calibrate --executor cuda --cpus 1 --cores 1 --cpu-type C --reps 1 --launches 1 --draws 2 -o w.json >w.log 2>&1 || cat w.log
 tail -n 1 w.log; grep -c '"kind"' w.json
 grep -o 'mq_type" value="[^"]*"\|mq_kind" value="[^"]*"\|<route src="dev0" dst="dev1"><link_ctn id="[a-z0-9]*"' w.xml

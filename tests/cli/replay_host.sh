@@ -1,6 +1,7 @@
 # The host executor: two CPU ranks under mpirun, its bookkeeping, and its ends.
 command -v mpirun >/dev/null || { echo "skipped: no mpirun"; exit 77; }
 [ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || { echo "skipped: fewer than two cores"; exit 77; }
+. "$ROOT/tests/cli/lib.sh.inc"
 export TMPDIR=$PWD
 "$MAQUETTE" calibrate --schedule-only --devices 2 --type C --samples m -o c.json >/dev/null
 "$REPLAY" --dry-run m/comm.jsonl | sed 's/[0-9]* CPU cores on this machine/N CPU cores on this machine/; s/, [0-9]* per device/, N per device/'
@@ -22,12 +23,11 @@ echo '{"maquette_schedule":1}' >broken.jsonl
 "$REPLAY" --executor nothing -o x.csv m/overlap.jsonl 2>&1 | sed 's/in .* (there/in DIR (there/'; echo "-> ${PIPESTATUS[0]}"
 # A rank that dies ends the run with its name, soon and without orphans.
 "$REPLAY" --warmup 0 --reps 100000 --deadline 10 -o out3 m/overlap.jsonl m/empty.jsonl >dead.log 2>&1 & run=$!
-for i in $(seq 100); do
-	rank=$(pgrep -f "out3 m/overlap.jsonl" | while read -r p; do
-		tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=1 && echo "$p"; done | head -n 1)
+for i in $(seq 300); do # until rows were written: then both have met
+	[ -n "$(find out3 -name '*.csv' -size +0 2>/dev/null)" ] && rank=$(for p in $(here "out3 m/overlap.jsonl"); do
+		of "$p" OMPI_COMM_WORLD_RANK=1 && echo "$p"; done | head -n 1)
 	[ -n "$rank" ] && break; sleep 0.1
 done
-sleep 1
 kill -9 "$rank"
 wait $run; echo "-> $?"
 cat dead.log

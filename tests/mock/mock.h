@@ -7,8 +7,13 @@
  * of a step on every rank. Calls between ranks meet in a shared file that the communicator's id
  * names.
  *
+ * Preloaded (LD_PRELOAD), mock_cudart.so gives ranks of maquette-replay a host clock of the same
+ * kind: it stands still except while a rank waits for a time to come. So a rank is never late, and
+ * neither load nor a hypervisor enters what it reports. Deadlines of a rank never pass then; that of
+ * its launcher does.
+ *
  * Where CPUs take part (cudaHostRegister was called) the clock is the machine's: operations take as
- * long as planted, not before they are enqueued.
+ * long as planted, not before they are enqueued. There is nothing to preload then.
  *
  * MOCK_COPY_BPS (host <-> device), MOCK_DEVICES (default 2), MOCK_NOISE (relative standard
  * deviation), MOCK_SEED (of it), MOCK_DRIVER (none, stub, nodevice), MOCK_MEMORY_B,
