@@ -11,7 +11,8 @@
  * speed is set anew whenever one of them begins or ends on the device: compute runs at 1 -
  * overlap_compute while a gradient collective runs, and stands still on a device whose cores carry its
  * communication; a collective of fixed length runs at 1 - overlap_comm (of its slowest member) while
- * compute runs. A collective that is simulated as flows gets that factor on its rates when it starts.
+ * compute runs. A collective that is simulated as flows gets that factor on its rates when it starts; which
+ * of the two it is, its links say (simgrid_slow.c).
  */
 #include <math.h>
 
