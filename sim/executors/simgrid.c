@@ -224,8 +224,10 @@ static void prepare(struct sim *sim)
 		sim->slowness[e] = 1;
 	sim->device = mq_arena_array(sim->arena, sim->s->n_devices, struct device_state);
 	for (uint32_t d = 0; d < sim->s->n_devices; d++)
-		sim->device[d].calib =
-			&r->calib->device[r->cluster->device[sim->s->device[d]].calib];
+		sim->device[d] = (struct device_state){
+			.calib = &r->calib->device[r->cluster->device[sim->s->device[d]].calib],
+			.ended_s = -INFINITY,
+		};
 	mq_map_init(&sim->mailbox_of, sim->arena, 64);
 	uint32_t *lane_of = lanes_of_tasks(sim);
 	uint32_t *position = mq_arena_array(sim->arena, sim->s->n_tasks, uint32_t);

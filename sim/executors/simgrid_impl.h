@@ -52,6 +52,7 @@ struct device_state {
 	bool computes;
 	struct lane *compute_lane; /* of the compute that runs, where it may be slowed */
 	struct lane *comm_lane[MQ_N_STREAMS]; /* leaders of the communications that run */
+	double began_s, ended_s;  /* the last compute task to do so */
 };
 
 struct sim {

@@ -20,6 +20,7 @@
 #include "executors/simgrid_impl.h"
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */
+#define SAME_TIME_S 1e-10  /* what rounding may have made of one moment */
 
 enum { SLOWEST_SHARE = 100 }; /* nothing that may be slowed runs below 1/100 of its speed */
 
@@ -72,6 +73,22 @@ static double comm_speed(const struct sim *sim, uint32_t event)
 		const struct device_state *d = &sim->device[sim->s->task[t].device];
 		if (d->computes && !d->calib->serial_comm &&
 		    mq_task_interferes(d->calib, &sim->s->task[t]))
+			speed = fmin(speed, 1 - d->calib->overlap_comm);
+	}
+	return fmax(speed, 1.0 / SLOWEST_SHARE);
+}
+
+/* Of flows that start now: what ran until now counts, not what begins at this very moment, whoever of them
+ * the simulator wakes first. */
+static double pace_of_flows(const struct sim *sim, uint32_t event)
+{
+	double speed = 1, before_s = sim->now_s - SAME_TIME_S;
+
+	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
+		const struct device_state *d = &sim->device[sim->s->task[t].device];
+		bool ran = d->computes ? d->began_s < before_s || d->ended_s > before_s
+				       : d->ended_s > before_s;
+		if (ran && !d->calib->serial_comm && mq_task_interferes(d->calib, &sim->s->task[t]))
 			speed = fmin(speed, 1 - d->calib->overlap_comm);
 	}
 	return fmax(speed, 1.0 / SLOWEST_SHARE);
@@ -140,6 +157,7 @@ static void compute_changes(struct lane *lane, bool computes)
 	struct device_state *d = &lane->sim->device[lane->device];
 
 	d->computes = computes;
+	*(computes ? &d->began_s : &d->ended_s) = lane->sim->now_s;
 	d->compute_lane = computes ? lane : NULL;
 	for (int q = 0; q < MQ_N_STREAMS; q++)
 		if (d->comm_lane[q])
@@ -192,7 +210,7 @@ static void run_folded(struct lane *lane, uint32_t event)
 	if (slowed)
 		comm_changes(lane, event, true);
 	sleep_until(sim, sim->walk.start_s[event] + sim->costing.meeting[meeting].latency_s);
-	mq_sim_folded_run(lane, meeting, slowed ? comm_speed(sim, event) : 1);
+	mq_sim_folded_run(lane, meeting, slowed ? pace_of_flows(sim, event) : 1);
 	if (slowed)
 		comm_changes(lane, event, false);
 	finish(sim, event);
@@ -211,7 +229,7 @@ static void lead(struct lane *lane, uint32_t event, const struct mq_meeting *m)
 	}
 	sleep_until(sim, sim->walk.start_s[event] + m->latency_s);
 	if (sim->sharing.slowed[event])
-		sim->slowness[event] = comm_speed(sim, event);
+		sim->slowness[event] = pace_of_flows(sim, event);
 	sim->go[event] = true;
 	for (uint32_t p = 0; p < m->n; p++)
 		wake(sim->lane[lane_at[p]], event);
