@@ -301,7 +301,7 @@ static void share_weights(struct mq_net *net, uint32_t first, uint32_t before)
 static uint32_t predict_next(struct mq_net *net, const struct mq_transformer *t, uint32_t stream,
 			     uint32_t embedding, uint32_t weights_of_head)
 {
-	const char *pattern = t->mtp_pattern ? t->mtp_pattern : t->pattern ? "*E" : NULL;
+	const char *pattern = t->pattern ? "*E" : NULL;
 	const char *prefix = net->prefix;
 	uint32_t next = mq_net_embedding(net, mq_net_tokens(net, "tokens"), t->vocab, t->hidden);
 

@@ -28,10 +28,9 @@ struct mq_transformer {
 	const char *pattern;
 	struct mq_mamba mamba;
 	uint32_t latent;         /* width in which tokens travel to experts; 0 = hidden */
-	/* Multi-token prediction (DeepSeek-V3): so many times more a block (or the layers of
-	 * mtp_pattern) with norms, a projection of stream and embedding, the head and a loss. */
+	/* Multi-token prediction (DeepSeek-V3): so many times more a block (of a hybrid stack:
+	 * attention and experts) with norms, a projection of stream and embedding, the head and a loss. */
 	uint32_t mtp;
-	const char *mtp_pattern;
 	bool mtp_shared;         /* one set of weights for all of them */
 	uint32_t predictions;    /* BERT: masked tokens that its head looks at; 0 = 15 % of seq */
 	bool biases, qkv_bias, proj_bias;  /* the latter two apply where biases are off */

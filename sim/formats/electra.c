@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "formats/common_transformer.h"
+#include "formats/common_preset.h"
 
 enum task { TASK_PRETRAIN, TASK_SPAN };
 enum logits { LOGITS_MASKED, LOGITS_ALL };
@@ -52,14 +53,14 @@ static const struct mq_opt opts[] = {
 };
 
 struct preset {
-	const char *size; /* the first is the default */
+	struct mq_preset is; /* the first is the default */
 	uint32_t layers, hidden, heads, embedding, generator;
 };
 
 static const struct preset presets[] = {
-	{ "base", 12, 768, 12, 768, 256 },
-	{ "small", 12, 256, 4, 128, 64 },
-	{ "large", 24, 1024, 16, 1024, 256 },
+	{ { "electra", "base" }, 12, 768, 12, 768, 256 },
+	{ { "electra", "small" }, 12, 256, 4, 128, 64 },
+	{ { "electra", "large" }, 24, 1024, 16, 1024, 256 },
 };
 
 enum { HEAD_DIM = 64, POSITIONS = 512, SEGMENTS = 2, VOCAB = 30522 };
@@ -71,38 +72,24 @@ struct electra {
 	uint32_t embedding, positions, norm; /* ops that own it; MQ_NONE before they exist */
 };
 
-static enum mq_status find_preset(const char *size, const struct preset **found, struct mq_err *err)
-{
-	for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++)
-		if (!size || !strcmp(presets[i].size, size)) {
-			*found = &presets[i];
-			return MQ_OK;
-		}
-	return mq_fail(err, MQ_EINPUT, "model 'electra': no size '%s'; it has: base small large",
-		       size);
-}
-
-static uint32_t either(uint32_t given, uint32_t otherwise)
-{
-	return given ? given : otherwise;
-}
-
 /* What the user leaves open; of another width only the layers stay published. */
 static enum mq_status complete(struct options *o, const struct mq_model_request *request,
-			       struct mq_err *err)
+			       struct mq_arena *arena, struct mq_err *err)
 {
-	const struct preset *p = NULL;
+	uint32_t row = 0;
 
-	MQ_TRY(find_preset(o->size, &p, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "electra", o->size }, arena,
+			      &row, err));
+	const struct preset *p = &presets[row];
 	bool same = !o->hidden || o->hidden == p->hidden;
-	o->layers = either(o->layers, p->layers);
-	o->hidden = either(o->hidden, p->hidden);
-	o->heads = either(o->heads, same ? p->heads : o->hidden / HEAD_DIM);
-	o->embedding = either(o->embedding, same ? p->embedding : o->hidden);
-	o->generator = either(o->generator, same ? p->generator : HEAD_DIM);
-	o->vocab = either(o->vocab, VOCAB);
-	o->seq = request->seq ? request->seq : either(o->seq, POSITIONS);
-	o->predictions = either(o->predictions, (uint32_t)fmax(round(.15 * o->seq), 1));
+	o->layers = mq_either(o->layers, p->layers);
+	o->hidden = mq_either(o->hidden, p->hidden);
+	o->heads = mq_either(o->heads, same ? p->heads : o->hidden / HEAD_DIM);
+	o->embedding = mq_either(o->embedding, same ? p->embedding : o->hidden);
+	o->generator = mq_either(o->generator, same ? p->generator : HEAD_DIM);
+	o->vocab = mq_either(o->vocab, VOCAB);
+	o->seq = request->seq ? request->seq : mq_either(o->seq, POSITIONS);
+	o->predictions = mq_either(o->predictions, (uint32_t)fmax(round(.15 * o->seq), 1));
 	if (o->generator % HEAD_DIM)
 		return mq_fail(err, MQ_EINPUT, "model 'electra': generator=%u is not a multiple of "
 			       "%d, the width of its heads", o->generator, HEAD_DIM);
@@ -245,7 +232,7 @@ static enum mq_status build(const char *name, const char *options,
 
 	mq_opt_defaults(opts, &e.o);
 	MQ_TRY(mq_opt_parse(opts, &e.o, "model 'electra'", options, arena, err));
-	MQ_TRY(complete(&e.o, request, err));
+	MQ_TRY(complete(&e.o, request, arena, err));
 	MQ_TRY(stacks(&e, err));
 	mq_net_begin(&e.net, arena,
 		     options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name);

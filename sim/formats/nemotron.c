@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "formats/common_transformer.h"
+#include "formats/common_preset.h"
 
 struct options {
 	const char *size, *pattern;
@@ -52,16 +53,17 @@ static const struct mq_opt opts[] = {
 #define H8B "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-"
 
 struct preset {
-	const char *model, *size, *pattern; /* the first of a model is its default */
+	struct mq_preset is; /* the first of a model is its default */
+	const char *pattern;
 	uint32_t hidden, heads, kv_heads, ffn, vocab, seq;
 	struct mq_mamba mamba;
 	uint32_t experts, top_k, shared_ffn, latent;
 	uint32_t layers; /* mamba2: so many M */
 };
 
-#define MAMBA2(s, l, h) { .model = "mamba2", .size = s, .layers = l, .hidden = h, .heads = 1, \
+#define MAMBA2(s, l, h) { .is = { "mamba2", s }, .layers = l, .hidden = h, .heads = 1, \
 			  .vocab = 50288, .seq = 2048, .mamba = { h / 32, 64, 1, 128, 4, 256 } }
-#define NEMOTRON(s, p, h, a, kv, f, v) .model = "nemotron-h", .size = s, .pattern = p, .hidden = h, \
+#define NEMOTRON(s, p, h, a, kv, f, v) .is = { "nemotron-h", s }, .pattern = p, .hidden = h, \
 			  .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = 8192
 
 static const struct preset presets[] = {
@@ -91,40 +93,18 @@ static const struct preset presets[] = {
 	  .latent = 1024 },
 };
 
-static enum mq_status find_preset(const char *name, const char *size, struct mq_arena *arena,
-				  const struct preset **found, struct mq_err *err)
-{
-	const char *list = "";
-
-	for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++) {
-		if (strcmp(presets[i].model, name))
-			continue;
-		if (!size || !strcmp(presets[i].size, size)) {
-			*found = &presets[i];
-			return MQ_OK;
-		}
-		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", presets[i].size);
-	}
-	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", name, size, list);
-}
-
-static uint32_t either(uint32_t given, uint32_t otherwise)
-{
-	return given ? given : otherwise;
-}
-
 static struct mq_mamba mixer(const struct options *o, const struct preset *p)
 {
 	bool wide = !o->hidden || o->hidden == p->hidden;
-	uint32_t dim = either(o->mamba_head_dim, p->mamba.head_dim);
+	uint32_t dim = mq_either(o->mamba_head_dim, p->mamba.head_dim);
 
 	return (struct mq_mamba){
-		.heads = either(o->mamba_heads, wide ? p->mamba.heads : 2 * o->hidden / dim),
+		.heads = mq_either(o->mamba_heads, wide ? p->mamba.heads : 2 * o->hidden / dim),
 		.head_dim = dim,
-		.groups = either(o->groups, p->mamba.groups),
-		.state = either(o->state, p->mamba.state),
-		.kernel = either(o->kernel, p->mamba.kernel),
-		.chunk = either(o->chunk, p->mamba.chunk),
+		.groups = mq_either(o->groups, p->mamba.groups),
+		.state = mq_either(o->state, p->mamba.state),
+		.kernel = mq_either(o->kernel, p->mamba.kernel),
+		.chunk = mq_either(o->chunk, p->mamba.chunk),
 	};
 }
 
@@ -137,23 +117,23 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 	only[p->layers] = '\0';
 	*t = (struct mq_transformer){
 		.pattern = o->pattern ? o->pattern : p->pattern ? p->pattern : only,
-		.hidden = either(o->hidden, p->hidden),
-		.heads = either(o->heads, p->heads),
-		.kv_heads = either(o->kv_heads, p->kv_heads),
-		.head_dim = either(o->head_dim, 128),
-		.ffn = either(o->ffn, p->ffn),
-		.vocab = either(o->vocab, p->vocab),
-		.seq = either(o->seq, p->seq),
+		.hidden = mq_either(o->hidden, p->hidden),
+		.heads = mq_either(o->heads, p->heads),
+		.kv_heads = mq_either(o->kv_heads, p->kv_heads),
+		.head_dim = mq_either(o->head_dim, 128),
+		.ffn = mq_either(o->ffn, p->ffn),
+		.vocab = mq_either(o->vocab, p->vocab),
+		.seq = mq_either(o->seq, p->seq),
 		.mamba = mixer(o, p),
-		.experts = either(o->experts, p->experts),
-		.top_k = either(o->top_k, p->top_k),
-		.shared_ffn = either(o->shared_ffn, p->shared_ffn),
-		.latent = either(o->latent, p->latent),
+		.experts = mq_either(o->experts, p->experts),
+		.top_k = mq_either(o->top_k, p->top_k),
+		.shared_ffn = mq_either(o->shared_ffn, p->shared_ffn),
+		.latent = mq_either(o->latent, p->latent),
 		.mtp = o->mtp,
 		.mtp_shared = true,
 		.relu = true,
 		.rms = true,
-		.tied = !strcmp(p->model, "mamba2"),
+		.tied = !strcmp(p->is.model, "mamba2"),
 		.causal = true,
 		.fused = o->fused_attention,
 	};
@@ -165,13 +145,15 @@ static enum mq_status build(const char *name, const char *options,
 			    struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	const struct preset *preset = NULL;
+	uint32_t row = 0;
 	struct mq_transformer t;
 	struct options o;
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(find_preset(name, o.size, arena, &preset, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena,
+			      &row, err));
+	const struct preset *preset = &presets[row];
 	fill(&t, &o, preset, arena);
 	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	return mq_transformer_build(&t, what, request, arena, model, err);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "formats/common_layers.h"
+#include "formats/common_preset.h"
 
 struct options {
 	const char *size;
@@ -41,20 +42,20 @@ static const struct mq_opt opts[] = {
 };
 
 struct preset {
-	const char *model, *size; /* the first of a model is its default */
+	struct mq_preset is; /* the first of a model is its default */
 	uint32_t layers, hidden, heads, head_dim, ffn, vocab, seq;
 };
 
 static const struct preset presets[] = {
-	{ "t5", "base", 12, 768, 12, 64, 3072, 32128, 512 },
-	{ "t5", "small", 6, 512, 8, 64, 2048, 32128, 512 },
-	{ "t5", "large", 24, 1024, 16, 64, 4096, 32128, 512 },
-	{ "t5", "3b", 24, 1024, 32, 128, 16384, 32128, 512 },
-	{ "t5", "11b", 24, 1024, 128, 128, 65536, 32128, 512 },
-	{ "transformer", "base", 6, 512, 8, 64, 2048, 37000, 256 },
-	{ "transformer", "big", 6, 1024, 16, 64, 4096, 37000, 256 },
-	{ "bart", "base", 6, 768, 12, 64, 3072, 50265, 1024 },
-	{ "bart", "large", 12, 1024, 16, 64, 4096, 50265, 1024 },
+	{ { "t5", "base" }, 12, 768, 12, 64, 3072, 32128, 512 },
+	{ { "t5", "small" }, 6, 512, 8, 64, 2048, 32128, 512 },
+	{ { "t5", "large" }, 24, 1024, 16, 64, 4096, 32128, 512 },
+	{ { "t5", "3b" }, 24, 1024, 32, 128, 16384, 32128, 512 },
+	{ { "t5", "11b" }, 24, 1024, 128, 128, 65536, 32128, 512 },
+	{ { "transformer", "base" }, 6, 512, 8, 64, 2048, 37000, 256 },
+	{ { "transformer", "big" }, 6, 1024, 16, 64, 4096, 37000, 256 },
+	{ { "bart", "base" }, 6, 768, 12, 64, 3072, 50265, 1024 },
+	{ { "bart", "large" }, 12, 1024, 16, 64, 4096, 50265, 1024 },
 };
 
 enum { T5_BUCKETS = 32,           /* relative positions that T5 tells apart */
@@ -68,23 +69,6 @@ struct stack {
 	bool t5, bart;
 	double q; /* heads * head_dim */
 };
-
-static enum mq_status find_preset(const char *name, const char *size, struct mq_arena *arena,
-				  const struct preset **found, struct mq_err *err)
-{
-	const char *list = "";
-
-	for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++) {
-		if (strcmp(presets[i].model, name))
-			continue;
-		if (!size || !strcmp(presets[i].size, size)) {
-			*found = &presets[i];
-			return MQ_OK;
-		}
-		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", presets[i].size);
-	}
-	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", name, size, list);
-}
 
 static enum mq_status complete(struct options *o, const struct preset *p,
 			       const struct mq_model_request *request, const char *what,
@@ -295,13 +279,15 @@ static enum mq_status build(const char *name, const char *options,
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
 	bool infer = request->train && request->train->infer;
-	const struct preset *preset = NULL;
+	uint32_t row = 0;
 	struct stack s = { .t5 = !strcmp(name, "t5"), .bart = !strcmp(name, "bart") };
 	uint32_t embedding;
 
 	mq_opt_defaults(opts, &s.o);
 	MQ_TRY(mq_opt_parse(opts, &s.o, what, options, arena, err));
-	MQ_TRY(find_preset(name, s.o.size, arena, &preset, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, s.o.size }, arena,
+			      &row, err));
+	const struct preset *preset = &presets[row];
 	MQ_TRY(complete(&s.o, preset, request, what, err));
 	s.q = (double)s.o.heads * s.o.head_dim;
 	mq_net_begin(&s.net, arena,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "formats/common_transformer.h"
+#include "formats/common_preset.h"
 
 struct options {
 	const char *size;
@@ -63,7 +64,7 @@ static const struct mq_opt opts[] = {
 };
 
 struct preset {
-	const char *model, *size; /* the first of a model is its default */
+	struct mq_preset is; /* the first of a model is its default */
 	uint32_t layers, hidden, heads, kv_heads, ffn, vocab, seq;
 	uint32_t experts, top_k, shared_ffn, dense_layers, dense_ffn;
 	bool tied;
@@ -71,9 +72,9 @@ struct preset {
 	uint32_t q_rank, kv_rank; /* latent attention, with heads of 128 + 64 and 128 */
 };
 
-#define GPT(s, l, h, a) { .model = "gpt", .size = s, .layers = l, .hidden = h, .heads = a, \
+#define GPT(s, l, h, a) { .is = { "gpt", s }, .layers = l, .hidden = h, .heads = a, \
 			  .vocab = 51200, .seq = 2048, .tied = true }
-#define LLAMA(s, l, h, a, kv, f, v, q) .model = "llama", .size = s, .layers = l, .hidden = h, \
+#define LLAMA(s, l, h, a, kv, f, v, q) .is = { "llama", s }, .layers = l, .hidden = h, \
 			  .heads = a, .kv_heads = kv, .ffn = f, .vocab = v, .seq = q
 
 static const struct preset presets[] = {
@@ -104,51 +105,29 @@ static const struct preset presets[] = {
 	{ LLAMA("7b", 32, 4096, 32, 32, 11008, 32000, 4096) },
 	{ LLAMA("13b", 40, 5120, 40, 40, 13824, 32000, 4096) },
 	{ LLAMA("llama2-70b", 80, 8192, 64, 8, 28672, 32000, 4096) },
-	{ .model = "moe", .size = "8x7b", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8,
+	{ .is = { "moe", "8x7b" }, .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8,
 	  .ffn = 14336, .vocab = 32000, .seq = 4096, .experts = 8, .top_k = 2 },
-	{ .model = "moe", .size = "8x22b", .layers = 56, .hidden = 6144, .heads = 48, .kv_heads = 8,
+	{ .is = { "moe", "8x22b" }, .layers = 56, .hidden = 6144, .heads = 48, .kv_heads = 8,
 	  .ffn = 16384, .vocab = 32768, .seq = 4096, .experts = 8, .top_k = 2 },
-	{ .model = "moe", .size = "deepseek-16b", .layers = 28, .hidden = 2048, .heads = 16,
+	{ .is = { "moe", "deepseek-16b" }, .layers = 28, .hidden = 2048, .heads = 16,
 	  .kv_heads = 16, .ffn = 1408, .vocab = 102400, .seq = 4096, .experts = 64, .top_k = 6,
 	  .shared_ffn = 2816, .dense_layers = 1, .dense_ffn = 10944 },
-	{ .model = "moe", .size = "deepseek-v2-lite", .layers = 27, .hidden = 2048, .heads = 16,
+	{ .is = { "moe", "deepseek-v2-lite" }, .layers = 27, .hidden = 2048, .heads = 16,
 	  .ffn = 1408, .vocab = 102400, .seq = 4096, .experts = 64, .top_k = 6, .shared_ffn = 2816,
 	  .dense_layers = 1, .dense_ffn = 10944, .kv_rank = 512 },
-	{ .model = "moe", .size = "deepseek-v2", .layers = 60, .hidden = 5120, .heads = 128,
+	{ .is = { "moe", "deepseek-v2" }, .layers = 60, .hidden = 5120, .heads = 128,
 	  .ffn = 1536, .vocab = 102400, .seq = 4096, .experts = 160, .top_k = 6, .shared_ffn = 3072,
 	  .dense_layers = 1, .dense_ffn = 12288, .q_rank = 1536, .expert_groups = 8, .group_limit = 3,
 	  .kv_rank = 512 },
-	{ .model = "moe", .size = "deepseek-v3", .layers = 61, .hidden = 7168, .heads = 128,
+	{ .is = { "moe", "deepseek-v3" }, .layers = 61, .hidden = 7168, .heads = 128,
 	  .ffn = 2048, .vocab = 129280, .seq = 4096, .experts = 256, .top_k = 8, .shared_ffn = 2048,
 	  .dense_layers = 3, .dense_ffn = 18432, .q_rank = 1536, .expert_groups = 8, .group_limit = 4,
 	  .kv_rank = 512 },
-	{ .model = "bert", .size = "base", .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072,
+	{ .is = { "bert", "base" }, .layers = 12, .hidden = 768, .heads = 12, .ffn = 3072,
 	  .vocab = 30522, .seq = 512, .tied = true },
-	{ .model = "bert", .size = "large", .layers = 24, .hidden = 1024, .heads = 16, .ffn = 4096,
+	{ .is = { "bert", "large" }, .layers = 24, .hidden = 1024, .heads = 16, .ffn = 4096,
 	  .vocab = 30522, .seq = 512, .tied = true },
 };
-
-static enum mq_status find_preset(const char *name, const char *size, struct mq_arena *arena,
-				  const struct preset **found, struct mq_err *err)
-{
-	const char *list = "";
-
-	for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++) {
-		if (strcmp(presets[i].model, name))
-			continue;
-		if (!size || !strcmp(presets[i].size, size)) {
-			*found = &presets[i];
-			return MQ_OK;
-		}
-		list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", presets[i].size);
-	}
-	return mq_fail(err, MQ_EINPUT, "model '%s': no size '%s'; it has: %s", name, size, list);
-}
-
-static uint32_t either(uint32_t given, uint32_t otherwise)
-{
-	return given ? given : otherwise;
-}
 
 static bool flag(uint32_t given, bool otherwise)
 {
@@ -158,23 +137,23 @@ static bool flag(uint32_t given, bool otherwise)
 /* A preset's narrower dimensions belong to its width: another width drops them. */
 static void fill(struct mq_transformer *t, const struct options *o, const struct preset *p)
 {
-	bool bert = !strcmp(p->model, "bert"), gpt = !strcmp(p->model, "gpt"), old = bert || gpt;
+	bool bert = !strcmp(p->is.model, "bert"), gpt = !strcmp(p->is.model, "gpt"), old = bert || gpt;
 	bool wide = !o->hidden || o->hidden == p->hidden, same = !o->heads && wide;
 
 	*t = (struct mq_transformer){
-		.layers = either(o->layers, p->layers),
-		.hidden = either(o->hidden, p->hidden),
-		.heads = either(o->heads, p->heads),
-		.kv_heads = either(o->kv_heads, same ? p->kv_heads : 0),
+		.layers = mq_either(o->layers, p->layers),
+		.hidden = mq_either(o->hidden, p->hidden),
+		.heads = mq_either(o->heads, p->heads),
+		.kv_heads = mq_either(o->kv_heads, same ? p->kv_heads : 0),
 		.head_dim = o->head_dim,
-		.ffn = either(o->ffn, wide ? p->ffn : 0),
-		.vocab = either(o->vocab, p->vocab),
-		.seq = either(o->seq, p->seq),
-		.experts = either(o->experts, p->experts),
-		.top_k = either(o->top_k, p->top_k),
-		.shared_ffn = either(o->shared_ffn, wide ? p->shared_ffn : 0),
-		.dense_layers = either(o->dense_layers, p->dense_layers),
-		.dense_ffn = either(o->dense_ffn, wide ? p->dense_ffn : 0),
+		.ffn = mq_either(o->ffn, wide ? p->ffn : 0),
+		.vocab = mq_either(o->vocab, p->vocab),
+		.seq = mq_either(o->seq, p->seq),
+		.experts = mq_either(o->experts, p->experts),
+		.top_k = mq_either(o->top_k, p->top_k),
+		.shared_ffn = mq_either(o->shared_ffn, wide ? p->shared_ffn : 0),
+		.dense_layers = mq_either(o->dense_layers, p->dense_layers),
+		.dense_ffn = mq_either(o->dense_ffn, wide ? p->dense_ffn : 0),
 		.biases = flag(o->bias, old),
 		.gated = flag(o->gated, !old),
 		.clamp = flag(o->clamp, false),
@@ -206,13 +185,15 @@ static enum mq_status build(const char *name, const char *options,
 			    struct mq_model **model, struct mq_err *err)
 {
 	const char *what = mq_arena_printf(arena, "model '%s'", name);
-	const struct preset *preset = NULL;
+	uint32_t row = 0;
 	struct mq_transformer t;
 	struct options o;
 
 	mq_opt_defaults(opts, &o);
 	MQ_TRY(mq_opt_parse(opts, &o, what, options, arena, err));
-	MQ_TRY(find_preset(name, o.size, arena, &preset, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ name, o.size }, arena,
+			      &row, err));
+	const struct preset *preset = &presets[row];
 	fill(&t, &o, preset);
 	t.name = options && *options ? mq_arena_printf(arena, "%s:%s", name, options) : name;
 	if ((o.experts || o.top_k || o.shared_ffn || o.dense_layers) && strcmp(name, "moe"))

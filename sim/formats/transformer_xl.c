@@ -27,6 +27,7 @@
 #include <string.h>
 
 #include "formats/common_layers.h"
+#include "formats/common_preset.h"
 
 enum { MAX_CLUSTERS = 4 }; /* the head among them */
 
@@ -59,15 +60,15 @@ static const struct mq_opt opts[] = {
 };
 
 struct preset {
-	const char *size; /* the first is the default */
+	struct mq_preset is; /* the first is the default */
 	uint32_t layers, hidden, heads, head_dim, ffn, seq, divide;
 	bool drop_scores; /* dropout of attention's probabilities */
 };
 
 static const struct preset presets[] = {
-	{ "base", 16, 410, 10, 41, 2100, 150, 1, false },
-	{ "large", 18, 1024, 16, 64, 4096, 384, 4, true },
-	{ "nvidia-base", 16, 512, 8, 64, 2048, 192, 1, false },
+	{ { "transformer_xl", "base" }, 16, 410, 10, 41, 2100, 150, 1, false },
+	{ { "transformer_xl", "large" }, 18, 1024, 16, 64, 4096, 384, 4, true },
+	{ { "transformer_xl", "nvidia-base" }, 16, 512, 8, 64, 2048, 192, 1, false },
 };
 
 enum { VOCAB = 267735 }; /* words of WikiText-103 */
@@ -83,39 +84,25 @@ struct xl {
 	uint32_t table[MAX_CLUSTERS], project[MAX_CLUSTERS]; /* ops that own the embedding */
 };
 
-static enum mq_status find_preset(const char *size, const struct preset **found, struct mq_err *err)
-{
-	for (size_t i = 0; i < sizeof(presets) / sizeof(*presets); i++)
-		if (!size || !strcmp(presets[i].size, size)) {
-			*found = &presets[i];
-			return MQ_OK;
-		}
-	return mq_fail(err, MQ_EINPUT, "model 'transformer_xl': no size '%s'; it has: base large "
-		       "nvidia-base", size);
-}
-
-static uint32_t either(uint32_t given, uint32_t otherwise)
-{
-	return given ? given : otherwise;
-}
-
 static enum mq_status complete(struct xl *x, const struct mq_model_request *request,
-			       struct mq_err *err)
+			       struct mq_arena *arena, struct mq_err *err)
 {
 	struct options *o = &x->o;
-	const struct preset *p = NULL;
+	uint32_t row = 0;
 
-	MQ_TRY(find_preset(o->size, &p, err));
+	MQ_TRY(mq_preset_find(MQ_PRESETS(presets), &(struct mq_preset){ "transformer_xl", o->size }, arena,
+			      &row, err));
+	const struct preset *p = &presets[row];
 	bool wide = !o->hidden || o->hidden == p->hidden;
 	bool same = wide && (!o->heads || o->heads == p->heads);
-	o->layers = either(o->layers, p->layers);
-	o->hidden = either(o->hidden, p->hidden);
-	o->heads = either(o->heads, p->heads);
-	o->ffn = either(o->ffn, wide ? p->ffn : 4 * o->hidden);
-	o->vocab = either(o->vocab, VOCAB);
-	o->seq = request->seq ? request->seq : either(o->seq, p->seq);
-	o->memory = either(o->memory, o->seq);
-	o->divide = either(o->divide, p->divide);
+	o->layers = mq_either(o->layers, p->layers);
+	o->hidden = mq_either(o->hidden, p->hidden);
+	o->heads = mq_either(o->heads, p->heads);
+	o->ffn = mq_either(o->ffn, wide ? p->ffn : 4 * o->hidden);
+	o->vocab = mq_either(o->vocab, VOCAB);
+	o->seq = request->seq ? request->seq : mq_either(o->seq, p->seq);
+	o->memory = mq_either(o->memory, o->seq);
+	o->divide = mq_either(o->divide, p->divide);
 	x->drop_scores = p->drop_scores;
 	if (!o->head_dim && !same && o->hidden % o->heads)
 		return mq_fail(err, MQ_EINPUT, "model 'transformer_xl': hidden=%u is not a multiple "
@@ -401,7 +388,7 @@ static enum mq_status build(const char *name, const char *options,
 
 	mq_opt_defaults(opts, &x.o);
 	MQ_TRY(mq_opt_parse(opts, &x.o, "model 'transformer_xl'", options, arena, err));
-	MQ_TRY(complete(&x, request, err));
+	MQ_TRY(complete(&x, request, arena, err));
 	x.q = (double)x.o.heads * x.o.head_dim;
 	clusters(&x);
 	mq_net_begin(net, arena,

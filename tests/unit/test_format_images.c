@@ -9,40 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/model.h"
-#include "formats/format.h"
-
-static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
-static const struct mq_train INFER = { .batch = 1, .dtype = MQ_FP16, .infer = true };
-
-static struct mq_arena arena;
-
-static int teardown(void **state)
-{
-	mq_arena_fini(&arena);
-	return 0;
-}
-
-static const struct mq_model *load(const char *spec, uint32_t seq, const struct mq_train *train)
-{
-	const struct mq_model_request request = { .spec = spec, .train = train, .seq = seq };
-	struct mq_model *model = NULL;
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK)
-		fail_msg("%s: %s", spec, err.text);
-	assert_int_equal(mq_model_check(model, &err), MQ_OK);
-	return model;
-}
-
-static const struct mq_op *op_of(const struct mq_model *m, const char *name)
-{
-	for (uint32_t i = 0; i < m->n_ops; i++)
-		if (!strcmp(m->op[i].name, name))
-			return &m->op[i];
-	fail_msg("%s has no op '%s'", m->name, name);
-	return NULL;
-}
+#include "models.h"
 
 /* Multiply-adds of the products alone, in G, as published. */
 static void test_image_flops(void **state)

@@ -8,50 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "core/model.h"
 #include "core/plan.h"
-
-static const struct mq_train TRAIN = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
-
-static struct mq_arena arena;
-
-static int teardown(void **state)
-{
-	mq_arena_fini(&arena);
-	return 0;
-}
-
-static const struct mq_model *load(const char *spec, const struct mq_train *train)
-{
-	const struct mq_model_request request = { .spec = spec, .train = train };
-	struct mq_model *model = NULL;
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK)
-		fail_msg("%s: %s", spec, err.text);
-	assert_int_equal(mq_model_check(model, &err), MQ_OK);
-	return model;
-}
-
-static void refuse(const char *spec, const char *part)
-{
-	const struct mq_model_request request = { .spec = spec, .train = &TRAIN };
-	struct mq_model *model = NULL;
-	struct mq_err err = MQ_ERR_INIT;
-
-	assert_int_equal(mq_model_load(&request, &arena, &model, &err), MQ_EINPUT);
-	if (!strstr(err.text, part))
-		fail_msg("%s: '%s' does not say '%s'", spec, err.text, part);
-}
-
-static const struct mq_op *op_of(const struct mq_model *m, const char *name)
-{
-	for (uint32_t i = 0; i < m->n_ops; i++)
-		if (!strcmp(m->op[i].name, name))
-			return &m->op[i];
-	fail_msg("%s has no op '%s'", m->name, name);
-	return NULL;
-}
+#include "models.h"
 
 /* The generator of four stages whose first two attend to all tokens: two blocks 32 wide on 4 x 4 tokens, none
  * on 8 x 8 (repeated tokens), one 8 wide on 16 x 16 (shuffled) and one 2 wide on 32 x 32. */
@@ -72,7 +30,7 @@ static double block_flops(double tokens, double width, double window)
 
 static void test_generator(void **state)
 {
-	const struct mq_model *m = load(GENERATOR, &TRAIN);
+	const struct mq_model *m = load(GENERATOR, 0, &TRAIN);
 	double flop = 0, positions = 16 * 32 + 64 * 32 + 256 * 8 + 1024 * 2;
 
 	assert_true(mq_model_totals(m).parameters ==
@@ -97,16 +55,16 @@ static void test_generator(void **state)
 	assert_true(op_of(m, "item23.block.attention")->count == 2 * 16);
 	assert_true(op_of(m, "loss")->layer == MQ_NONE && m->n_layers == 27);
 	/* the variant that was run as a pipeline of 56 items, and CIFAR-10's three stages */
-	assert_int_equal(load("transgan:bottom=9,window=18,depth=12/0/0/0/0/12", &TRAIN)->n_layers,
+	assert_int_equal(load("transgan:bottom=9,window=18,depth=12/0/0/0/0/12", 0, &TRAIN)->n_layers,
 			 56);
-	assert_true(op_of(load("transgan:depth=5/4/2,upsample=0", &TRAIN), "loss")->flop ==
+	assert_true(op_of(load("transgan:depth=5/4/2,upsample=0", 0, &TRAIN), "loss")->flop ==
 		    3 * 32 * 32);
 }
 
 /* Tensor parallelism as Megatron's: heads, columns and rows of the blocks; all else whole. */
 static void test_generator_splits(void **state)
 {
-	const struct mq_model *m = load(GENERATOR, &TRAIN);
+	const struct mq_model *m = load(GENERATOR, 0, &TRAIN);
 	static const struct {
 		const char *op;
 		enum mq_dim dim;
