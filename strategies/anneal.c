@@ -234,7 +234,7 @@ static enum mq_status set_up(struct anneal *s, const struct mq_problem *problem,
 			return mq_fail(err, MQ_EINPUT,
 			               "engine 'anneal': no plan of the usual shapes divides a "
 			               "batch of %g over these devices",
-			               problem->train->batch);
+			               problem->q->train->batch);
 		s->size = 1;
 		return MQ_OK;
 	}
@@ -305,14 +305,14 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		return MQ_DONE;
 	value = s->best[s->next];
 	if (s->place) {
-		uint32_t *device_of = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+		uint32_t *device_of = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 
-		for (uint32_t op = 0; op < problem->model->n_ops; op++) {
+		for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
 			uint32_t d = value[s->units.of_node[op]];
 
 			device_of[op] = s->model.rank[s->type[d]][s->nth[d]];
 		}
-		mq_plan_from_placement(device_of, problem->model, arena, plan);
+		mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 		plan->engine_unit = s->model.unit;
 	} else {
 		MQ_TRY(shapes_plan(&s->space, &s->point[value[0]], arena, plan, err));

@@ -142,7 +142,7 @@ static int largest_first(const void *a, const void *b)
 
 static void find_groups(struct automap *s, const struct mq_problem *p)
 {
-	const struct mq_model *m = p->model;
+	const struct mq_model *m = p->q->model;
 	uint32_t *parent = mq_arena_array(p->arena, m->n_ops, uint32_t), split[MQ_N_DIMS];
 	bool *may = mq_arena_array(p->arena, m->n_ops, bool);
 	struct sized *size = mq_arena_array(p->arena, m->n_ops, struct sized);
@@ -210,7 +210,7 @@ static void add_divisors(struct choice *c, uint32_t of, uint32_t most)
 /* The first devices, as many as --max allows. */
 static uint32_t device_count(const struct mq_problem *p)
 {
-	uint32_t n = p->cluster->n_devices, most = p->limits->max_devices;
+	uint32_t n = p->q->cluster->n_devices, most = p->limits->max_devices;
 
 	return most && most < n ? most : n;
 }
@@ -218,7 +218,7 @@ static uint32_t device_count(const struct mq_problem *p)
 /* Where a stage may begin: near the first device of a machine, or of an even cut on one machine. */
 static void add_cuts(const struct automap *s, const struct mq_problem *p, struct choice *c)
 {
-	const struct mq_cluster *cluster = p->cluster;
+	const struct mq_cluster *cluster = p->q->cluster;
 	uint32_t n = device_count(p);
 
 	for (uint32_t d = 1; d < n && c->n < MAX_ACTIONS; d++) {
@@ -245,7 +245,7 @@ static bool has_sequence(const struct mq_model *m)
 
 static enum mq_status list_choices(struct automap *s, const struct mq_problem *p, struct mq_err *err)
 {
-	const struct mq_model *m = p->model;
+	const struct mq_model *m = p->q->model;
 	uint32_t devices = device_count(p), boundaries;
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
@@ -262,8 +262,8 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 	if (s->mode != OPP) {
 		struct choice *c = add_choice(s, MICRO);
 
-		for (uint32_t k = 1; k <= p->train->batch && c->n < MAX_ACTIONS; k *= 2)
-			if (fmod(p->train->batch, k) == 0)
+		for (uint32_t k = 1; k <= p->q->train->batch && c->n < MAX_ACTIONS; k *= 2)
+			if (fmod(p->q->train->batch, k) == 0)
 				c->value[c->n++] = k;
 		c = add_choice(s, RECOMPUTE);
 		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
@@ -295,8 +295,8 @@ static uint32_t largest_degree(const struct mq_problem *p)
 	for (uint32_t t = device_count(p); t > 1; t--) {
 		bool all = device_count(p) % t == 0;
 
-		for (uint32_t op = 0; all && op < p->model->n_ops; op++)
-			all = mq_tensor_split(p->model, op, t, false, true, split);
+		for (uint32_t op = 0; all && op < p->q->model->n_ops; op++)
+			all = mq_tensor_split(p->q->model, op, t, false, true, split);
 		if (all)
 			return t;
 	}
@@ -307,15 +307,15 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 {
 	struct automap *s = state;
 
-	if (s->mode == PP && (p->model->n_layers < s->stages || device_count(p) < s->stages))
+	if (s->mode == PP && (p->q->model->n_layers < s->stages || device_count(p) < s->stages))
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (there are %u) "
-			       "and devices (%u)", s->stages, p->model->n_layers, device_count(p));
+			       "and devices (%u)", s->stages, p->q->model->n_layers, device_count(p));
 	find_groups(s, p);
 	s->whole = largest_degree(p);
 	MQ_TRY(list_choices(s, p, err));
 	if (!s->n_choices)
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': '%s' has no weight that mode=opp can split",
-			       p->model->name);
+			       p->q->model->name);
 	s->n_state = 2 * s->n_choices;
 	s->state = mq_arena_array(p->arena, s->n_state, double);
 	s->next = mq_arena_array(p->arena, s->n_state, double);
@@ -415,9 +415,9 @@ static enum mq_status make_pipeline(const struct decided *d, const struct mq_pro
 	for (uint32_t k = 0; k < d->stages; k++)
 		if (d->first[k + 1] <= d->first[k])
 			return mq_fail(err, MQ_EINPUT, "a stage without devices");
-	if (!cut_layers(d, p->model->n_layers, layers))
+	if (!cut_layers(d, p->q->model->n_layers, layers))
 		return mq_fail(err, MQ_EINPUT, "an empty stage");
-	MQ_TRY(mq_plan_from_shape(&shape, p->model, p->cluster, arena, plan, err));
+	MQ_TRY(mq_plan_from_shape(&shape, p->q->model, p->q->cluster, arena, plan, err));
 	for (uint32_t c = 0; c < plan->n_configs; c++) {
 		struct mq_config *config = &plan->config[c];
 		uint32_t begin = d->first[config->stage], n = d->first[config->stage + 1] - begin;
@@ -427,7 +427,7 @@ static enum mq_status make_pipeline(const struct decided *d, const struct mq_pro
 			config->device[i] = begin + i;
 		config->n_devices = config->split[MQ_DIM_BATCH] = n;
 	}
-	return mq_plan_check(plan, p->model, p->cluster, p->train, err);
+	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }
 
 /* Devices of a stage that all do the same are a waste that no one would choose. */
@@ -464,14 +464,14 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 		return make_pipeline(d, p, arena, plan, err);
 	if (per % inner)
 		return mq_fail(err, MQ_EINPUT, "tensor degree and parts of the sequence do not divide a stage");
-	if (p->model->n_layers && !cut_layers(d, p->model->n_layers, layers))
+	if (p->q->model->n_layers && !cut_layers(d, p->q->model->n_layers, layers))
 		return mq_fail(err, MQ_EINPUT, "an empty stage");
-	shape.stage_layers = p->model->n_layers ? layers : NULL;
-	MQ_TRY(mq_plan_from_shape(&shape, p->model, p->cluster, arena, plan, err));
+	shape.stage_layers = p->q->model->n_layers ? layers : NULL;
+	MQ_TRY(mq_plan_from_shape(&shape, p->q->model, p->q->cluster, arena, plan, err));
 	if (s->mode == HYBRID && d->tensor > 1 && !every_stage_splits(s, d, plan, arena))
 		return mq_fail(err, MQ_EINPUT, "a stage of tensor degree %u splits nothing", d->tensor);
 	uint32_t *whole = mq_arena_array(arena, d->stages, uint32_t); /* config + 1 by stage */
-	for (uint32_t op = 0; op < p->model->n_ops; op++) {
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++) {
 		uint32_t g = s->group_of[op], from = plan->config_of[op], stage = plan->config[from].stage;
 
 		if (g == MQ_NONE || d->split[g] || d->tensor == 1)
@@ -489,7 +489,7 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 		}
 		plan->config_of[op] = whole[stage] - 1;
 	}
-	return mq_plan_check(plan, p->model, p->cluster, p->train, err);
+	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }
 
 /* ---- episodes ---------------------------------------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return mq_fail(err, MQ_EINPUT,
 			       "no data-parallel plan of %g samples per step keeps --fix and --max; "
 			       "the batch must have a sample for every device",
-			       problem->train->batch);
+			       problem->q->train->batch);
 	return MQ_OK;
 }
 

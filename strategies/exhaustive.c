@@ -59,7 +59,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		s->choice = mq_arena_array(problem->arena, s->placements.n_groups, uint32_t);
 		if (!s->placements.n_devices)
 			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
-				       problem->cluster->name, problem->model->name);
+				       problem->q->cluster->name, problem->q->model->name);
 	} else {
 		MQ_TRY(shapes_init(&s->shapes, problem, err));
 		s->shapes.zero = s->zero;

@@ -59,7 +59,7 @@ static void rule(struct expert *s, double parameters)
 static double distance(const struct expert *s, const struct shape_point *p)
 {
 	const struct shape_set *set = &s->space.set[p->set];
-	double mbs = s->space.problem->train->batch / p->micro_batches / p->dp;
+	double mbs = s->space.problem->q->train->batch / p->micro_batches / p->dp;
 	double tp = log2(p->tp / s->tp), pp = log2(p->pp / s->pp);
 	/* Less model parallelism than the rule is welcome where memory allows it (see fits). */
 	double d = fmax(tp, -0.4 * tp) + fmax(pp, -0.4 * pp);
@@ -74,7 +74,7 @@ static double distance(const struct expert *s, const struct shape_point *p)
 	d += p->sync == MQ_SYNC_ALLREDUCE && p->dp > 1 ? 0.25 : 0;
 	d += p->pipeline == MQ_PIPE_GPIPE ? 2 : 0;
 	d += p->replica_major ? 0.5 : 0;
-	d += p->ep > 1 ? 0 : s->space.problem->model->experts > 0 && p->dp > 1;
+	d += p->ep > 1 ? 0 : s->space.problem->q->model->experts > 0 && p->dp > 1;
 	return d;
 }
 
@@ -102,13 +102,13 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	s->least = (double)INFINITY;
 	MQ_TRY(shapes_init(&s->space, problem, err));
-	rule(s, mq_model_totals(problem->model).parameters);
+	rule(s, mq_model_totals(problem->q->model).parameters);
 	shapes_each(&s->space, collect, s);
 	if (!s->n)
 		return mq_fail(err, MQ_EINPUT,
 			       "no division of %g samples per step over the devices keeps --fix and "
 			       "--max; choose a --batch with more divisors",
-			       problem->train->batch);
+			       problem->q->train->batch);
 	qsort(s->list, s->n, sizeof(*s->list), nearer_first);
 	return MQ_OK;
 }

@@ -190,7 +190,7 @@ static double fractal_dimension(const double ball[RADII])
 
 static void make_features(struct hsdag *s, const struct mq_problem *problem)
 {
-	const struct mq_model *m = problem->model;
+	const struct mq_model *m = problem->q->model;
 	double *ops = mq_arena_array(problem->arena, s->n_nodes, double);
 	uint32_t *distance = mq_arena_array(problem->arena, s->n_nodes, uint32_t);
 	double total = 0;
@@ -500,7 +500,7 @@ static void stop(void *state, const struct mq_problem *problem)
 
 	if (isfinite(s->best_single_s)) {
 		mq_say(problem, "hsdag: best single device %s: %.9g s",
-		       problem->cluster->device[s->best_single].name, s->best_single_s);
+		       problem->q->cluster->device[s->best_single].name, s->best_single_s);
 		mq_say(problem, "hsdag: %u nodes after chain merging, %u clusters at the end", s->n_nodes,
 		       s->n_clusters);
 	}

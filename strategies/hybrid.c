@@ -124,7 +124,7 @@ static uint32_t type_of(const struct hybrid *s, uint32_t rank)
 	uint32_t t = 0;
 
 	while (t + 1 < s->cost.n_types &&
-	       strcmp(s->cost.type[t].name, s->cost.problem->cluster->device[rank].type))
+	       strcmp(s->cost.type[t].name, s->cost.problem->q->cluster->device[rank].type))
 		t++;
 	return t;
 }
@@ -164,7 +164,7 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	const struct shape_set *set = &s->space.set[p->set];
 	struct item item = {.point = *p};
 
-	if (p->tp > 1 && p->sequence_parallel == false && s->cost.problem->model->seq % p->tp == 0)
+	if (p->tp > 1 && p->sequence_parallel == false && s->cost.problem->q->model->seq % p->tp == 0)
 		return true; /* never better than with it */
 	if (p->pp > MQ_HYBRID_MAX_STAGES ||
 	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
@@ -209,7 +209,7 @@ struct menu {
 static void fill_menu(const struct hybrid *s, uint32_t type, struct menu *menu)
 {
 	const struct mq_hybrid_type *t = &s->cost.type[type];
-	const struct mq_model *model = s->cost.problem->model;
+	const struct mq_model *model = s->cost.problem->q->model;
 	const struct mq_limits *limits = s->cost.problem->limits;
 
 	menu->n = 0;
@@ -261,8 +261,8 @@ static bool each_global(struct hybrid *s, struct item *item)
 	static const uint8_t pipes[] = {MQ_PIPE_1F1B, MQ_PIPE_ZB_H1};
 	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1};
 	const struct mq_limits *limits = s->cost.problem->limits;
-	bool infer = s->cost.problem->train->infer;
-	double batch = s->cost.problem->train->batch;
+	bool infer = s->cost.problem->q->train->infer;
+	double batch = s->cost.problem->q->train->batch;
 	uint32_t most = 1;
 
 	for (uint32_t i = 0; i < item->n_parts; i++)
@@ -320,7 +320,7 @@ static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_aren
                        struct mq_plan *plan)
 {
 	const struct mq_problem *problem = s->cost.problem;
-	const struct mq_model *model = problem->model;
+	const struct mq_model *model = problem->q->model;
 	uint32_t *stage_of = mq_arena_array(arena, s->cost.n_layers, uint32_t), layer = 0,
 	         stage = 0;
 	struct mq_spot *spot;
@@ -349,7 +349,6 @@ static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_aren
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = item->point.micro_batches;
 	plan->pipeline = item->point.pipeline;
-	plan->overlap_grads = true;
 	/* What belongs to no layer goes with the first stage until a layer was seen, then the last.
 	 */
 	uint32_t outside = 0;
@@ -378,7 +377,6 @@ static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena
 	}
 	if (shapes_plan(&s->space, &item->point, arena, plan, &ignored) != MQ_OK)
 		return false; /* this model cannot be cut so */
-	plan->overlap_grads = true;
 	return true;
 }
 
@@ -395,14 +393,14 @@ static double exchange_s(struct hybrid *s, const struct shape_point *p)
 	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
 	                             .n = p->dp,
 	                             .rank = rank,
-	                             .dtype = problem->train->dtype,
-	                             .bytes = mq_model_totals(problem->model).parameters / p->pp *
-	                                      mq_dtype_size(problem->train->grad_dtype)};
+	                             .dtype = problem->q->train->dtype,
+	                             .bytes = mq_model_totals(problem->q->model).parameters / p->pp *
+	                                      mq_dtype_size(problem->q->train->grad_dtype)};
 	double seconds = 0;
 
 	for (uint32_t d = 0; d < p->dp; d++)
 		rank[d] = set->device[replica_at(p, 0, d)];
-	if (p->dp > 1 && !problem->train->infer &&
+	if (p->dp > 1 && !problem->q->train->infer &&
 	    !problem->costs->collective(problem->costs->context, &rq, &seconds))
 		seconds = INFINITY;
 	mq_arena_fini(&scratch);
@@ -425,9 +423,9 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 		speed += set->speed[d];
 		slowest = fmin(slowest, set->speed[d]);
 	}
-	work = s->space.problem->train->batch / (p->balanced ? speed : set->n * slowest);
+	work = s->space.problem->q->train->batch / (p->balanced ? speed : set->n * slowest);
 	s->seen++;
-	s->bound_s = fmin(s->bound_s, s->space.problem->train->batch / speed);
+	s->bound_s = fmin(s->bound_s, s->space.problem->q->train->batch / speed);
 	if (work >= worst_kept(s)) {
 		s->pruned++;
 		return true;
@@ -456,7 +454,7 @@ static enum mq_status place_stages(struct hybrid *s, uint32_t micro_batches, uin
                                    struct mq_arena *scratch, struct mq_err *err)
 {
 	const struct mq_problem *problem = s->space.problem;
-	double samples = floor(problem->train->batch / micro_batches), sum = 0;
+	double samples = floor(problem->q->train->batch / micro_batches), sum = 0;
 	struct mq_ideal_options o = {
 	        .linearize = true, .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6)};
 	struct mq_place_model model;
@@ -502,13 +500,13 @@ static enum mq_status split_ops(struct hybrid *s, uint32_t micro_batches, struct
 static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *problem,
                                  struct mq_err *err)
 {
-	double batch = floor(problem->train->batch);
+	double batch = floor(problem->q->train->batch);
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 	bool backward = false;
 
-	for (uint32_t op = 0; op < problem->model->n_ops; op++)
-		backward = backward || problem->model->op[op].phase == MQ_BACKWARD;
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		backward = backward || problem->q->model->op[op].phase == MQ_BACKWARD;
 	shapes_each(&s->space, visit_flat_shape, s);
 	bool free = !shapes_only(problem->limits) && !problem->limits->fix_tp;
 
@@ -516,7 +514,7 @@ static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *prob
 		if (fmod(batch, m) != 0)
 			continue;
 		status = place_stages(s, (uint32_t)m, 1, &scratch, err);
-		if (status == MQ_OK && m > 1 && !problem->train->infer)
+		if (status == MQ_OK && m > 1 && !problem->q->train->infer)
 			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n),
 			                      &scratch, err);
 		if (status == MQ_OK && m <= 4 && !backward)
@@ -659,15 +657,15 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->space.zero = s->space.all_schedules = true;
 	s->list = mq_arena_array(problem->arena, s->keep, struct item);
 	s->bound_s = INFINITY;
-	for (uint32_t op = 0; op < problem->model->n_ops; op++)
-		s->selective = s->selective || problem->model->op[op].saved_selective > 0;
-	if (!problem->model->n_layers || !problem->model->hidden) {
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		s->selective = s->selective || problem->q->model->op[op].saved_selective > 0;
+	if (!problem->q->model->n_layers || !problem->q->model->hidden) {
 		MQ_TRY(start_flat(s, problem, err));
 		screen_list(s, problem);
 		if (!s->n)
 			return mq_fail(err, MQ_ENOPLAN,
 			               "engine 'hybrid': no plan fits the memory of '%s'",
-			               problem->cluster->name);
+			               problem->q->cluster->name);
 		return MQ_OK;
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
@@ -684,7 +682,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return mq_fail(err, MQ_ENOPLAN,
 		               "engine 'hybrid': none of %llu candidates fits the memory "
 		               "of '%s'",
-		               (unsigned long long)s->seen, problem->cluster->name);
+		               (unsigned long long)s->seen, problem->q->cluster->name);
 	return MQ_OK;
 }
 

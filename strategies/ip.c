@@ -52,11 +52,11 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		               "engine 'ip' cannot minimise '%s': use --objective "
 		               "max-load, latency or step-time",
 		               problem->objective);
-	if (s->micro_batches > problem->train->batch)
+	if (s->micro_batches > problem->q->train->batch)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'ip': %u micro-batches of a batch of %g: use at "
 		               "most one per sample",
-		               s->micro_batches, problem->train->batch);
+		               s->micro_batches, problem->q->train->batch);
 	return MQ_OK;
 }
 
@@ -122,16 +122,16 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 {
 	struct mq_ideal_options o = {
 	        .linearize = true, .keep_idle = true, .use_all = problem->limits->fix_pp > 0};
-	bool own = problem->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
+	bool own = problem->q->model->devices.time_unit_s > 0, fixed = s->micro_batches || own;
 	uint32_t m = s->micro_batches ? s->micro_batches : s->next ? s->next : 1;
 
 	if (own && !s->micro_batches) /* one sample each */
-		m = (uint32_t)fmax(1, fmin(floor(problem->train->batch), 1e6));
+		m = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
 	for (;;) {
-		uint32_t n = problem->cluster->n_devices;
-		uint32_t flight = problem->train->infer ? 1 : m < n ? m : n;
-		bool more = !fixed && 2.0 * m <= problem->train->batch &&
-		            fmod(problem->train->batch, 2.0 * m) == 0;
+		uint32_t n = problem->q->cluster->n_devices;
+		uint32_t flight = problem->q->train->infer ? 1 : m < n ? m : n;
+		bool more = !fixed && 2.0 * m <= problem->q->train->batch &&
+		            fmod(problem->q->train->batch, 2.0 * m) == 0;
 
 		MQ_TRY(mq_place_from_problem(problem, m, fixed ? 1 : flight, arena, model, err));
 		keep_stages(problem, &model->place, arena);

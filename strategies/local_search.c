@@ -28,8 +28,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	s->best = INFINITY;
 	s->micro_batches = 1;
-	if (problem->model->devices.time_unit_s > 0) /* one sample each */
-		s->micro_batches = (uint32_t)fmax(1, fmin(floor(problem->train->batch), 1e6));
+	if (problem->q->model->devices.time_unit_s > 0) /* one sample each */
+		s->micro_batches = (uint32_t)fmax(1, fmin(floor(problem->q->train->batch), 1e6));
 	return MQ_OK;
 }
 
@@ -39,8 +39,8 @@ static bool start_again(struct local_search *s, const struct mq_problem *problem
 	double m = 2.0 * s->micro_batches;
 
 	if (s->round < s->starts || s->refused + s->too_large < s->starts ||
-	    problem->model->devices.time_unit_s > 0 || m > problem->train->batch ||
-	    fmod(problem->train->batch, m) != 0)
+	    problem->q->model->devices.time_unit_s > 0 || m > problem->q->train->batch ||
+	    fmod(problem->q->train->batch, m) != 0)
 		return false;
 	s->micro_batches = (uint32_t)m;
 	s->round = s->refused = s->too_large = 0;

@@ -55,16 +55,16 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		if (!s->placements.n_devices)
 			return mq_fail(err, MQ_EINPUT,
 			               "engine 'mcmc': no device of '%s' can run '%s'",
-			               problem->cluster->name, problem->model->name);
+			               problem->q->cluster->name, problem->q->model->name);
 	}
 	if (!problem->start)
 		MQ_TRY(mq_limits_refuse(problem->limits, "mcmc",
 		                        s->place ? MQ_LACKS_ALL : MQ_LACKS_PP | MQ_LACKS_VIRTUAL, err));
-	if (s->micro_batches > problem->train->batch)
+	if (s->micro_batches > problem->q->train->batch)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'mcmc': %u micro-batches of a batch of %g: use at "
 		               "most one per sample",
-		               s->micro_batches, problem->train->batch);
+		               s->micro_batches, problem->q->train->batch);
 	return MQ_OK;
 }
 
@@ -76,7 +76,7 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem,
                       const struct mq_shape *want, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_devices few = {s->devices.n / want->tp, s->devices.rank};
-	double samples = problem->train->batch / want->micro_batches;
+	double samples = problem->q->train->batch / want->micro_batches;
 	struct mq_shape shape = *want;
 	struct mq_err why = MQ_ERR_INIT;
 
@@ -85,9 +85,9 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem,
 	shape.dp = mq_data_parallel_degree(problem, &few);
 	shape.dp = shape.dp > samples ? (uint32_t)samples : shape.dp;
 	shape.device = s->devices.rank;
-	shape.sequence_parallel = shape.tp > 1 && problem->model->seq % shape.tp == 0;
+	shape.sequence_parallel = shape.tp > 1 && problem->q->model->seq % shape.tp == 0;
 	if (shape.tp > 1)
-		return mq_plan_from_shape(&shape, problem->model, problem->cluster, arena, plan,
+		return mq_plan_from_shape(&shape, problem->q->model, problem->q->cluster, arena, plan,
 		                          &why) == MQ_OK;
 	mq_plan_data_parallel(problem, &s->devices, shape.dp, arena, plan);
 	plan->micro_batches = shape.micro_batches;
@@ -121,7 +121,7 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 
 	for (uint32_t tp = shape.tp; tp <= most_tp && tp <= s->devices.n; tp *= 2) {
 		for (uint32_t i = 0; i < 2 * 3; i++) {
-			for (double m = least; m <= (s->micro_batches ? least : problem->train->batch);
+			for (double m = least; m <= (s->micro_batches ? least : problem->q->train->batch);
 			     m *= 2) {
 				struct mq_shape want = {.tp = tp,
 				                        .sync = sync[i % 3],
@@ -129,7 +129,7 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 				                                           : MQ_RECOMPUTE_NONE,
 				                        .micro_batches = (uint32_t)m};
 
-				if (fmod(problem->train->batch, m) == 0 &&
+				if (fmod(problem->q->train->batch, m) == 0 &&
 				    split_all(s, problem, &want, arena, plan) && screened(problem, plan))
 					return;
 			}
@@ -238,11 +238,11 @@ static void drop_unused(struct mq_plan *plan, struct mq_arena *arena)
 static void mutate_split(struct mcmc *s, const struct mq_problem *problem, struct mq_arena *arena,
                          struct mq_plan *plan)
 {
-	const struct mq_model *model = problem->model;
+	const struct mq_model *model = problem->q->model;
 	uint32_t op = mq_rng_below(problem->rng, model->n_ops > 1 ? model->n_ops - 1 : 1);
 	const struct mq_config old = plan->config[plan->config_of[op]];
 	uint32_t split[MQ_N_DIMS], parts;
-	double samples = problem->train->batch / plan->micro_batches;
+	double samples = problem->q->train->batch / plan->micro_batches;
 	bool twins = mq_rng_unit(problem->rng) < s->propagate;
 	uint32_t tries = 0;
 
@@ -273,13 +273,13 @@ static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struc
 	const struct placements *space = &s->placements;
 	uint32_t group = mq_rng_below(problem->rng, space->n_groups);
 	uint32_t rank = space->device[mq_rng_below(problem->rng, space->n_devices)];
-	uint32_t *device_of = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+	uint32_t *device_of = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 
-	for (uint32_t op = 0; op < problem->model->n_ops; op++)
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		device_of[op] = space->group_of[op] == group
 		                        ? rank
 		                        : plan->config[plan->config_of[op]].device[0];
-	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 }
 
 /* ---- hooks ------------------------------------------------------------------------------------

@@ -72,16 +72,16 @@ static bool accepts(const char *path)
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct pase *s = state;
-	double batch = floor(problem->train->batch);
+	double batch = floor(problem->q->train->batch);
 
-	for (uint32_t op = 0; op < problem->model->n_ops; op++)
-		if (problem->model->op[op].phase == MQ_BACKWARD)
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		if (problem->q->model->op[op].phase == MQ_BACKWARD)
 			return mq_fail(
 			        err, MQ_EINPUT,
 			        "engine 'pase' splits forward ops and derives the "
 			        "backward pass: '%s' brings backward ops of its own; use ideal-dp "
 			        "or dpl",
-			        problem->model->name);
+			        problem->q->model->name);
 	s->bound_s = s->best_s = INFINITY;
 	s->devices = mq_devices_usable(problem, problem->arena);
 	if (s->micro_batches > batch)
@@ -170,7 +170,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	while (s->round < s->n_rounds) {
 		struct mq_pase_model model;
-		uint32_t *choice = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+		uint32_t *choice = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 		bool found;
 
 		MQ_TRY(mq_pase_from_problem(problem, &s->devices, s->sizes[s->round++], arena,

@@ -104,7 +104,7 @@ static bool accepts(const char *path)
 /* Machines of equal size: the least number of usable devices that a node has. */
 static void count_machines(struct pipedream *s, const struct mq_problem *problem)
 {
-	const struct mq_cluster *cluster = problem->cluster;
+	const struct mq_cluster *cluster = problem->q->cluster;
 	uint32_t *n = mq_arena_array(problem->arena, cluster->n_nodes, uint32_t), kept = 0;
 
 	s->per_machine = UINT32_MAX;
@@ -128,10 +128,10 @@ static void count_machines(struct pipedream *s, const struct mq_problem *problem
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct pipedream *s = state;
-	double batch = floor(problem->train->batch);
+	double batch = floor(problem->q->train->batch);
 
 	s->devices = mq_devices_usable(problem, problem->arena);
-	mq_blocks_make(problem->model, problem->arena, &s->blocks);
+	mq_blocks_make(problem->q->model, problem->arena, &s->blocks);
 	count_machines(s, problem);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
@@ -187,7 +187,7 @@ static enum mq_status set_levels(const struct pipedream *s, const struct mq_prob
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'pipedream': no route joins the first devices of "
 		               "'%s'",
-		               problem->cluster->name);
+		               problem->q->cluster->name);
 	return MQ_OK;
 }
 
@@ -199,21 +199,21 @@ static void set_layers(const struct pipedream *s, const struct mq_problem *probl
 	        mq_arena_array(arena, s->blocks.n, struct mq_pipedream_layer);
 	uint32_t *src = mq_arena_array(arena, s->blocks.n_edges, uint32_t);
 	uint32_t *dst = mq_arena_array(arena, s->blocks.n_edges, uint32_t);
-	double width = mq_dtype_size(problem->train->dtype);
+	double width = mq_dtype_size(problem->q->train->dtype);
 
 	for (uint32_t b = 0; b < s->blocks.n; b++) {
 		for (uint32_t i = 0; i < s->devices.n; i++) {
-			const char *type = problem->cluster->device[s->devices.rank[i]].type;
+			const char *type = problem->q->cluster->device[s->devices.rank[i]].type;
 
 			if (i &&
-			    !strcmp(type, problem->cluster->device[s->devices.rank[i - 1]].type))
+			    !strcmp(type, problem->q->cluster->device[s->devices.rank[i - 1]].type))
 				continue;
 			layer[b].time =
 			        fmax(layer[b].time, mq_block_time(problem, &s->blocks, b,
 			                                          s->devices.rank + i, 1, samples));
 		}
 		layer[b].parameters =
-		        problem->train->infer ? 0 : mq_block_gradient_B(problem, &s->blocks, b, 1);
+		        problem->q->train->infer ? 0 : mq_block_gradient_B(problem, &s->blocks, b, 1);
 	}
 	for (uint32_t e = 0; e < s->blocks.n_edges; e++) {
 		const struct mq_block_edge *edge = &s->blocks.edge[e];
@@ -253,8 +253,8 @@ static void make_plan(const struct pipedream *s, const struct mq_problem *proble
 {
 	uint32_t used = 0, machine = 0;
 
-	mq_plan_init(plan, arena, problem->model->n_ops);
-	plan->pipeline = r->n_stages > 1 && !problem->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
+	mq_plan_init(plan, arena, problem->q->model->n_ops);
+	plan->pipeline = r->n_stages > 1 && !problem->q->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < r->n_stages; i++) {
 		const struct mq_pipedream_stage *stage = &r->stage[i];
 		struct mq_spot spot = {
@@ -279,7 +279,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 
 	while (s->round < s->n_rounds) {
 		uint32_t micro_batches = s->sizes[s->round++], most = 1;
-		double samples = problem->train->batch / micro_batches;
+		double samples = problem->q->train->batch / micro_batches;
 
 		p = (struct mq_pipedream){.transfers = s->transfers, .max_ideals = s->ideals};
 		MQ_TRY(set_levels(s, problem, &p, err));

@@ -105,7 +105,7 @@ static bool accepts(const char *path)
 static void choose_type(struct piper *s, const struct mq_problem *problem)
 {
 	struct mq_devices all = mq_devices_usable(problem, problem->arena);
-	const struct mq_device *device = problem->cluster->device;
+	const struct mq_device *device = problem->q->cluster->device;
 	const char *best = NULL;
 	double most = -1;
 
@@ -131,7 +131,7 @@ static void choose_type(struct piper *s, const struct mq_problem *problem)
 /* Devices in a row that share a machine, everywhere. */
 static void measure_machines(struct piper *s, const struct mq_problem *problem)
 {
-	const struct mq_device *device = problem->cluster->device;
+	const struct mq_device *device = problem->q->cluster->device;
 	uint32_t run = 1;
 
 	s->per_machine = s->use.n;
@@ -149,17 +149,17 @@ static void measure_machines(struct piper *s, const struct mq_problem *problem)
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct piper *s = state;
-	double batch = floor(problem->train->batch), none_s, much_s;
+	double batch = floor(problem->q->train->batch), none_s, much_s;
 	const struct mq_device *device;
 
 	choose_type(s, problem);
 	measure_machines(s, problem);
-	mq_blocks_make(problem->model, problem->arena, &s->blocks);
-	device = &problem->cluster->device[s->use.rank[0]];
+	mq_blocks_make(problem->q->model, problem->arena, &s->blocks);
+	device = &problem->q->cluster->device[s->use.rank[0]];
 	s->memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
-	if (device->calib < problem->calib->n_devices)
-		s->memory_B = (s->memory_B - problem->calib->device[device->calib].reserve_B) /
-		              fmax(1, problem->calib->device[device->calib].fragmentation);
+	if (device->calib < problem->q->calib->n_devices)
+		s->memory_B = (s->memory_B - mq_reserve_B(problem->q, s->use.rank[0])) /
+		              fmax(1, problem->q->calib->device[device->calib].fragmentation);
 	s->bytes_per_s = 1e12;
 	if (s->use.n > 1) {
 		uint32_t far = s->use.rank[s->per_machine < s->use.n ? s->per_machine : 1];
@@ -171,7 +171,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 			return mq_fail(err, MQ_EINPUT,
 			               "engine 'piper': no route joins the first devices "
 			               "of '%s'",
-			               problem->cluster->name);
+			               problem->q->cluster->name);
 		s->bytes_per_s = 1e8 / fmax(1e-12, much_s - none_s);
 	}
 	if (problem->limits->fix_tp > s->per_machine)
@@ -210,7 +210,7 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
                       struct mq_arena *arena, struct mq_piper *p)
 {
 	uint32_t most = s->max_tp ? s->max_tp : s->per_machine;
-	double width = mq_dtype_size(problem->train->dtype);
+	double width = mq_dtype_size(problem->q->train->dtype);
 
 	p->n_nodes = s->blocks.n;
 	p->n_edges = s->blocks.n_edges;
@@ -226,7 +226,7 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		struct mq_piper_node *node = &p->node[v];
 		uint32_t *touching = mq_arena_array(arena, p->n_edges, uint32_t);
-		bool layer = problem->model->op[s->blocks.op[s->blocks.first[v]]].layer != MQ_NONE;
+		bool layer = problem->q->model->op[s->blocks.op[s->blocks.first[v]]].layer != MQ_NONE;
 
 		for (uint32_t e = 0; e < p->n_edges; e++)
 			if (p->edge[e].src == v || p->edge[e].dst == v)
@@ -234,12 +234,12 @@ static void set_nodes(const struct piper *s, const struct mq_problem *problem, d
 		double *sync = mq_arena_array(arena, node->n_edges, double);
 
 		node->name =
-		        layer ? "layer" : problem->model->op[s->blocks.op[s->blocks.first[v]]].name;
+		        layer ? "layer" : problem->q->model->op[s->blocks.op[s->blocks.first[v]]].name;
 		node->edge = touching;
 		node->n_choices = mq_arena_array(arena, p->n_degrees, uint32_t);
 		node->choice = mq_arena_array(arena, p->n_degrees, struct mq_piper_choice *);
 		for (uint32_t t = 0; t < p->n_degrees; t++) {
-			node->n_choices[t] = layer && !problem->train->infer ? 2 : 1;
+			node->n_choices[t] = layer && !problem->q->train->infer ? 2 : 1;
 			node->choice[t] = mq_arena_array(arena, 2, struct mq_piper_choice);
 			for (uint32_t c = 0; c < node->n_choices[t]; c++) {
 				node->choice[t][c].sync = sync;
@@ -256,8 +256,8 @@ static void make_plan(const struct piper *s, const struct mq_problem *problem,
 {
 	uint32_t used = 0, most = 1;
 
-	mq_plan_init(plan, arena, problem->model->n_ops);
-	plan->pipeline = r->n_stages > 1 && !problem->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
+	mq_plan_init(plan, arena, problem->q->model->n_ops);
+	plan->pipeline = r->n_stages > 1 && !problem->q->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < r->n_stages; i++) {
 		const struct mq_piper_stage *stage = &r->stage[i];
 
@@ -297,7 +297,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		                     .memory = s->memory_B,
 		                     .bandwidth = s->bytes_per_s,
 		                     .micro_batches =
-		                             (uint32_t)(floor(problem->train->batch) / samples),
+		                             (uint32_t)(floor(problem->q->train->batch) / samples),
 		                     .max_ideals = s->ideals,
 		                     .tick = tick,
 		                     .tick_context = &problem};

@@ -45,7 +45,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		placements_init(&s->placements, problem);
 		if (!s->placements.n_devices)
 			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
-				       problem->cluster->name, problem->model->name);
+				       problem->q->cluster->name, problem->q->model->name);
 		return MQ_OK;
 	}
 	MQ_TRY(shapes_init(&s->shapes, problem, err));
@@ -55,14 +55,14 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return mq_fail(err, MQ_EINPUT,
 			       "no division of %g samples per step over the devices keeps --fix and "
 			       "--max; choose a --batch with more divisors",
-			       problem->train->batch);
+			       problem->q->train->batch);
 	return MQ_OK;
 }
 
 static enum mq_status draw_placement(struct random *s, const struct mq_problem *problem,
 				     struct mq_arena *arena, struct mq_plan *plan)
 {
-	const struct mq_model *m = problem->model;
+	const struct mq_model *m = problem->q->model;
 	uint32_t *choice = mq_arena_array(arena, s->placements.n_groups, uint32_t);
 	unsigned char *chosen = mq_arena_alloc(arena, s->placements.n_groups);
 

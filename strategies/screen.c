@@ -60,7 +60,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		return mq_fail(err, MQ_EINPUT,
 			       "no division of %g samples per step over the devices keeps --fix and "
 			       "--max; choose a --batch with more divisors",
-			       problem->train->batch);
+			       problem->q->train->batch);
 	for (uint32_t i = 0; i < s->n; i++) {
 		uint32_t other = i + mq_rng_below(problem->rng, s->n - i);
 		struct screened e = s->list[i];

@@ -32,7 +32,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct sfb *s = state;
 
-	if (problem->train->infer)
+	if (problem->q->train->infer)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'sfb' plans gradient exchange: inference has "
 		               "none; use --mode train");
@@ -59,8 +59,8 @@ static bool collective(const struct builder *b, enum mq_coll_kind kind, double e
 	        .kind = kind,
 	        .n = b->s->degree,
 	        .rank = b->s->devices.rank,
-	        .bytes = elems * mq_dtype_size(b->problem->train->dtype),
-	        .dtype = b->problem->train->dtype,
+	        .bytes = elems * mq_dtype_size(b->problem->q->train->dtype),
+	        .dtype = b->problem->q->train->dtype,
 	};
 
 	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
@@ -70,7 +70,7 @@ static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double ele
 {
 	double seconds;
 
-	if (!collective(b, MQ_COLL_ALL_GATHER, elems * b->problem->train->batch, &seconds))
+	if (!collective(b, MQ_COLL_ALL_GATHER, elems * b->problem->q->train->batch, &seconds))
 		return false;
 	b->edge[b->n_edges++] = (struct mq_sfb_edge){src, dst, seconds * 1e6};
 	return true;
@@ -78,7 +78,7 @@ static bool add_gather(struct builder *b, uint32_t src, uint32_t dst, double ele
 
 static bool add_op(struct builder *b, uint32_t op)
 {
-	const struct mq_model *model = b->problem->model;
+	const struct mq_model *model = b->problem->q->model;
 	const struct mq_costs *costs = b->problem->costs;
 	uint32_t split[MQ_N_DIMS];
 	double reduce_s, time_s;
@@ -95,7 +95,7 @@ static bool add_op(struct builder *b, uint32_t op)
 		return false;
 	/* Half of a layer's backward pass is its weight gradient. */
 	time_s = costs->op_time(costs->context, op, MQ_BACKWARD, b->s->devices.rank[0], split,
-	                        b->problem->train->batch / b->s->degree) /
+	                        b->problem->q->train->batch / b->s->degree) /
 	         2;
 	b->cost[3 * op + 2] = ((b->s->degree - 1) * time_s - reduce_s) * 1e6 + b->s->alpha_us;
 	b->forbidden[3 * op + 2] = false;
@@ -112,12 +112,12 @@ static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_prob
                                        struct mq_arena *arena, struct mq_plan *plan,
                                        struct mq_err *err)
 {
-	uint32_t n = problem->model->n_ops;
+	uint32_t n = problem->q->model->n_ops;
 	struct builder b = {s,
 	                    problem,
 	                    mq_arena_array(arena, 3 * n, double),
 	                    mq_arena_array(arena, 3 * n, bool),
-	                    mq_arena_array(arena, problem->model->n_edges + n, struct mq_sfb_edge),
+	                    mq_arena_array(arena, problem->q->model->n_edges + n, struct mq_sfb_edge),
 	                    0};
 	struct mq_sfb_result result;
 
@@ -126,7 +126,7 @@ static enum mq_status duplicate_by_cut(const struct sfb *s, const struct mq_prob
 			return mq_fail(err, MQ_EINPUT,
 			               "engine 'sfb': no route joins the %u devices of "
 			               "op '%s': name connected ones with --max devices=N",
-			               s->degree, problem->model->op[op].name);
+			               s->degree, problem->q->model->op[op].name);
 	struct mq_sfb_problem cut = {3 * n, b.n_edges, b.cost, b.forbidden, b.edge};
 
 	MQ_TRY(mq_sfb_solve(&cut, arena, &result, err));

@@ -98,7 +98,7 @@ static const struct mq_opt opts[] = {
  * lowered as duplicates; their inputs are gathered, so the cut is over single ops. */
 static enum mq_status find_duplicates(struct tag *s, const struct mq_problem *p, struct mq_err *err)
 {
-	const struct mq_model *m = p->model;
+	const struct mq_model *m = p->q->model;
 	struct mq_tag_action all = s->space.action[0];
 	double *cost = mq_arena_array(p->arena, m->n_ops, double);
 	bool *forbidden = mq_arena_array(p->arena, m->n_ops, bool);
@@ -110,21 +110,21 @@ static enum mq_status find_duplicates(struct tag *s, const struct mq_problem *p,
 		for (uint32_t i = 0; i < s->space.device[g].n; i++)
 			rank[n++] = s->space.device[g].rank[i];
 	for (uint32_t op = 0; op < m->n_ops; op++) {
-		double own = p->train->batch / n, reduce = 0, gather = 0, size;
-		struct mq_coll_request rq = { .n = n, .rank = rank, .dtype = p->train->grad_dtype };
+		double own = p->q->train->batch / n, reduce = 0, gather = 0, size;
+		struct mq_coll_request rq = { .n = n, .rank = rank, .dtype = p->q->train->grad_dtype };
 
 		forbidden[op] = m->op[op].kind != MQ_OP_GEMM || n < 2 || m->op[op].param <= 0;
 		if (forbidden[op])
 			continue;
 		rq.kind = MQ_COLL_ALL_REDUCE;
-		rq.bytes = m->op[op].param * mq_dtype_size(p->train->grad_dtype);
+		rq.bytes = m->op[op].param * mq_dtype_size(p->q->train->grad_dtype);
 		p->costs->collective(p->costs->context, &rq, &reduce);
-		size = (m->op[op].read + m->op[op].write) * p->train->batch;
+		size = (m->op[op].read + m->op[op].write) * p->q->train->batch;
 		rq.kind = MQ_COLL_ALL_GATHER;
-		rq.bytes = size * mq_dtype_size(p->train->dtype);
+		rq.bytes = size * mq_dtype_size(p->q->train->dtype);
 		p->costs->collective(p->costs->context, &rq, &gather);
 		double whole = p->costs->op_time(p->costs->context, op, MQ_BACKWARD, rank[0], split,
-						 p->train->batch);
+						 p->q->train->batch);
 		double part = p->costs->op_time(p->costs->context, op, MQ_BACKWARD, rank[0], split, own);
 		cost[op] = gather + (whole - part) / 2 - reduce; /* half of the backward is dW */
 	}
@@ -315,7 +315,7 @@ static enum mq_status write_records(const struct tag *s, const struct mq_problem
 {
 	struct mq_tag_record record[MAX_RECORDS];
 	uint32_t n = 0;
-	const char *name[2] = { p->model->name, p->cluster->name };
+	const char *name[2] = { p->q->model->name, p->q->cluster->name };
 	uint64_t question = mq_hash(mq_hash(MQ_HASH_INIT, name[0], strlen(name[0])), name[1], strlen(name[1]));
 
 	for (uint32_t id = 0; id < s->n_nodes && n < MAX_RECORDS; id++) {
@@ -354,7 +354,7 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	MQ_TRY(mq_tag_space_make(p, &options, &s->space, err));
 	mq_fit_say(p, "tag", "the model on all devices, data- or model-parallel,", &s->space.fit);
 	MQ_TRY(make_network(s, p, err));
-	if (s->sfb && !p->train->infer)
+	if (s->sfb && !p->q->train->infer)
 		MQ_TRY(find_duplicates(s, p, err));
 	s->base_s = s->best_s = NAN;
 	MQ_PUSH(p->arena, s->node, s->n_nodes, s->node_room, root);

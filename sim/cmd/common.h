@@ -2,11 +2,11 @@
  * common.h - what the commands share: option tables (argp), the question they ask (model, platform,
  * training options, constraints), its loading, and where installed files are.
  *
- * A command includes mq_question_argp as an argp child, gives it a struct mq_question as child input,
+ * A command includes mq_asked_argp as an argp child, gives it a struct mq_asked as child input,
  * parses with mq_args_parse and loads with mq_session_open:
  *
- *	static struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
- *	case ARGP_KEY_INIT: state->child_inputs[0] = &o->question; return 0;
+ *	static struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
+ *	case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
  */
 #ifndef MQ_CMD_COMMON_H
 #define MQ_CMD_COMMON_H
@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #include "core/engine.h"
-#include "core/model.h"
+#include "core/question.h"
 
 enum { MQ_MAX_LIST = 64 };
 
@@ -26,8 +26,9 @@ struct mq_list {
 };
 
 /* The options as given; strings are borrowed from argv. */
-struct mq_question {
+struct mq_asked {
 	const char *model;      /* -m */
+	const char *software;   /* --software NAME[,key=value...], default generic */
 	const char *platform;   /* -p: a file, the name of a shipped platform, or "model" */
 	const char *start;      /* --start: plan file, or NULL */
 	const char *devices;    /* --devices: ranks of the platform to use, "0-31"; NULL = all */
@@ -43,14 +44,18 @@ struct mq_question {
 	bool no_interference;   /* compute and communication do not slow each other */
 	bool no_fold;           /* simulate every rank */
 	bool debug_check;       /* walk all invariants after each load */
-	bool seed_given, batch_given;
+	bool time_oom;          /* plans that do not fit are timed too */
+	bool seed_given, batch_given, grad_given;
 	struct mq_err *err;     /* set before parsing: where a bad value is reported */
 };
 
-extern const struct argp mq_question_argp;
-void mq_question_init(struct mq_question *question, struct mq_err *err);
+extern const struct argp mq_asked_argp;
+void mq_asked_init(struct mq_asked *asked, struct mq_err *err);
 /* "key = value" lines of a job file for every option that differs from its default. */
-void mq_question_print(const struct mq_question *question, FILE *file);
+void mq_asked_print(const struct mq_asked *asked, FILE *file);
+
+/* What was left open in the training options is the software's: the type of reduced gradients. */
+void mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_train *train);
 
 /* argp_parse with errors as one line: an unknown long option (with the nearest known one), and what
  * option parsers left in `err` when they returned EINVAL. --help prints and exits with 0. */
@@ -67,10 +72,13 @@ int mq_arg_push(const char *option, struct mq_list *list, const char *text, stru
 struct mq_session {
 	struct mq_arena arena;
 	struct mq_arena screening;    /* lifetime: one screen */
-	const struct mq_question *question; /* borrowed */
+	const struct mq_asked *asked; /* borrowed */
+	struct mq_question q;         /* what they point to is below, or in `arena` */
 	struct mq_model *model;
 	struct mq_cluster *cluster;   /* bound to calib; a part where --devices says so */
 	struct mq_calib *calib;
+	struct mq_software_record software;
+	struct mq_train train;        /* what was left to the software is its */
 	const char *platform_path;    /* the XML file that SimGrid loads */
 	struct mq_plan *start;        /* --start, or NULL */
 	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
@@ -79,7 +87,7 @@ struct mq_session {
 };
 
 /* Model, platform (through a worker process), calibrations, start plan; checks each. */
-enum mq_status mq_session_open(struct mq_session *session, const struct mq_question *question,
+enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked,
 			       struct mq_err *err) MQ_MUST_CHECK;
 void mq_session_close(struct mq_session *session);
 /* The question as worker processes are asked it; lives as long as the session. */
@@ -92,6 +100,10 @@ enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan
 /* Shipped calibrations (platforms/calib) and then --calib files. */
 enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena,
 			     struct mq_calib **calib, struct mq_err *err) MQ_MUST_CHECK;
+
+/* A software by name with options, from the shipped files. */
+enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct mq_software_record *record,
+				struct mq_err *err) MQ_MUST_CHECK;
 
 /* Where things are, in the source tree and when installed: found from the executable's place. Kinds:
  * "engines" and "executors" (plug-ins), "platforms", "plots". MQ_EINPUT: says where it looked. */

@@ -14,7 +14,7 @@
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
        KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
-       KEY_DEVICES };
+       KEY_DEVICES, KEY_SOFTWARE, KEY_TIME_OOM };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
@@ -25,9 +25,11 @@ static const struct argp_option options[] = {
 	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },
 	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
 	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default fp16)", 1 },
-	{ "grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of reduced gradients (default fp32)", 1 },
+	{ "software", KEY_SOFTWARE, "NAME[,key=value...]", 0,
+	  "training software that runs the plans (see `maquette list software`; default generic)", 1 },
+	{ "grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of reduced gradients (default: the software's)", 1 },
 	{ "products", KEY_PRODUCTS, "TYPE", 0,
-	  "fp8 or fp4: of the operands of layers' products, the rest in --dtype (default as that)", 1 },
+	  "fp8, mxfp8 or fp4: of the operands of layers' products, the rest in --dtype (default as that)", 1 },
 	{ "optimizer", KEY_OPTIMIZER, "NAME", 0, "adam sgd momentum (default adam)", 1 },
 	{ "mode", KEY_MODE, "MODE", 0, "train or infer (default train)", 1 },
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
@@ -47,22 +49,24 @@ static const struct argp_option options[] = {
 	{ "no-interference", KEY_NO_INTERFERENCE, NULL, 0,
 	  "compute and communication do not slow each other", 3 },
 	{ "no-fold", KEY_NO_FOLD, NULL, 0, "simulate every rank, even identical ones", 3 },
+	{ "time-oom", KEY_TIME_OOM, NULL, 0, "time plans that do not fit too; their verdict stands", 3 },
 	{ "debug-check", KEY_DEBUG_CHECK, NULL, 0, "check all invariants after each load", 3 },
 	{ 0 },
 };
 
-void mq_question_init(struct mq_question *question, struct mq_err *err)
+void mq_asked_init(struct mq_asked *asked, struct mq_err *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	memset(question, 0, sizeof(*question));
-	question->train = (struct mq_train){ .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
-	question->limits.fix_pipeline = question->limits.fix_recompute = -1;
-	question->limits.fix_sync = -1;
-	question->seed = 1;
-	question->jobs = cpus > 0 ? (uint32_t)cpus : 1;
-	question->timeout_s = 1e6;
-	question->err = err;
+	memset(asked, 0, sizeof(*asked));
+	asked->software = "generic";
+	asked->train = (struct mq_train){ .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP32 };
+	asked->limits.fix_pipeline = asked->limits.fix_recompute = -1;
+	asked->limits.fix_sync = -1;
+	asked->seed = 1;
+	asked->jobs = cpus > 0 ? (uint32_t)cpus : 1;
+	asked->timeout_s = 1e6;
+	asked->err = err;
 }
 
 int mq_arg_f64(const char *option, const char *text, double min, double max, double *value,
@@ -109,9 +113,13 @@ static const char *optimizer_name(enum mq_optimizer o)
 	return names[o];
 }
 
-static const char *product_name(int fp4)
+enum { PRODUCT_FP8, PRODUCT_MXFP8, PRODUCT_FP4, N_PRODUCTS };
+
+static const char *product_name(int product)
 {
-	return mq_dtype_name(fp4 ? MQ_FP4 : MQ_FP8);
+	static const char *const names[N_PRODUCTS] = { "fp8", "mxfp8", "fp4" };
+
+	return names[product];
 }
 
 static const char *mode_name(int infer)
@@ -221,7 +229,7 @@ static int read_limit(const char *option, const char *text, struct mq_limits *li
 	return EINVAL;
 }
 
-static int parse_training(int key, const char *arg, struct mq_question *q)
+static int parse_training(int key, const char *arg, struct mq_asked *q)
 {
 	uint64_t number = 0;
 	int index = 0, bad;
@@ -243,11 +251,12 @@ static int parse_training(int key, const char *arg, struct mq_question *q)
 	case KEY_GRAD_DTYPE:
 		bad = CHOOSE("--grad-dtype", arg, mq_dtype_name, MQ_N_TENSOR_DTYPES, &index, q->err);
 		q->train.grad_dtype = (enum mq_dtype)index;
+		q->grad_given = true;
 		return bad;
 	case KEY_PRODUCTS:
-		bad = choose("--products", arg, product_name, 2, &index, q->err);
-		q->train.products = index ? MQ_FP4 : MQ_FP8;
-		q->train.cast_B = mq_cast_B(q->train.products);
+		bad = choose("--products", arg, product_name, N_PRODUCTS, &index, q->err);
+		q->train.products = index == PRODUCT_FP4 ? MQ_FP4 : MQ_FP8;
+		q->train.mx = index == PRODUCT_MXFP8;
 		return bad;
 	case KEY_OPTIMIZER:
 		bad = CHOOSE("--optimizer", arg, optimizer_name, MQ_N_OPTIMIZERS, &index, q->err);
@@ -261,7 +270,7 @@ static int parse_training(int key, const char *arg, struct mq_question *q)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static int parse_simulation(int key, const char *arg, struct mq_question *q)
+static int parse_simulation(int key, const char *arg, struct mq_asked *q)
 {
 	uint64_t number = 0;
 	int bad;
@@ -282,6 +291,9 @@ static int parse_simulation(int key, const char *arg, struct mq_question *q)
 	case KEY_NO_FOLD:
 		q->no_fold = true;
 		return 0;
+	case KEY_TIME_OOM:
+		q->time_oom = true;
+		return 0;
 	case KEY_DEBUG_CHECK:
 		q->debug_check = true;
 		return 0;
@@ -291,7 +303,7 @@ static int parse_simulation(int key, const char *arg, struct mq_question *q)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct mq_question *q = state->input;
+	struct mq_asked *q = state->input;
 	int bad;
 
 	switch (key) {
@@ -317,14 +329,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_DEVICES:
 		q->devices = arg;
 		return 0;
+	case KEY_SOFTWARE:
+		q->software = arg;
+		return 0;
 	}
 	bad = parse_training(key, arg, q);
 	return bad == ARGP_ERR_UNKNOWN ? parse_simulation(key, arg, q) : bad;
 }
 
-const struct argp mq_question_argp = { .options = options, .parser = parse };
+const struct argp mq_asked_argp = { .options = options, .parser = parse };
 
-void mq_question_print(const struct mq_question *q, FILE *file)
+void mq_asked_print(const struct mq_asked *q, FILE *file)
 {
 	if (q->model)
 		fprintf(file, "model = %s\n", q->model);
@@ -335,11 +350,13 @@ void mq_question_print(const struct mq_question *q, FILE *file)
 	fprintf(file, "batch = %.0f\n", q->train.batch);
 	if (q->seq)
 		fprintf(file, "seq = %u\n", q->seq);
-	fprintf(file, "dtype = %s\ngrad-dtype = %s\noptimizer = %s\nmode = %s\n",
-		mq_dtype_name(q->train.dtype), mq_dtype_name(q->train.grad_dtype),
-		optimizer_name(q->train.optimizer), mode_name(q->train.infer));
-	if (q->train.cast_B > 0)
-		fprintf(file, "products = %s\n", mq_dtype_name(q->train.products));
+	fprintf(file, "software = %s\ndtype = %s\n", q->software, mq_dtype_name(q->train.dtype));
+	if (q->grad_given)
+		fprintf(file, "grad-dtype = %s\n", mq_dtype_name(q->train.grad_dtype));
+	fprintf(file, "optimizer = %s\nmode = %s\n", optimizer_name(q->train.optimizer),
+		mode_name(q->train.infer));
+	if (mq_train_casts(&q->train))
+		fprintf(file, "products = %s%s\n", q->train.mx ? "mx" : "", mq_dtype_name(q->train.products));
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		fprintf(file, "calib = %s\n", q->calib.item[i]);
 	for (uint32_t i = 0; i < q->change.n; i++)
@@ -355,8 +372,17 @@ void mq_question_print(const struct mq_question *q, FILE *file)
 		fputs("no-interference = true\n", file);
 	if (q->no_fold)
 		fputs("no-fold = true\n", file);
+	if (q->time_oom)
+		fputs("time-oom = true\n", file);
 	if (q->debug_check)
 		fputs("debug-check = true\n", file);
+}
+
+void mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_train *train)
+{
+	*train = asked->train;
+	if (!asked->grad_given)
+		train->grad_dtype = mq_software_grad_dtype(software, train->dtype);
 }
 
 /* ---- one-line errors -------------------------------------------------------------------------- */

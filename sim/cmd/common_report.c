@@ -20,7 +20,7 @@ double mq_tflops_per_device(const struct mq_session *session, const struct mq_pl
 			    const struct mq_result *r)
 {
 	struct mq_model_totals t = mq_model_totals(session->model);
-	double flop = t.forward_flop + (session->question->train.infer ? 0 : t.backward_flop);
+	double flop = t.forward_flop + (session->train.infer ? 0 : t.backward_flop);
 
 	return flop > 0 ? flop * r->samples_per_s / mq_plan_degrees(plan).n_devices / 1e12 :
 			  (double)NAN;

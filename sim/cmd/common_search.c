@@ -271,10 +271,9 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct mq_arena_mark mark = mq_arena_mark(&s->screening);
 	struct mq_err lost;
 	const struct mq_judge analytic = {
-		.model = s->model, .cluster = s->cluster, .calib = s->calib,
-		.train = &s->question->train, .execute = mq_execute_analytic,
-		.fold = !s->question->no_fold, .interference = !s->question->no_interference,
-		.timeout_s = s->question->timeout_s,
+		.q = &s->q, .execute = mq_execute_analytic,
+		.fold = !s->asked->no_fold, .interference = !s->asked->no_interference,
+		.timeout_s = s->asked->timeout_s,
 	};
 	bool known = mq_judge_plan(&analytic, plan, &s->screening, result, NULL, NULL, &lost) == MQ_OK;
 
@@ -311,8 +310,8 @@ uint64_t mq_hash_file(uint64_t hash, const char *path)
 
 uint64_t mq_session_context(const struct mq_session *s)
 {
-	const struct mq_question *q = s->question;
-	struct mq_question plain = *q;
+	const struct mq_asked *q = s->asked;
+	struct mq_asked plain = *q;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
 	const char *dir, **names;
@@ -327,7 +326,7 @@ uint64_t mq_session_context(const struct mq_session *s)
 	plain.start = NULL;
 	if (!plain.change.n) /* a random change draws from it */
 		plain.seed = 0;
-	mq_question_print(&plain, stream);
+	mq_asked_print(&plain, stream);
 	fclose(stream);
 	hash = hash_text(hash, text);
 	free(text);
@@ -351,7 +350,7 @@ uint64_t mq_session_context(const struct mq_session *s)
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o,
 				 const char *dir, struct mq_search_outcome *outcome, struct mq_err *err)
 {
-	const struct mq_question *q = session->question;
+	const struct mq_asked *q = session->asked;
 	struct mq_search_engine *engine;
 	struct bar bar = { .on = isatty(2) };
 	uint32_t n;
@@ -360,12 +359,8 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	if (o->proof)
 		MQ_TRY(check_proof(engine, n, &session->arena, err));
 	struct mq_search search = {
-		.model = session->model,
-		.cluster = session->cluster,
-		.calib = session->calib,
-		.train = &q->train,
-		.costs = mq_costs_new(session->model, session->cluster, session->calib, &q->train,
-				      &session->arena),
+		.q = &session->q,
+		.costs = mq_costs_new(&session->q, &session->arena),
 		.screen = screen,
 		.screen_context = session,
 		.limits = &q->limits,

@@ -102,7 +102,7 @@ static enum mq_status own_platform(struct mq_session *s, struct mq_session_files
 	s->own_platform = true;
 	s->platform_path = mq_arena_printf(&s->arena, "%s/platform.xml", dir);
 	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
-		bw_Bps = mq_dtype_size(s->question->train.dtype);
+		bw_Bps = mq_dtype_size(s->train.dtype);
 	MQ_TRY(write_own_platform(m, s->platform_path, bw_Bps, err));
 	MQ_TRY(write_own_calib(dir, "accelerator", MQ_GPU, &s->arena, err));
 	MQ_TRY(write_own_calib(dir, "cpu", MQ_CPU, &s->arena, err));
@@ -125,10 +125,19 @@ enum mq_status mq_calib_open(const struct mq_list *list, struct mq_arena *arena,
 	return MQ_OK;
 }
 
+enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct mq_software_record *record,
+				struct mq_err *err)
+{
+	const char *dir;
+
+	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
+	return mq_software_load(dir, text, arena, record, err);
+}
+
 static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 {
-	const struct mq_question *q = s->question;
-	struct mq_model_request request = { q->model, &q->train, q->seq };
+	const struct mq_asked *q = s->asked;
+	struct mq_model_request request = { q->model, &s->train, q->seq, &s->software.software };
 
 	if (!q->model)
 		return mq_fail(err, MQ_EINPUT,
@@ -137,6 +146,8 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT,
 			       "-p is missing: give a platform file or a name of `maquette list "
 			       "platforms`");
+	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
+	mq_asked_train(q, &s->software.software, &s->train);
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
 }
@@ -144,13 +155,16 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *files,
 				struct mq_err *err)
 {
-	const struct mq_question *q = s->question;
+	const struct mq_asked *q = s->asked;
 	struct mq_job *job = &files->job;
 
 	mq_job_init(job);
 	job->model = q->model;
 	job->seq = q->seq;
-	job->train = q->train;
+	job->train = s->train;
+	job->software = q->software;
+	MQ_TRY(mq_find_dir("platforms/software", &s->arena, &job->software_dir, err));
+	job->time_oom = q->time_oom;
 	job->platform = s->platform_path;
 	job->devices = q->devices;
 	job->calib = files->calib;
@@ -173,12 +187,13 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 		MQ_TRY(mq_cluster_ranks(s->cluster, q->devices, &s->arena, &rank, &n, err));
 		MQ_TRY(mq_cluster_part(s->cluster, rank, n, &s->arena, &s->cluster, err));
 	}
+	s->q = (struct mq_question){ s->model, s->cluster, s->calib, &s->software.software, &s->train };
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
 }
 
 static enum mq_status open_all(struct mq_session *s, struct mq_err *err)
 {
-	const struct mq_question *q = s->question;
+	const struct mq_asked *q = s->asked;
 	struct mq_session_files *files = mq_arena_alloc(&s->arena, sizeof(*files));
 
 	s->files = files;
@@ -195,14 +210,14 @@ static enum mq_status open_all(struct mq_session *s, struct mq_err *err)
 		return MQ_OK;
 	s->start = mq_arena_alloc(&s->arena, sizeof(*s->start));
 	MQ_TRY(mq_plan_load(q->start, s->model, s->cluster, &s->arena, s->start, err));
-	return mq_plan_check(s->start, s->model, s->cluster, &q->train, err);
+	return mq_plan_check(s->start, s->model, s->cluster, &s->train, err);
 }
 
-enum mq_status mq_session_open(struct mq_session *s, const struct mq_question *question,
+enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *asked,
 			       struct mq_err *err)
 {
 	memset(s, 0, sizeof(*s));
-	s->question = question;
+	s->asked = asked;
 	enum mq_status status = open_all(s, err);
 	if (status != MQ_OK)
 		mq_session_close(s);

@@ -8,7 +8,7 @@
 #include "cmd/common_search.h"
 
 struct options {
-	struct mq_question question;
+	struct mq_asked asked;
 	const char *path[2];
 	uint32_t n;
 };
@@ -19,7 +19,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->question;
+		state->child_inputs[0] = &o->asked;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n == 2)
@@ -30,7 +30,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "PLAN_A PLAN_B",
@@ -75,12 +75,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct options o = { .n = 0 };
 	struct mq_session session;
 
-	mq_question_init(&o.question, err);
+	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (o.n != 2)
 		return mq_fail(err, MQ_EINPUT, "give two plan files: maquette diff PLAN_A PLAN_B -m ... "
 					       "-p ...");
-	MQ_TRY(mq_session_open(&session, &o.question, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = compare(&o, &session, err);
 	mq_session_close(&session);
 	return status;

@@ -17,7 +17,7 @@
 enum { KEY_TO = 2100, KEY_IMPORT };
 
 struct options {
-	struct mq_question question;
+	struct mq_asked asked;
 	const char *plan, *to, *import, *out;
 };
 
@@ -38,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->question;
+		state->child_inputs[0] = &o->asked;
 		return 0;
 	case KEY_TO:
 		for (const char *const *t = targets; *t; t++)
@@ -46,7 +46,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				o->to = *t;
 				return 0;
 			}
-		mq_fail(o->question.err, MQ_EINPUT,
+		mq_fail(o->asked.err, MQ_EINPUT,
 			"--to %s: give megatron, deepspeed, torchtitan, flagscale or chakra", arg);
 		return EINVAL;
 	case KEY_IMPORT:
@@ -64,7 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.options = rows,
 	.parser = parse,
@@ -138,11 +138,11 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 static enum mq_status export_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
 	struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
-	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->question.train,
+	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->asked.train,
 			       .plan = plan, .arena = &s->arena };
 
 	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
-	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &o->question.train, err));
+	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &o->asked.train, err));
 	if (!strcmp(o->to, "chakra"))
 		return write_trace(o, s, plan, err);
 	enum mq_status status = write_settings(o, &e, err);
@@ -168,7 +168,7 @@ static enum mq_status read_text(const char *path, struct mq_arena *arena, const 
 
 static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
-	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->question.train,
+	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->asked.train,
 			       .arena = &s->arena };
 	const char *text = NULL, *skipped = "";
 	struct mq_plan plan;
@@ -176,7 +176,7 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	MQ_TRY(read_text(o->import, &s->arena, &text, err));
 	if (mq_import_megatron(&e, text, &plan, &skipped, err) != MQ_OK)
 		return mq_wrap(err, "%s", o->import);
-	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &o->question.train, err));
+	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &o->asked.train, err));
 	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
 	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
 	if (*skipped)
@@ -203,12 +203,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct options o = { .plan = NULL };
 	struct mq_session session;
 
-	mq_question_init(&o.question, err);
+	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	MQ_TRY(check_options(&o, err));
 	if (o.to && !strcmp(o.to, "chakra"))
-		o.question.no_fold = true; /* a trace has every rank */
-	MQ_TRY(mq_session_open(&session, &o.question, err));
+		o.asked.no_fold = true; /* a trace has every rank */
+	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = o.import ? import_plan(&o, &session, err) : export_plan(&o, &session, err);
 	mq_session_close(&session);
 	return status;

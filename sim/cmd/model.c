@@ -15,7 +15,7 @@
 enum { KEY_CSV = 2000 };
 
 struct options {
-	struct mq_question question;
+	struct mq_asked asked;
 	const char *csv;
 };
 
@@ -30,25 +30,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->question;
+		state->child_inputs[0] = &o->asked;
 		return 0;
 	case KEY_CSV:
 		o->csv = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (o->question.model) {
-			mq_fail(o->question.err, MQ_EINPUT,
-				"two models given, '%s' and '%s'; give one", o->question.model,
+		if (o->asked.model) {
+			mq_fail(o->asked.err, MQ_EINPUT,
+				"two models given, '%s' and '%s'; give one", o->asked.model,
 				arg);
 			return EINVAL;
 		}
-		o->question.model = arg;
+		o->asked.model = arg;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
@@ -152,18 +152,18 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_model *model = NULL;
 
-	mq_question_init(&o.question, err);
+	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
-	if (!o.question.model)
+	if (!o.asked.model)
 		return mq_fail(err, MQ_EINPUT, "no model given; use maquette model MODEL");
-	const struct mq_model_request request = { .spec = o.question.model,
-						  .train = &o.question.train,
-						  .seq = o.question.seq };
+	const struct mq_model_request request = { .spec = o.asked.model,
+						  .train = &o.asked.train,
+						  .seq = o.asked.seq };
 	enum mq_status status = mq_model_load(&request, &arena, &model, err);
 	if (status == MQ_OK && o.csv)
-		status = write_csv(o.csv, model, &o.question.train, &arena, err);
+		status = write_csv(o.csv, model, &o.asked.train, &arena, err);
 	if (status == MQ_OK)
-		print_totals(model, &o.question.train);
+		print_totals(model, &o.asked.train);
 	mq_arena_fini(&arena);
 	return status;
 }

@@ -9,7 +9,7 @@
 #include "cmd/common_search.h"
 
 struct options {
-	struct mq_question question;
+	struct mq_asked asked;
 	struct mq_search_options search;
 	const char *dir;
 };
@@ -26,7 +26,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->question;
+		state->child_inputs[0] = &o->asked;
 		state->child_inputs[1] = &o->search;
 		return 0;
 	case 'o':
@@ -37,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{ &mq_question_argp, 0, NULL, 0 }, { &mq_search_argp, 0, NULL, 0 }, { 0 }
+	{ &mq_asked_argp, 0, NULL, 0 }, { &mq_search_argp, 0, NULL, 0 }, { 0 }
 };
 static const struct argp argp = {
 	.options = option_rows,
@@ -52,7 +52,7 @@ static enum mq_status write_job(const struct options *o, double wall_s, struct m
 	FILE *file;
 
 	MQ_TRY(mq_job_begin(o->dir, "search", &file, err));
-	mq_question_print(&o->question, file);
+	mq_asked_print(&o->asked, file);
 	mq_search_options_print(&o->search, file);
 	return mq_job_end(file, o->dir, wall_s, err);
 }
@@ -96,12 +96,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct options o = { .dir = NULL };
 	struct mq_session session;
 
-	mq_question_init(&o.question, err);
+	mq_asked_init(&o.asked, err);
 	mq_search_options_init(&o.search, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
-	MQ_TRY(mq_session_open(&session, &o.question, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = mq_make_dir(o.dir, err);
 	if (status == MQ_OK)
 		status = run_session(&o, &session, err);

@@ -16,7 +16,7 @@
 enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST };
 
 struct options {
-	struct mq_question question;
+	struct mq_asked asked;
 	const char *plan, *dir, *trace, *schedule;
 	bool analytic, intervals;
 	struct mq_list against;
@@ -43,7 +43,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &o->question;
+		state->child_inputs[0] = &o->asked;
 		return 0;
 	case 'P':
 		o->plan = arg;
@@ -56,24 +56,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SCHEDULE:
 		o->schedule = arg;
-		o->question.no_fold = true; /* a schedule file has every rank */
+		o->asked.no_fold = true; /* a schedule file has every rank */
 		return 0;
 	case KEY_INTERVALS:
 		o->intervals = true;
 		return 0;
 	case KEY_AGAINST:
-		return mq_arg_push("--against", &o->against, arg, o->question.err);
+		return mq_arg_push("--against", &o->against, arg, o->asked.err);
 	case KEY_EXECUTOR:
 		o->analytic = !strcmp(arg, "analytic");
 		if (o->analytic || !strcmp(arg, "simgrid"))
 			return 0;
-		mq_fail(o->question.err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
+		mq_fail(o->asked.err, MQ_EINPUT, "--executor %s: give simgrid or analytic", arg);
 		return EINVAL;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 }, { 0 } };
+static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
@@ -95,7 +95,7 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 	FILE *file;
 
 	MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
-	mq_question_print(&o->question, file);
+	mq_asked_print(&o->asked, file);
 	fprintf(file, "plan = %s\nexecutor = %s\n", o->plan, o->analytic ? "analytic" : "simgrid");
 	if (o->trace)
 		fprintf(file, "trace = %s\n", o->trace);
@@ -146,10 +146,9 @@ static void print_result(const struct simulation *s)
 static enum mq_status analyse(struct simulation *s, const struct mq_outputs *outputs,
 			      struct mq_err *err)
 {
-	const struct mq_question *q = &s->options->question;
+	const struct mq_asked *q = &s->options->asked;
 	const struct mq_judge judge = {
-		.model = s->session->model, .cluster = s->session->cluster,
-		.calib = s->session->calib, .train = &q->train, .execute = mq_execute_analytic,
+		.q = &s->session->q, .execute = mq_execute_analytic, .time_oom = q->time_oom,
 		.fold = !q->no_fold, .interference = !q->no_interference, .timeout_s = q->timeout_s,
 	};
 	const struct mq_judge how = mq_outputs_judge(&judge, &s->plan, outputs);
@@ -211,13 +210,13 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	struct options o = { .dir = NULL };
 	struct mq_session session;
 
-	mq_question_init(&o.question, err);
+	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (!o.plan)
 		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
-	MQ_TRY(mq_session_open(&session, &o.question, err));
+	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = run_simulation(&o, &session, err);
 	mq_session_close(&session);
 	return status;

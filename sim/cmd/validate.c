@@ -161,7 +161,7 @@ static enum mq_status open_all(const struct validate *o, struct mq_validation *v
 	for (uint32_t i = 0; i < o->question.n; i++)
 		argv[i] = mq_arena_strdup(&v->arena, o->question.item[i]);
 	v->n_dirs = o->dirs.n;
-	v->question = mq_arena_array(&v->arena, v->n_dirs, struct mq_question);
+	v->asked = mq_arena_array(&v->arena, v->n_dirs, struct mq_asked);
 	v->session = mq_arena_array(&v->arena, v->n_dirs, struct mq_session);
 	for (uint32_t i = 0; i < v->n_dirs; i++)
 		MQ_TRY(mq_validation_add(v, o->dirs.item[i], (uint32_t)o->top, (int)o->question.n,

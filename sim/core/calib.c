@@ -55,26 +55,16 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(conv_eff_simt, "1", .8, .001, 1.5, "the same in fp32 beside tensor cores that do not take it"),
 	DEV(conv_volume, "1", .8, .001, 1.5, "efficiency factor of three-dimensional convolutions"),
 	DEV(conv_depthwise, "1", .02, 1e-4, 1, "depthwise convolutions: share of the fp32 peak"),
-	DEV(conv_passes, "1", 0, 0, 10, "passes over tensors of convolutions to change their layout for "
-	    "tensor cores (software stack)"),
 	DEV(attention_eff, "1", .6, .001, 1, "fused attention, forward: share of peak"),
 	DEV(attention_bwd, "1", .8, .01, 2, "efficiency of its backward relative to forward"),
 	DEV(attention_fp8, "1", .8, .01, 1, "the same in fp8 relative to 16 bit: exponentials do not gain"),
-	DEV(attention_ring, "1", 1, .01, 2, "the same of a ring's later steps to its first (software stack)"),
 	DEV(scan_share, "1", .15, .001, 1, "speed of state-space kernels / speed of memory-bound kernels"),
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
-	DEV(elementwise_traffic, "1", 1.3, .1, 20, "bytes moved / fused minimum (software stack)"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
 	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
-	DEV(launch_waits, "1", 0, 0, 1, "1 = the host waits for each kernel (software stack)"),
 	DEV(overlap_compute, "1", .3, 0, 1, "compute seconds lost per second of overlapped collective"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
-	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context, libraries and framework"),
-	DEV(loss_B, "B", 12, 0, 100, "per logit, worst moment of the cross-entropy (software stack)"),
-	DEV(flat_elems, "1", 0, 0, 1e12, "gradients reduced through one flat copy (software stack)"),
-	DEV(grads_twice, "1", 0, 0, 1, "1 = gradients are held in 16 and in 32 bits (software stack)"),
-	DEV(saves_casts, "1", 0, 0, 1, "1 = operands cast to fp8 or fp4 are kept so (software stack)"),
-	DEV(frees_outputs, "1", 0, 0, 1, "1 = outputs of pipeline stages are freed once sent (software stack)"),
+	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context and libraries on a CPU (of a GPU: the software's)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),
 	DEV(host_bw_Bps, "B/s", 25e9, 1e3, 1e15,
 	    "host memory bandwidth that an offloaded optimizer step gets per device"),
@@ -398,9 +388,8 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 		.compute_capability = 80, .gemm_eff = 1, .gemm_fp32 = 1, .gemm_bw_share = 1,
 		.gemm_misaligned = 1, .bmm_misaligned = 1, .sustained = 1, .conv_eff = 1,
 		.conv_eff_simt = 1, .conv_volume = 1, .conv_depthwise = 1, .attention_eff = 1,
-		.attention_bwd = 1, .attention_fp8 = 1, .attention_ring = 1, .elementwise_bw_share = 1,
-		.scan_share = 1, .elementwise_traffic = 1,
-		.loss_B = 12, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
+		.attention_bwd = 1, .attention_fp8 = 1, .elementwise_bw_share = 1,
+		.scan_share = 1, .fragmentation = 1, .copy_bw_Bps = mem_bw_Bps,
 		.host_bw_Bps = mem_bw_Bps, .price_per_h = NAN, .power_W = NAN,
 	};
 
@@ -450,11 +439,14 @@ static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 {
 	double capability = calib->device[cluster->device[0].calib].compute_capability;
 
+	cluster->nvlink = false;
 	for (uint32_t i = 0; i < cluster->n_links; i++) {
 		const char *class = mq_calib_link_class(&cluster->link[i]);
 		const struct mq_link_calib *entry = class ? mq_calib_link_for(calib, class, capability) :
 						    NULL;
 
+		cluster->nvlink |= cluster->link[i].class == MQ_LINK_NVLINK ||
+				   cluster->link[i].class == MQ_LINK_NVSWITCH;
 		cluster->link[i].share = entry ? entry->bw_share : 1;
 		if (entry && cluster->link[i].class == MQ_LINK_NIC)
 			cluster->link[i].share = mq_calib_port_share(entry, cluster->link[i].bw_Bps);

@@ -38,27 +38,17 @@ struct mq_device_calib {
 	double conv_eff_simt;        /* the same in fp32 on a GPU whose tensor cores do not take it */
 	double conv_volume;          /* efficiency factor of windows with three axes */
 	double conv_depthwise;       /* share of the fp32 peak of one filter per channel */
-	double conv_passes;          /* over tensors that tensor cores want in another layout: belongs to
-				      * the software stack; 0 = channels come last */
 	double attention_eff;        /* fused attention forward: share of peak */
 	double attention_bwd;        /* backward efficiency relative to forward */
 	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
 				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
-	double attention_ring;       /* the same of a ring's later steps to its first: software stack */
 	double scan_share;           /* speed of state-space kernels / that of memory-bound ones */
 	double elementwise_bw_share; /* share of memory bandwidth */
-	double elementwise_traffic;  /* bytes moved / fused minimum: belongs to the software stack */
 	double launch_s;             /* device time per kernel when the queue is full */
 	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
-	double launch_waits;         /* 1 = the host waits for each kernel: belongs to the software stack */
 	double overlap_compute;      /* seconds of compute lost per second of overlapped collective */
 	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
-	double reserve_B;            /* context, libraries, framework */
-	double loss_B;               /* per logit, at the worst moment: belongs to the software stack */
-	double flat_elems;           /* gradients reduced through one flat copy (software stack); 0 = none */
-	double grads_twice;          /* 1 = gradients in 16 and 32 bits: belongs to the software stack */
-	double saves_casts;            /* 1 = operands cast to fp8 or fp4 are kept so (software stack) */
-	double frees_outputs;        /* 1 = outputs of pipeline stages are freed once sent (software stack) */
+	double reserve_B;            /* context and libraries, on a CPU; of a GPU it is the software's */
 	double fragmentation;        /* factor >= 1 on dynamic memory */
 	double copy_bw_Bps;          /* pinned host <-> device, one direction */
 	double host_bw_Bps;          /* host memory, share of one device (offloaded optimizer) */

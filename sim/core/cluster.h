@@ -87,6 +87,7 @@ struct mq_cluster {
 	struct mq_link *link;      /* [n_links] */
 	uint32_t nics_per_node;
 	bool nvls, sharp;
+	bool nvlink;               /* joins some of its devices; set by mq_calib_bind */
 	/* Asked once per pair; must fill n_links, link (ids, in the cluster's arena). */
 	enum mq_status (*resolve)(void *context, uint32_t src, uint32_t dst, struct mq_route *route,
 				  struct mq_err *err);

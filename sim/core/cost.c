@@ -256,7 +256,7 @@ static double depthwise_time(const struct mq_device_calib *d, const struct mq_ke
 	double flop = 2 * k->m * k->n * k->k * k->count;
 	double peak = d->peak_flops[MQ_FP32] * d->sustained * d->conv_depthwise;
 
-	if (mq_dtype_size(k->dtype) <= 2 && !(d->conv_passes > 0))
+	if (mq_dtype_size(k->dtype) <= 2 && !(k->layout > 0))
 		peak *= 2;
 	return fmax(flop / peak, k->bytes / (d->mem_bw_Bps * d->gemm_bw_share)) + d->gemm_t0_s;
 }
@@ -267,7 +267,7 @@ static double layout_time(const struct mq_device_calib *d, const struct mq_kerne
 {
 	if (beside_tensor_cores(d, k->dtype) || d->kind == MQ_CPU)
 		return 0;
-	return d->conv_passes * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
+	return k->layout * k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
 }
 
 /* An implicit GEMM, its traffic that of the tensors, not of the unfolded matrix; or Winograd's algorithm
@@ -302,8 +302,8 @@ static double attention_time(const struct mq_device_calib *d, const struct mq_ke
 
 	if (k->dtype == MQ_FP8)
 		eff *= d->attention_fp8;
-	if (k->remote)
-		eff *= d->attention_ring;
+	if (k->speed > 0)
+		eff *= k->speed;
 	if (!(flop > 0))
 		return 0;
 	if (!(peak > 0))
@@ -334,8 +334,6 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_ATTENTION:
 		return attention_time(device, kernel);
 	case MQ_KERNEL_MEMORY:
-		return memory_time(device, kernel->bytes * device->elementwise_traffic,
-				   kernel->launches);
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_OPTIMIZER:
 	case MQ_KERNEL_COPY:
@@ -363,12 +361,14 @@ double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *
 		busy += mq_cost_kernel(device, &work->kernel[i]);
 		host += work->kernel[i].launches * device->host_launch_s;
 	}
-	return mq_cost_issued(device, busy, host);
+	if (work->host > 0 && device->kind != MQ_CPU)
+		host *= work->host;
+	return mq_cost_issued(busy, host, work->waits && device->kind != MQ_CPU);
 }
 
-double mq_cost_issued(const struct mq_device_calib *device, double busy_s, double host_s)
+double mq_cost_issued(double busy_s, double host_s, bool waits)
 {
-	return fmax(busy_s, host_s) + device->launch_waits * fmin(busy_s, host_s);
+	return waits ? busy_s + host_s : fmax(busy_s, host_s);
 }
 
 double mq_cost_copy(const struct mq_device_calib *device, double bytes)

@@ -21,9 +21,9 @@ MQ_API double mq_cost_gemm(const struct mq_device_calib *device, enum mq_dtype d
 			   double n, double k, double count);
 
 /* Kernels queued back to back that keep the device for busy_s and the host for host_s, seconds: the host
- * runs ahead, so the larger (a small model is bound by the host); where software makes it wait for each
- * kernel (launch_waits 1, as CUDA_LAUNCH_BLOCKING=1 does) the sum. */
-MQ_API double mq_cost_issued(const struct mq_device_calib *device, double busy_s, double host_s);
+ * runs ahead, so the larger (a small model is bound by the host); where it waits for each kernel (as
+ * CUDA_LAUNCH_BLOCKING=1 makes it do) the sum. */
+MQ_API double mq_cost_issued(double busy_s, double host_s, bool waits);
 
 /* All kernels of a compute task, issued so. */
 MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work);

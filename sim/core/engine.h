@@ -20,6 +20,7 @@
 #include "core/model.h"
 #include "core/opt.h"
 #include "core/plan.h"
+#include "core/question.h"
 #include "core/result.h"
 #include "core/rng.h"
 
@@ -80,10 +81,7 @@ struct mq_bound {
 
 /* The question put to an engine. Everything is borrowed for the run. */
 struct mq_problem {
-	const struct mq_model *model;
-	const struct mq_cluster *cluster;
-	const struct mq_calib *calib;
-	const struct mq_train *train;
+	const struct mq_question *q;
 	const struct mq_costs *costs;
 	const struct mq_limits *limits;
 	const struct mq_plan *start;  /* --start, or NULL */

@@ -227,9 +227,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		"protocol", PROTOCOL, "seed", (json_int_t)(mq_rng_next(problem->rng) >> 1), "evals",
 		problem->evals == UINT64_MAX ? json_null() : json_integer((json_int_t)problem->evals),
 		"options", x->options, "objective", problem->objective, "model",
-		model_json(problem->model), "devices", devices_json(problem->cluster), "train", "batch",
-		problem->train->batch, "dtype", mq_dtype_name(problem->train->dtype), "mode",
-		problem->train->infer ? "infer" : "train", "limits", limits_json(problem->limits));
+		model_json(problem->q->model), "devices", devices_json(problem->q->cluster), "train", "batch",
+		problem->q->train->batch, "dtype", mq_dtype_name(problem->q->train->dtype), "mode",
+		problem->q->train->infer ? "infer" : "train", "limits", limits_json(problem->limits));
 
 	mq_assert(hello);
 	x->to = x->from = -1;
@@ -264,7 +264,7 @@ static enum mq_status read_plan(const struct exec *x, json_t *value, const struc
 			       strerror(errno));
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	enum mq_status status = mq_plan_load(path, problem->model, problem->cluster, arena, plan, err);
+	enum mq_status status = mq_plan_load(path, problem->q->model, problem->q->cluster, arena, plan, err);
 	close(fd);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "exec:%s: proposal %llu", x->program,
 						 (unsigned long long)x->asked);
@@ -274,7 +274,7 @@ static enum mq_status read_placement(const struct exec *x, json_t *list,
 				     const struct mq_problem *problem, struct mq_arena *arena,
 				     struct mq_plan *plan, struct mq_err *err)
 {
-	uint32_t n = problem->model->n_ops;
+	uint32_t n = problem->q->model->n_ops;
 	uint32_t *device_of = mq_arena_array(arena, n, uint32_t);
 
 	if (json_array_size(list) != n)
@@ -284,13 +284,13 @@ static enum mq_status read_placement(const struct exec *x, json_t *list,
 		json_t *v = json_array_get(list, i);
 
 		if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-		    json_integer_value(v) >= problem->cluster->n_devices)
+		    json_integer_value(v) >= problem->q->cluster->n_devices)
 			return mq_fail(err, MQ_EINPUT,
 				       "exec:%s: device_of[%u] is no rank from 0 to %u", x->program, i,
-				       problem->cluster->n_devices - 1);
+				       problem->q->cluster->n_devices - 1);
 		device_of[i] = (uint32_t)json_integer_value(v);
 	}
-	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 	return MQ_OK;
 }
 
@@ -362,18 +362,18 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 
 	s.sequence_parallel = json_is_true(json_object_get(o, "sequence_parallel"));
 	s.vocab_parallel = !json_is_false(json_object_get(o, "vocab_parallel")) && s.tp > 1;
-	good = good && devices <= problem->cluster->n_devices &&
-	       (uint64_t)at_least_1(s.pp) * at_least_1(s.virtual) <= problem->model->n_ops &&
+	good = good && devices <= problem->q->cluster->n_devices &&
+	       (uint64_t)at_least_1(s.pp) * at_least_1(s.virtual) <= problem->q->model->n_ops &&
 	       read_u32s(o, "stage_layers", arena, (size_t)at_least_1(s.pp) * at_least_1(s.virtual),
 			 &s.stage_layers) &&
 	       read_u32s(o, "device", arena, (size_t)devices, &s.device);
 	for (size_t i = 0; good && s.device && i < (size_t)devices; i++)
-		good = s.device[i] < problem->cluster->n_devices;
+		good = s.device[i] < problem->q->cluster->n_devices;
 	if (!good)
 		return mq_fail(err, MQ_EINPUT,
 			       "exec:%s: proposal %llu: a bad shape; see strategies/README.md",
 			       x->program, (unsigned long long)x->asked);
-	return mq_plan_from_shape(&s, problem->model, problem->cluster, arena, plan, err);
+	return mq_plan_from_shape(&s, problem->q->model, problem->q->cluster, arena, plan, err);
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,

@@ -242,6 +242,8 @@ enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_model **mod
 		return mq_fail(err, MQ_EINPUT, "model '%s' has no ops; give at least one", m->name);
 	index_edges(m, b->arena);
 	MQ_TRY(sort_ops(m, b->arena, err));
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		m->volumes |= m->op[op].volume;
 	MQ_TRY(mq_model_check(m, err));
 	*model = m;
 	return MQ_OK;

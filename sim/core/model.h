@@ -9,8 +9,8 @@
  * Conventions that all builders and readers keep:
  * - ops are in topological order (edges go from a lower to a higher id); mq_model_check verifies it;
  * - a multiply and an add count as two FLOPs;
- * - `read` + `write` is the memory traffic of the *fused minimum* of that op (weights apart); what a
- *   software stack moves beyond it is a calibration factor, not a property of the model;
+ * - `read` + `write` is the memory traffic of the *fused minimum* of that op (weights apart); what
+ *   training software moves beyond it is the software's (mq_op_kernels), not a property of the model;
  * - a transformer layer is: norm, qkv (GEMM), attention, proj (GEMM), residual add, norm, up (GEMM;
  *   gate and up together when gated), activation, down (GEMM), residual add; `layer` numbers the
  *   blocks from 0 and is MQ_NONE outside them (embedding, final norm, head, loss);
@@ -121,6 +121,7 @@ struct mq_model {
 	/* the experts of a token lie in so many of so many equal groups of experts; 0 = anywhere */
 	uint32_t expert_groups, group_limit;
 	bool tied_embeddings;
+	bool image, volumes;  /* samples are images; some convolution's window has three axes */
 };
 
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };
@@ -132,30 +133,22 @@ struct mq_train {
 	enum mq_dtype grad_dtype; /* of reduced gradients (fp32 accumulation, or as dtype) */
 	enum mq_optimizer optimizer;
 	bool infer;               /* forward only, no gradients, no optimizer state */
-	/* cast_B > 0: the products of layers (not the head, the router, attention) take operands in
-	 * `products` (fp8, fp4), and making one element of an operand moves so many bytes. 0: in dtype. */
-	double cast_B;
+	/* The products of layers (not the head, the router, attention) take operands in fp8 or fp4; any other
+	 * type: in `dtype`. With `mx` fp8 operands have a scale for each block of 32 elements (MXFP8). */
 	enum mq_dtype products;
-	bool merge_copies;     /* an all-to-all brings a token once to a rank, however many of its
-				* experts are there (DeepEP, HybridEP) */
-	bool fp8_attention;    /* with fp8 products: those of fused attention are in fp8 too */
-	bool fused_experts;    /* experts are one fused kernel: activations stay inside it, and tokens are
-				* sorted by expert on their way (CuTe grouped MLP with HybridEP) */
-	bool repeat_kv;        /* heads of keys and values that queries share are copied for each query
-				* head before attention: a ring of ranks passes the copies on */
-	double score_traffic;  /* bytes moved over stored attention scores / what the other element-wise
-				* kernels move over theirs, each over its least; 0 = 1 */
-	/* Bytes that the software moves per parameter beside what the products and the optimizer must:
-	 * per micro-batch (casts of weights and gradients, a sum apart from the product) and per step
-	 * (gradients copied for their reduction, clipped, norms; an optimizer of many kernels). */
-	double param_B, update_B;
-	double update_calls; /* kernels launched to update one op's parameters; 0 = 1 */
+	bool mx;
 };
 
-/* The usual cast without fusion, bytes moved per element of an operand: fp8 read 2, write it and its
- * transpose, 1 each; fp4 read 2 for the maximum and 2 again (the Hadamard transform between), write .56 twice
- * (with the scales). 0 for types that are no operands of their own. */
-MQ_API double mq_cast_B(enum mq_dtype products);
+/* Are operands of layers' products cast to a type of their own? */
+static inline bool mq_train_casts(const struct mq_train *train)
+{
+	return train->products == MQ_FP8 || train->products == MQ_FP4;
+}
+/* The type in which layers multiply. */
+static inline enum mq_dtype mq_train_products(const struct mq_train *train)
+{
+	return mq_train_casts(train) ? train->products : train->dtype;
+}
 
 /* Building: zeroed struct mq_model_builder, add ops and edges, finish. */
 struct mq_model_builder {
@@ -174,6 +167,13 @@ MQ_API enum mq_status mq_model_finish(struct mq_model_builder *b, struct mq_mode
 
 /* Full invariants: finite non-negative amounts, order, colours, mates, unique names. */
 MQ_API enum mq_status mq_model_check(const struct mq_model *model, struct mq_err *err) MQ_MUST_CHECK;
+
+/* The op that makes or takes one value per word of the vocabulary last (loss, or head); MQ_NONE = none. */
+MQ_API uint32_t mq_model_vocab_op(const struct mq_model *model);
+/* The model with its vocabulary padded to a multiple of `multiple` on each of `parts` ranks; 0: cut to whole
+ * shares. The model itself where that changes nothing. */
+MQ_API const struct mq_model *mq_model_pad_vocab(const struct mq_model *model, double multiple, uint32_t parts,
+						 struct mq_arena *arena);
 
 /* Totals for one sample. */
 struct mq_model_totals {
@@ -204,7 +204,9 @@ struct mq_kernel {
 	uint32_t op;             /* id in the model, MQ_NONE if it belongs to none */
 	uint8_t kind, phase, dtype;
 	bool causal;
-	bool remote;             /* MQ_KERNEL_ATTENTION: the steps of a ring after its first */
+	double speed;            /* MQ_KERNEL_ATTENTION: of this implementation / the calibrated one; 0 = 1 */
+	double layout;           /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
+				  * cores want; 0 = channels lie last */
 	double m, n, k, count;
 	double flop, bytes;      /* of all `count` */
 	double launches;         /* kernels that the host launches for it (eager) */
@@ -220,6 +222,8 @@ struct mq_share {
 	double split[MQ_N_DIMS]; /* degree per dimension; [MQ_DIM_BATCH] is ignored (see samples) */
 	double keys;             /* ATTENTION: share of the keys and values; 0 = all of them */
 	bool remote;             /* ATTENTION: those keys are of other ranks (a ring's later steps) */
+	bool accumulates;        /* gradients of several micro-batches are added up */
+	bool reduced;            /* gradients are reduced among devices */
 };
 
 /* Scalar, branching code on one core of a host: an operation in 1.5 cycles at 3 GHz (stated). */
@@ -230,9 +234,9 @@ enum { MQ_MAX_KERNELS_PER_OP = 8 };
  * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
  * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and
  * `cpu` its class, for profiled ops. */
-MQ_API uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *train,
-			      uint32_t op, enum mq_phase phase, const struct mq_share *share,
-			      const char *type, struct mq_kernel *kernel);
+struct mq_question; /* core/question.h: of it model, software and train are asked */
+MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_phase phase,
+			      const struct mq_share *share, const char *type, struct mq_kernel *kernel);
 
 /* Elements of the op's parameters held by one device under a split. */
 MQ_API double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS]);
@@ -246,12 +250,16 @@ MQ_API double mq_train_state_B(const struct mq_train *train);
 
 /* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see sim/formats. Declared here because
  * every command needs it; defined in formats/formats.c. */
+struct mq_software;
 struct mq_model_request {
 	const char *spec;
 	const struct mq_train *train;
 	uint32_t seq; /* --seq; 0 = the model's own default */
+	const struct mq_software *software; /* which attention; NULL = mq_software_plain() */
 };
 enum mq_status mq_model_load(const struct mq_model_request *request, struct mq_arena *arena,
 			     struct mq_model **model, struct mq_err *err) MQ_MUST_CHECK;
+/* Is attention fused, so that its scores are never stored? Where a model asks for that and the software has it. */
+MQ_API bool mq_model_fuses(const struct mq_model_request *request, bool asked);
 
 #endif

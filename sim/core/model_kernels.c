@@ -35,6 +35,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/question.h"
+
 const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 {
 	static const char *const names[] = {
@@ -139,9 +141,10 @@ struct work {
 	double weights;          /* parameter elements that the op multiplies with, tied ones too */
 	double cast_B;           /* to make an element of an fp8 operand; 0 = no fp8 here */
 	enum mq_dtype dtype;     /* of what is not a product in fp8 */
-	double score_traffic;
-	bool fused_experts, fp8;   /* see mq_train; the layers' products are in fp8 */
-	bool fp8_attention;
+	const struct mq_software *software;
+	const struct mq_model *model;
+	double traffic;          /* of element-wise kernels / their least */
+	bool fp8;                /* the layers' products are in fp8 */
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -166,6 +169,21 @@ static uint32_t calls(const struct work *w)
 	return experts > 1 ? (uint32_t)ceil(experts) : 1;
 }
 
+static bool channels_first(const struct work *w)
+{
+	switch ((enum mq_channels_first)w->software->channels_first) {
+	case MQ_FIRST_ALL:
+		return true;
+	case MQ_FIRST_32_VOLUMES:
+		return mq_dtype_size(w->dtype) >= 4 || w->model->volumes;
+	case MQ_FIRST_32:
+		return mq_dtype_size(w->dtype) >= 4;
+	case MQ_FIRST_NONE:
+		break;
+	}
+	return false;
+}
+
 static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
 {
 	struct mq_kernel *k =
@@ -181,6 +199,7 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->winograd = w->op->winograd;
 	k->volume = w->op->volume;
 	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
+	k->layout = w->op->kind == MQ_OP_CONV && channels_first(w) ? w->software->layout_passes : 0;
 }
 
 /* The operands of a pass in fp8: comes after the products, whose places are known (see left_out in
@@ -242,7 +261,7 @@ static void merge_steps(struct work *w, double elems, double keys, double steps)
 {
 	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
 
-	k->bytes = steps * (.75 * elems + keys) * (w->size_B + 2 * 4);
+	k->bytes = steps * (.75 * elems + keys) * (w->size_B + 2 * 4) * w->traffic;
 	k->launches = 4 * steps;
 }
 
@@ -257,7 +276,7 @@ static void fused_attention(struct work *w, bool backward)
 	k->n = op->n * w->scale.keys;
 	k->k = op->k;
 	k->count = op->count * w->scale.count;
-	k->remote = w->ring > 1;
+	k->speed = w->software->attention_speed * (w->ring > 1 ? w->software->ring_speed : 1);
 	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
 	k->bytes = (queries + op->write) * w->scale.read + keys * w->scale.kv;
 	if (backward) { /* Q, O, dO in, dQ out; K, V in, dK, dV out */
@@ -267,13 +286,20 @@ static void fused_attention(struct work *w, bool backward)
 		k->bytes = all > 0 ? op->moved_bwd * here / all : 0;
 	}
 	k->bytes *= w->size_B;
-	if (w->fp8_attention)
+	if (w->software->fp8_attention && w->fp8)
 		k->dtype = MQ_FP8;
 	k->launches = backward ? 2 * op->kernels : op->kernels;
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read,
 			    backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
 			    w->ring - 1);
+}
+
+static double score_traffic(const struct work *w)
+{
+	double wide = mq_dtype_size(w->dtype) >= 4 ? w->software->traffic_32 : 1;
+
+	return w->model->image ? w->traffic : w->software->score_traffic * wide;
 }
 
 /* Scores are written and read: what the batched products move follows from their shapes, the rest
@@ -295,9 +321,7 @@ static void unfused_attention(struct work *w, bool backward)
 	for (uint32_t i = first; i < w->n; i++)
 		w->kernel[i].launches = 1;
 	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
-	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B;
-	if (w->score_traffic > 0)
-		softmax->bytes *= w->score_traffic;
+	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
 	softmax->launches = fmax(op->kernels - 2, 1);
 }
 
@@ -313,7 +337,7 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	if (elems <= 0 && flop <= 0)
 		return;
 	struct mq_kernel *k = add(w, kind);
-	k->bytes = (elems + w->weights) * w->size_B;
+	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? w->traffic : 1);
 	k->flop = flop;
 	k->launches = op->kernels * calls(w);
 }
@@ -338,13 +362,13 @@ static void exchange_kernels(struct work *w, bool backward)
 	double scale = fmax(w->scale.read, w->scale.write);
 	double copies = fmax(op->read, op->write), elems = op->read + op->write;
 
-	if (!w->fused_experts) {
+	if (!w->software->fused_experts) {
 		elems += 2 * copies;
 		elems += backward && op->kind == MQ_OP_COMBINE ? copies : 0;
 		elems += w->fp8 ? 2 * copies : 0;
 	}
 	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
-	k->bytes = elems * scale * w->size_B;
+	k->bytes = elems * scale * w->size_B * w->traffic;
 	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
 	k->launches = op->kernels;
 }
@@ -466,7 +490,7 @@ static void forward_or_backward(struct work *w, bool backward)
 		exchange_kernels(w, backward);
 		break;
 	default:
-		if (w->fused_experts && op_of_experts(w->op))
+		if (w->software->fused_experts && op_of_experts(w->op))
 			break;
 		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
@@ -485,11 +509,41 @@ static void param_kernel(struct work *w, double bytes)
 	k->launches = 1;
 }
 
-uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *train, uint32_t id,
-		       enum mq_phase phase, const struct mq_share *share, const char *type,
-		       struct mq_kernel *kernel)
+/* Bytes that the software moves in element-wise kernels / their least. Of an image network the graph has every
+ * kernel that runs, unless a compiler joins them. */
+static double traffic_of(const struct mq_question *q, const struct mq_software *software)
 {
-	const struct mq_op *op = &model->op[id];
+	if (q->model->image)
+		return software->image_traffic;
+	return software->traffic * (mq_dtype_size(q->train->dtype) >= 4 ? software->traffic_32 : 1);
+}
+
+static void update_kernel(struct work *w, const struct mq_train *train, const struct mq_share *share)
+{
+	const struct mq_software *s = w->software;
+	double param = mq_op_param_shard(w->op, share->split);
+
+	if (!(param > 0))
+		return;
+	struct mq_kernel *k = add(w, MQ_KERNEL_OPTIMIZER);
+	k->bytes = param * (update_bytes(train) + s->update_B + (share->reduced ? s->reduce_B : 0));
+	k->launches = s->update_calls;
+}
+
+/* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the
+ * product. */
+static double param_B(const struct work *w, const struct mq_share *share)
+{
+	return (mq_dtype_size(w->dtype) < 4 ? w->software->cast_B : 0) +
+	       (share->accumulates ? w->software->accum_B : 0);
+}
+
+uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase phase,
+		       const struct mq_share *share, const char *type, struct mq_kernel *kernel)
+{
+	const struct mq_op *op = &q->model->op[id];
+	const struct mq_train *train = q->train;
+	const struct mq_software *software = q->software ? q->software : mq_software_plain();
 	struct work w = {
 		.op = op,
 		.scale = scale_of(op, share),
@@ -497,35 +551,28 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 		.blank = { .op = id, .phase = (uint8_t)phase, .dtype = (uint8_t)train->dtype,
 			   .causal = op->causal },
 		.dtype = train->dtype,
-		.fused_experts = train->fused_experts,
-		.fp8 = train->cast_B > 0,
-		.fp8_attention = train->fp8_attention && train->cast_B > 0,
+		.software = software,
+		.model = q->model,
+		.traffic = traffic_of(q, software),
+		.fp8 = mq_train_casts(train),
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
-		.score_traffic = train->score_traffic,
 		.kernel = kernel,
 	};
 
-	if (train->cast_B > 0 && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
-		w.cast_B = train->cast_B;
+	if (mq_train_casts(train) && op->kind == MQ_OP_GEMM && op->layer != MQ_NONE) {
+		w.cast_B = mq_software_cast_B(software, train);
 		w.blank.dtype = (uint8_t)train->products;
 	}
 	if (op->kind == MQ_OP_INPUT || (train->infer && phase != MQ_FORWARD))
 		return 0;
 	if (phase == MQ_UPDATE) {
-		double param = mq_op_param_shard(op, share->split);
-
-		if (param > 0) {
-			struct mq_kernel *k = add(&w, MQ_KERNEL_OPTIMIZER);
-
-			k->bytes = param * (update_bytes(train) + train->update_B);
-			k->launches = train->update_calls > 0 ? train->update_calls : 1;
-		}
+		update_kernel(&w, train, share);
 		return w.n;
 	}
 	if (share->samples <= 0)
 		return 0;
 	if (op->kind == MQ_OP_PROFILED) {
-		profiled_kernel(&w, &model->profile, id, phase, type);
+		profiled_kernel(&w, &q->model->profile, id, phase, type);
 		return w.n;
 	}
 	if (is_gemm(op) || op->kind == MQ_OP_RECURRENT) {
@@ -538,7 +585,7 @@ uint32_t mq_op_kernels(const struct mq_model *model, const struct mq_train *trai
 	}
 	forward_or_backward(&w, phase == MQ_BACKWARD);
 	if (phase == MQ_BACKWARD)
-		param_kernel(&w, mq_op_param_shard(op, share->split) * train->param_B +
+		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) +
 					 op->fixed_bwd * w.size_B);
 	return w.n;
 }
@@ -584,11 +631,6 @@ double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool 
 	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
 
 	return mq_op_saved_shard(op, share, selective) * size;
-}
-
-double mq_cast_B(enum mq_dtype products)
-{
-	return products == MQ_FP8 ? 4 : products == MQ_FP4 ? 5.125 : 0;
 }
 
 double mq_train_state_B(const struct mq_train *train)

@@ -186,14 +186,13 @@ struct head { /* the scalars of a plan, in a fixed layout without padding */
 	uint32_t pipeline, algo, proto, overlap_grads, scatter_gather, offload_optimizer;
 	uint32_t broadcast_params, early_stop;
 	double bucket_B;
-	uint32_t overlap_experts, overlap_tp; /* hashed only where set: older hashes stand */
+	uint32_t overlap_experts, overlap_tp, says, spare_too;
 };
-
-/* What every plan is hashed by. */
-static const size_t hashed_head = offsetof(struct head, overlap_experts);
 
 static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 {
+	uint32_t says = plan->says; /* what a plan leaves open makes no two plans of one */
+
 	return (struct head){
 		.n_ops = plan->n_ops,
 		.n_configs = n_configs,
@@ -203,14 +202,15 @@ static struct head head_of(const struct mq_plan *plan, uint32_t n_configs)
 		.pipeline = plan->pipeline,
 		.algo = plan->algo,
 		.proto = plan->proto,
-		.overlap_grads = plan->overlap_grads,
-		.scatter_gather = plan->scatter_gather,
-		.offload_optimizer = plan->offload_optimizer,
-		.broadcast_params = plan->broadcast_params,
-		.early_stop = plan->early_stop,
-		.bucket_B = plan->bucket_B,
-		.overlap_experts = plan->overlap_experts,
-		.overlap_tp = plan->overlap_tp,
+		.says = says,
+		.overlap_grads = says & MQ_SAYS_OVERLAP_GRADS && plan->overlap_grads,
+		.scatter_gather = says & MQ_SAYS_SCATTER_GATHER && plan->scatter_gather,
+		.offload_optimizer = says & MQ_SAYS_OFFLOAD && plan->offload_optimizer,
+		.broadcast_params = says & MQ_SAYS_BROADCAST_PARAMS && plan->broadcast_params,
+		.early_stop = says & MQ_SAYS_EARLY_STOP && plan->early_stop,
+		.bucket_B = says & MQ_SAYS_BUCKET ? plan->bucket_B : 0,
+		.overlap_experts = says & MQ_SAYS_OVERLAP_EXPERTS && plan->overlap_experts,
+		.overlap_tp = says & MQ_SAYS_OVERLAP_TP && plan->overlap_tp,
 	};
 }
 
@@ -221,8 +221,7 @@ uint64_t mq_plan_hash(const struct mq_plan *plan)
 	uint32_t *first = mq_arena_array(&scratch, plan->n_configs + 1, uint32_t);
 	uint32_t n = canonical_order(plan, canonical, first);
 	struct head head = head_of(plan, n);
-	bool more = head.overlap_experts || head.overlap_tp;
-	uint64_t h = mq_hash(MQ_HASH_INIT, &head, more ? sizeof(head) : hashed_head);
+	uint64_t h = mq_hash(MQ_HASH_INIT, &head, sizeof(head));
 
 	for (uint32_t op = 0; op < plan->n_ops; op++)
 		h = mq_hash(h, &canonical[plan->config_of[op]], sizeof(uint32_t));
@@ -335,6 +334,7 @@ enum mq_status mq_plan_unpack(const void *bytes, size_t size, struct mq_arena *a
 	plan->pipeline = (uint8_t)head.pipeline;
 	plan->algo = (uint8_t)head.algo;
 	plan->proto = (uint8_t)head.proto;
+	plan->says = head.says & MQ_SAYS_ALL;
 	plan->overlap_grads = head.overlap_grads != 0;
 	plan->scatter_gather = head.scatter_gather != 0;
 	plan->offload_optimizer = head.offload_optimizer != 0;

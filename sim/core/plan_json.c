@@ -219,6 +219,27 @@ static enum mq_status read_number(const struct reading *r, const json_t *value, 
 	return MQ_OK;
 }
 
+/* What a plan may leave to the training software; said only where it decides. */
+static const struct {
+	const char *key;
+	uint32_t says;
+	size_t offset;
+} flags[] = {
+	{ "overlap_grads", MQ_SAYS_OVERLAP_GRADS, offsetof(struct mq_plan, overlap_grads) },
+	{ "scatter_gather", MQ_SAYS_SCATTER_GATHER, offsetof(struct mq_plan, scatter_gather) },
+	{ "offload_optimizer", MQ_SAYS_OFFLOAD, offsetof(struct mq_plan, offload_optimizer) },
+	{ "broadcast_params", MQ_SAYS_BROADCAST_PARAMS, offsetof(struct mq_plan, broadcast_params) },
+	{ "early_stop", MQ_SAYS_EARLY_STOP, offsetof(struct mq_plan, early_stop) },
+	{ "overlap_experts", MQ_SAYS_OVERLAP_EXPERTS, offsetof(struct mq_plan, overlap_experts) },
+	{ "overlap_tp", MQ_SAYS_OVERLAP_TP, offsetof(struct mq_plan, overlap_tp) },
+};
+enum { N_FLAGS = sizeof(flags) / sizeof(*flags) };
+
+static bool *flag_of(struct mq_plan *p, size_t i)
+{
+	return (bool *)(void *)((char *)p + flags[i].offset);
+}
+
 static enum mq_status read_global(const struct reading *r, const char *key, const json_t *value)
 {
 	struct mq_plan *p = r->plan;
@@ -235,22 +256,15 @@ static enum mq_status read_global(const struct reading *r, const char *key, cons
 		return READ_NAME(r, value, key, mq_algo_name, MQ_N_ALGOS, &p->algo);
 	if (!strcmp(key, "proto"))
 		return READ_NAME(r, value, key, mq_proto_name, MQ_N_PROTOS, &p->proto);
-	if (!strcmp(key, "overlap_grads"))
-		return read_bool(r, value, key, &p->overlap_grads);
-	if (!strcmp(key, "scatter_gather"))
-		return read_bool(r, value, key, &p->scatter_gather);
-	if (!strcmp(key, "offload_optimizer"))
-		return read_bool(r, value, key, &p->offload_optimizer);
-	if (!strcmp(key, "broadcast_params"))
-		return read_bool(r, value, key, &p->broadcast_params);
-	if (!strcmp(key, "early_stop"))
-		return read_bool(r, value, key, &p->early_stop);
-	if (!strcmp(key, "overlap_experts"))
-		return read_bool(r, value, key, &p->overlap_experts);
-	if (!strcmp(key, "overlap_tp"))
-		return read_bool(r, value, key, &p->overlap_tp);
-	if (!strcmp(key, "bucket_B"))
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (!strcmp(key, flags[i].key)) {
+			p->says |= flags[i].says;
+			return read_bool(r, value, key, flag_of(p, i));
+		}
+	if (!strcmp(key, "bucket_B")) {
+		p->says |= MQ_SAYS_BUCKET;
 		return read_number(r, value, key, &p->bucket_B);
+	}
 	static const char *const known[] = { "maquette_plan", "model", "platform", "configs", "ops",
 					     "comment" };
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
@@ -331,23 +345,23 @@ static void write_quoted(FILE *f, const char *text)
 static void write_plan(FILE *f, const struct mq_plan *p, const struct mq_model *model,
 		       const struct mq_cluster *cluster)
 {
+	struct mq_plan copy = *p;
+
 	fprintf(f, "{\n  \"maquette_plan\": 1,\n  \"model\": ");
 	write_quoted(f, model->name);
 	fprintf(f, ",\n  \"platform\": ");
 	write_quoted(f, cluster->name ? cluster->name : "");
 	fprintf(f,
 		",\n  \"micro_batches\": %u,\n  \"schedule\": \"%s\",\n  \"virtual\": %u,\n"
-		"  \"algo\": \"%s\",\n  \"proto\": \"%s\",\n  \"overlap_grads\": %s,\n"
-		"  \"scatter_gather\": %s,\n  \"offload_optimizer\": %s,\n"
-		"  \"broadcast_params\": %s,\n  \"early_stop\": %s,\n"
-		"  \"overlap_experts\": %s,\n  \"overlap_tp\": %s,\n  \"bucket_B\": %.17g,\n"
-		"  \"zero_group\": %u,\n  \"configs\": [\n",
+		"  \"algo\": \"%s\",\n  \"proto\": \"%s\",\n  \"zero_group\": %u,\n",
 		p->micro_batches, mq_pipeline_name(p->pipeline), p->virtual, mq_algo_name(p->algo),
-		mq_proto_name(p->proto), p->overlap_grads ? "true" : "false",
-		p->scatter_gather ? "true" : "false", p->offload_optimizer ? "true" : "false",
-		p->broadcast_params ? "true" : "false", p->early_stop ? "true" : "false",
-		p->overlap_experts ? "true" : "false", p->overlap_tp ? "true" : "false",
-		p->bucket_B, p->zero_group);
+		mq_proto_name(p->proto), p->zero_group);
+	for (size_t i = 0; i < N_FLAGS; i++)
+		if (p->says & flags[i].says)
+			fprintf(f, "  \"%s\": %s,\n", flags[i].key, *flag_of(&copy, i) ? "true" : "false");
+	if (p->says & MQ_SAYS_BUCKET)
+		fprintf(f, "  \"bucket_B\": %.17g,\n", p->bucket_B);
+	fputs("  \"configs\": [\n", f);
 	for (uint32_t i = 0; i < p->n_configs; i++) {
 		write_config(f, &p->config[i]);
 		fprintf(f, i + 1 < p->n_configs ? ",\n" : "\n");

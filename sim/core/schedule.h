@@ -48,6 +48,8 @@ struct mq_work {
 	struct mq_kernel *kernel;
 	double flop, bytes;      /* sums */
 	double model_flop;       /* without recomputed work, for MFU */
+	double host;             /* host time per launch of a GPU's kernel / the machine's; 0 = 1 */
+	bool waits;              /* the host waits for each of a GPU's kernels */
 };
 
 struct mq_comm {

@@ -41,8 +41,10 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"op\":%" PRIu32, k->op);
 	if (k->causal)
 		fputs(",\"causal\":true", f);
-	if (k->remote)
-		fputs(",\"remote\":true", f);
+	if (k->speed > 0)
+		fprintf(f, ",\"speed\":%.17g", k->speed);
+	if (k->layout > 0)
+		fprintf(f, ",\"layout\":%.17g", k->layout);
 	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
 		"\"bytes\":%.17g,\"launches\":%.17g", k->m, k->n, k->k, k->count, k->flop, k->bytes,
 		k->launches);
@@ -120,8 +122,9 @@ static void put_header(FILE *f, const struct mq_schedule *s)
 	fputs("],\"works\":[", f);
 	for (uint32_t w = 0; w < s->n_works; w++) {
 		const struct mq_work *work = &s->work[w];
-		fprintf(f, "%s{\"flop\":%.17g,\"bytes\":%.17g,\"model_flop\":%.17g,\"kernels\":[",
-			w ? "," : "", work->flop, work->bytes, work->model_flop);
+		fprintf(f, "%s{\"flop\":%.17g,\"bytes\":%.17g,\"model_flop\":%.17g,\"host\":%.17g,"
+			"\"waits\":%s,\"kernels\":[", w ? "," : "", work->flop, work->bytes,
+			work->model_flop, work->host, work->waits ? "true" : "false");
 		for (uint32_t k = 0; k < work->n_kernels; k++) {
 			if (k)
 				fputc(',', f);
@@ -287,7 +290,8 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->dtype = NAME(r, v, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
 	k->op = get_u32(r, v, "op", MQ_NONE);
 	k->causal = json_is_true(json_object_get(v, "causal"));
-	k->remote = json_is_true(json_object_get(v, "remote"));
+	k->speed = get_number(r, v, "speed", 0);
+	k->layout = get_number(r, v, "layout", 0);
 	k->m = get_number(r, v, "m", 0);
 	k->n = get_number(r, v, "n", 0);
 	k->k = get_number(r, v, "k", 0);
@@ -378,6 +382,8 @@ static void get_works(struct reader *r, json_t *root)
 		work->flop = get_number(r, v, "flop", NAN);
 		work->bytes = get_number(r, v, "bytes", NAN);
 		work->model_flop = get_number(r, v, "model_flop", NAN);
+		work->host = get_number(r, v, "host", 0);
+		work->waits = json_is_true(json_object_get(v, "waits"));
 		work->kernel = mq_arena_array(r->arena, work->n_kernels, struct mq_kernel);
 		for (uint32_t k = 0; k < work->n_kernels; k++)
 			get_kernel(r, json_array_get(kernels, k), &work->kernel[k]);

@@ -128,7 +128,7 @@ static double objective_of(struct loop *loop, const struct mq_candidate *c)
 	const char *o = loop->search->objective;
 
 	if (!strcmp(o, "cost") || !strcmp(o, "energy")) {
-		double v = (*o == 'c' ? mq_step_usd : mq_step_kWh)(loop->search->cluster, c->plan,
+		double v = (*o == 'c' ? mq_step_usd : mq_step_kWh)(loop->search->q->cluster, c->plan,
 								   c->result.step_time_s);
 		return isnan(v) ? (double)INFINITY : v;
 	}
@@ -215,7 +215,7 @@ static void collect(struct loop *loop, struct player *p)
 			p->done = true;
 			return;
 		}
-		mq_plan_init(plan, &loop->round, loop->search->model->n_ops);
+		mq_plan_init(plan, &loop->round, loop->search->q->model->n_ops);
 		enter(p);
 		enum mq_status status = p->spec->engine->propose(p->state, &p->problem, &loop->round,
 								 plan, &err);
@@ -225,7 +225,7 @@ static void collect(struct loop *loop, struct player *p)
 			stop_player(p, status == MQ_DONE ? NULL : &err);
 			return;
 		}
-		mq_limits_apply(loop->search->limits, plan, loop->search->train);
+		mq_limits_apply(loop->search->limits, plan, loop->search->q->train);
 		struct entry e = { .player = p,
 				   .candidate = { .engine = p->spec->label, .index = p->index++,
 						  .hash = mq_plan_hash(plan), .plan = plan } };
@@ -242,7 +242,7 @@ static bool settle(struct loop *loop, struct entry *e)
 
 	if (e->judged)
 		return true;
-	if (!mq_limits_hold(loop->search->limits, c->plan, loop->search->train, message,
+	if (!mq_limits_hold(loop->search->limits, c->plan, loop->search->q->train, message,
 			    sizeof(message))) {
 		memset(&c->result, 0, sizeof(c->result));
 		c->result.verdict = MQ_VERDICT_INVALID;
@@ -302,7 +302,7 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	loop->outcome->proposals++;
 	p->report->proposals++;
 	if (c->result.verdict == MQ_VERDICT_OK &&
-	    !mq_budget_holds(loop->search->limits, loop->search->cluster, c->plan, &c->result,
+	    !mq_budget_holds(loop->search->limits, loop->search->q->cluster, c->plan, &c->result,
 			     c->result.message, sizeof(c->result.message)))
 		c->result.verdict = MQ_VERDICT_REFUSED;
 	if (c->result.verdict == MQ_VERDICT_OK) {
@@ -318,7 +318,7 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	}
 	p->report->best_step_time_s = p->best;
 	if (loop->search->dir)
-		MQ_TRY(mq_rows_add(&loop->rows, c, p->best, loop->search->cluster, err));
+		MQ_TRY(mq_rows_add(&loop->rows, c, p->best, loop->search->q->cluster, err));
 	enter(p);
 	p->spec->engine->observe(p->state, &p->problem, c->plan, &c->result);
 	leave(p);
@@ -409,7 +409,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	p->rng = rng_of(s, p->spec->label);
 	mq_costs_count(&p->costs, s);
 	p->problem = (struct mq_problem){
-		.model = s->model, .cluster = s->cluster, .calib = s->calib, .train = s->train,
+		.q = s->q,
 		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,
 		.objective = s->objective, .rng = &p->rng, .arena = loop->arena,
 		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick,

@@ -43,10 +43,7 @@ struct mq_search_engine {
 
 struct mq_search {
 	/* What is asked; all borrowed. */
-	const struct mq_model *model;
-	const struct mq_cluster *cluster;
-	const struct mq_calib *calib;
-	const struct mq_train *train;
+	const struct mq_question *q;
 	const struct mq_costs *costs;
 	/* The analytic executor for engines (mq_costs.screen), or NULL: then costs->screen. */
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);

@@ -270,7 +270,7 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 
 	counted->screens++;
 	mq_plan_copy(&fixed, plan, &scratch); /* what will be judged */
-	mq_limits_apply(s->limits, &fixed, s->train);
+	mq_limits_apply(s->limits, &fixed, s->q->train);
 	bool known = s->screen ? s->screen(s->screen_context, &fixed, result) :
 				 s->costs->screen(s->costs->context, &fixed, result);
 	mq_arena_fini(&scratch);

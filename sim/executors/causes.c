@@ -23,7 +23,7 @@ struct classer {
 static enum mq_status look(const struct classer *c, uint32_t a, uint32_t b, double *least,
 			   uint8_t *class, struct mq_err *err)
 {
-	const struct mq_cluster *cluster = c->j->cluster;
+	const struct mq_cluster *cluster = c->j->q->cluster;
 	const struct mq_route *route;
 
 	if (a == b)

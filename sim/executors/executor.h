@@ -8,6 +8,7 @@
 #include "core/calib.h"
 #include "core/cluster.h"
 #include "core/plan.h"
+#include "core/question.h"
 #include "core/result.h"
 #include "core/schedule.h"
 #include "core/timeline.h"
@@ -40,13 +41,11 @@ bool mq_simgrid_is_worn(void);
 /* check -> lower -> memory verdict -> execute -> breakdown, bottleneck, bound: the whole judgement of
  * one plan. `schedule` and `timeline` (each may be NULL) receive what was run. */
 struct mq_judge {
-	const struct mq_model *model;
-	const struct mq_cluster *cluster;
-	const struct mq_calib *calib;
-	const struct mq_train *train;
+	const struct mq_question *q;
 	mq_execute_fn *execute;
 	bool fold, interference;
 	bool keep_tasks;      /* see mq_lower_request */
+	bool time_oom;        /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan,

@@ -14,30 +14,43 @@ void mq_job_init(struct mq_job *job)
 	job->train = (struct mq_train){ .batch = 1 };
 }
 
-char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
+/* What may differ from plan to plan in one pool. */
+static int encode_question(const struct mq_job *j, struct mq_arena *a, char **argv)
 {
-	char **argv = mq_arena_array(a, 16 + j->n_calib + j->n_change, char *);
 	int n = 0;
 
 	if (j->model)
 		argv[n++] = mq_arena_printf(a, "model=%s", j->model);
-	argv[n++] = mq_arena_printf(a, "platform=%s", j->platform);
-	if (j->devices)
-		argv[n++] = mq_arena_printf(a, "devices=%s", j->devices);
+	if (j->software) {
+		argv[n++] = mq_arena_printf(a, "software_dir=%s", j->software_dir);
+		argv[n++] = mq_arena_printf(a, "software=%s", j->software);
+	}
 	argv[n++] = mq_arena_printf(a, "seq=%u", j->seq);
 	argv[n++] = mq_arena_printf(a, "batch=%.17g", j->train.batch);
 	argv[n++] = mq_arena_printf(a, "dtype=%d", (int)j->train.dtype);
 	argv[n++] = mq_arena_printf(a, "grad_dtype=%d", (int)j->train.grad_dtype);
-	if (j->train.cast_B > 0) {
-		argv[n++] = mq_arena_printf(a, "products=%d", (int)j->train.products);
-		argv[n++] = mq_arena_printf(a, "cast_B=%.17g", j->train.cast_B);
-	}
+	argv[n++] = mq_arena_printf(a, "products=%d", (int)j->train.products);
+	argv[n++] = mq_arena_printf(a, "mx=%d", j->train.mx);
 	argv[n++] = mq_arena_printf(a, "optimizer=%d", (int)j->train.optimizer);
 	argv[n++] = mq_arena_printf(a, "infer=%d", j->train.infer);
 	argv[n++] = mq_arena_printf(a, "fold=%d", j->fold);
 	argv[n++] = mq_arena_printf(a, "interference=%d", j->interference);
+	argv[n++] = mq_arena_printf(a, "time_oom=%d", j->time_oom);
+	argv[n++] = mq_arena_printf(a, "analytic=%d", j->analytic);
 	if (isfinite(j->timeout_s))
 		argv[n++] = mq_arena_printf(a, "timeout=%.17g", j->timeout_s);
+	return n;
+}
+enum { QUESTION_ARGS = 16 };
+
+char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
+{
+	char **argv = mq_arena_array(a, QUESTION_ARGS + 4 + j->n_calib + j->n_change, char *);
+	int n = encode_question(j, a, argv);
+
+	argv[n++] = mq_arena_printf(a, "platform=%s", j->platform);
+	if (j->devices)
+		argv[n++] = mq_arena_printf(a, "devices=%s", j->devices);
 	for (uint32_t i = 0; i < j->n_calib; i++)
 		argv[n++] = mq_arena_printf(a, "calib=%s", j->calib[i]);
 	argv[n++] = mq_arena_printf(a, "seed=%llu", (unsigned long long)j->seed);
@@ -45,6 +58,20 @@ char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 		argv[n++] = mq_arena_printf(a, "change=%s", j->change[i]);
 	*argc = n;
 	return argv;
+}
+
+char *mq_job_pack(const struct mq_job *job, struct mq_arena *arena, uint32_t *size)
+{
+	char *argv[QUESTION_ARGS], *bytes, *at;
+	int n = encode_question(job, arena, argv);
+
+	*size = 0;
+	for (int i = 0; i < n; i++)
+		*size += (uint32_t)strlen(argv[i]) + 1;
+	at = bytes = mq_arena_alloc(arena, *size);
+	for (int i = 0; i < n; i++)
+		at = stpcpy(at, argv[i]) + 1;
+	return bytes;
 }
 
 static bool whole(const char *text, uint64_t below, uint64_t *value)
@@ -66,8 +93,16 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->devices = text;
 	else if (IS("batch"))
 		good = mq_parse_f64(text, &j->train.batch);
-	else if (IS("cast_B"))
-		good = mq_parse_f64(text, &j->train.cast_B);
+	else if (IS("software"))
+		j->software = text;
+	else if (IS("software_dir"))
+		j->software_dir = text;
+	else if (IS("mx") && (good = whole(text, 2, &v)))
+		j->train.mx = v;
+	else if (IS("analytic") && (good = whole(text, 2, &v)))
+		j->analytic = v;
+	else if (IS("time_oom") && (good = whole(text, 2, &v)))
+		j->time_oom = v;
 	else if (IS("timeout"))
 		good = mq_parse_f64(text, &j->timeout_s);
 	else if (IS("seq") && (good = whole(text, MQ_NONE, &v)))
@@ -94,6 +129,22 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 #undef IS
 }
 
+enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *arena, struct mq_job *job,
+			     struct mq_err *err)
+{
+	const char *end = bytes + size;
+
+	if (!size || end[-1])
+		return mq_fail(err, MQ_EBUG, "a question cut short");
+	for (const char *at = bytes; at < end; at += strlen(at) + 1) {
+		const char *equals = strchr(at, '=');
+
+		if (!equals || !set(job, at, (size_t)(equals - at), mq_arena_strdup(arena, equals + 1)))
+			return mq_fail(err, MQ_EBUG, "a question with '%s'", at);
+	}
+	return MQ_OK;
+}
+
 enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,
 			     struct mq_err *err)
 {
@@ -117,6 +168,24 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 	if (!job->platform)
 		return mq_fail(err, MQ_EINPUT, "no platform; this command is started by the "
 			       "others and not meant to be typed");
+	return MQ_OK;
+}
+
+enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena, struct mq_question *q,
+			       struct mq_err *err)
+{
+	struct mq_software_record *record = mq_arena_array(arena, 1, struct mq_software_record);
+	struct mq_model *model = NULL;
+
+	*q = (struct mq_question){ .train = &job->train, .software = mq_software_plain() };
+	if (job->software) {
+		MQ_TRY(mq_software_load(job->software_dir, job->software, arena, record, err));
+		q->software = &record->software;
+	}
+	const struct mq_model_request ask = { job->model, &job->train, job->seq, q->software };
+	if (job->model)
+		MQ_TRY(mq_model_load(&ask, arena, &model, err));
+	q->model = model;
 	return MQ_OK;
 }
 

@@ -6,12 +6,14 @@
 #define MQ_EXECUTORS_JOB_H
 
 #include "core/calib.h"
-#include "core/model.h"
+#include "core/question.h"
 
 struct mq_job {
 	const char *model;          /* as mq_model_load takes it; NULL = none: only routes are asked */
 	uint32_t seq;               /* 0 = the model's own */
 	struct mq_train train;
+	const char *software;       /* as mq_software_load takes it; NULL = mq_software_plain() */
+	const char *software_dir;   /* folder of the files */
 	const char *platform;       /* path of the XML file */
 	const char *devices;        /* ranks to use (mq_cluster_ranks), NULL = all */
 	const char *const *calib;   /* [n_calib] files, or folders of files, each on top of those before */
@@ -20,6 +22,8 @@ struct mq_job {
 	uint32_t n_change;
 	uint64_t seed;              /* of random changes */
 	bool fold, interference;
+	bool time_oom;              /* see mq_judge */
+	bool analytic;              /* one pass without contention in place of the simulation */
 	double timeout_s;           /* simulated seconds per plan; +inf = none */
 	double wall_s;              /* clock seconds per plan before its worker is replaced; +inf = none */
 };
@@ -29,9 +33,20 @@ void mq_job_init(struct mq_job *job);
 
 /* "key=value" arguments, NULL-terminated, without a program name; *argc of them. */
 char **mq_job_encode(const struct mq_job *job, struct mq_arena *arena, int *argc);
+/* The part of a job that may differ from plan to plan in one pool (model, software, training options and how
+ * it is judged), as bytes for a pipe; the arguments of mq_job_encode, each ended by a zero. */
+char *mq_job_pack(const struct mq_job *job, struct mq_arena *arena, uint32_t *size);
+/* Reads such bytes over what `job` says already. MQ_EINPUT: as mq_job_decode. */
+enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *arena, struct mq_job *job,
+			     struct mq_err *err) MQ_MUST_CHECK;
 /* MQ_EINPUT: an unknown key or a bad value. */
 enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, struct mq_job *job,
 			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Model, software and training options of a job, as a question without cluster and calibration. `job` is
+ * borrowed by it. A job without model has none. */
+enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena, struct mq_question *q,
+			       struct mq_err *err) MQ_MUST_CHECK;
 
 /* All calibrations of the job, in order. */
 enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,

@@ -32,17 +32,17 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 		return;
 	r->memory_device = low->device[low->worst];
 	r->peak_memory_B = low->memory[low->worst].peak_B;
-	r->memory_limit_B = j->cluster->device[r->memory_device].memory_B;
+	r->memory_limit_B = j->q->cluster->device[r->memory_device].memory_B;
 }
 
 /* One lowering and run; sets the verdict. */
 static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, uint32_t fold_below,
 			  struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
 {
-	struct mq_lower_request ask = { .model = j->model, .cluster = j->cluster,
-					.calib = j->calib, .train = j->train, .plan = plan,
-					.fold = j->fold, .fold_below = fold_below, .keep_tasks = j->keep_tasks };
-	struct mq_exec_request request = { .cluster = j->cluster, .calib = j->calib,
+	struct mq_lower_request ask = { .q = j->q, .plan = plan, .fold = j->fold,
+					.fold_below = fold_below, .keep_tasks = j->keep_tasks,
+					.past_memory = j->time_oom };
+	struct mq_exec_request request = { .cluster = j->q->cluster, .calib = j->q->calib,
 					   .timeout_s = j->timeout_s,
 					   .interference = j->interference };
 	struct mq_err said = MQ_ERR_INIT;
@@ -50,7 +50,7 @@ static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, 
 	MQ_TRY(mq_lower(&ask, arena, &out->lowered, err));
 	note_memory(j, &out->lowered, &out->result);
 	say(&out->result, out->lowered.verdict, out->lowered.message);
-	if (out->lowered.verdict != MQ_VERDICT_OK)
+	if (!out->lowered.schedule)
 		return MQ_OK;
 	request.schedule = out->lowered.schedule;
 	MQ_TRY(j->execute(&request, arena, &out->timeline, &out->result.verdict, &said) == MQ_OK
@@ -72,27 +72,37 @@ static double peak_flops(const struct mq_judge *j, const struct mq_lowered *low)
 	double sum = 0;
 
 	for (uint32_t i = 0; i < low->n_devices; i++)
-		sum += j->calib->device[j->cluster->device[low->device[i]].calib]
-			       .peak_flops[j->train->dtype];
+		sum += j->q->calib->device[j->q->cluster->device[low->device[i]].calib]
+			       .peak_flops[j->q->train->dtype];
 	return sum;
+}
+
+/* What the host of GPUs takes of each step beside all kernels: it reads a loss, agrees with the others. */
+static double host_step_s(const struct mq_judge *j, const struct mq_lowered *low)
+{
+	const struct mq_software *s = j->q->software;
+
+	if (!s || j->q->cluster->device[low->device[0]].kind == MQ_CPU)
+		return 0;
+	return (s->step_ms + (low->n_devices > 1 ? s->sync_ms : 0)) / 1e3;
 }
 
 static enum mq_status measure(const struct mq_judge *j, struct mq_judged *out,
 			      struct mq_arena *arena, struct mq_err *err)
 {
 	struct mq_result *r = &out->result;
-	double peak = peak_flops(j, &out->lowered);
+	double peak = peak_flops(j, &out->lowered), host_s = host_step_s(j, &out->lowered);
 	struct mq_breakdown b = mq_timeline_account(out->lowered.schedule, &out->timeline, arena,
 						    &out->exposed_s);
 
 	/* What follows from the step time follows from what is written of it. */
-	r->step_time_s = mq_round9(out->timeline.step_time_s);
-	r->samples_per_s = r->step_time_s > 0 ? j->train->batch / r->step_time_s : (double)NAN;
+	r->step_time_s = mq_round9(out->timeline.step_time_s + host_s);
+	r->samples_per_s = r->step_time_s > 0 ? j->q->train->batch / r->step_time_s : (double)NAN;
 	r->mfu = peak > 0 && r->step_time_s > 0
 			 ? out->lowered.model_flop / (r->step_time_s * peak) : (double)NAN;
 	r->compute_s = b.compute_s;
 	r->exposed_comm_s = b.exposed_comm_s;
-	r->bubble_s = b.bubble_s;
+	r->bubble_s = b.bubble_s + host_s;
 	r->n_simulated = out->lowered.schedule->n_devices;
 	return mq_judge_causes(j, out, arena, err);
 }
@@ -105,9 +115,11 @@ enum mq_status mq_judge_full(const struct mq_judge *j, const struct mq_plan *pla
 	MQ_TRY(run(j, plan, 0, arena, out, err));
 	while (out->result.verdict == MQ_VERDICT_OK && out->lowered.folded && out->timeline.fold_inexact)
 		MQ_TRY(run(j, plan, out->lowered.folded, arena, out, err));
-	out->result.lower_bound_s = mq_lower_bound(j->model, j->cluster, j->calib, j->train);
+	out->result.lower_bound_s = mq_lower_bound(j->q);
 	if (out->result.verdict == MQ_VERDICT_OK)
 		MQ_TRY(measure(j, out, arena, err));
+	if (out->result.verdict == MQ_VERDICT_OK) /* OOM where it was timed all the same */
+		say(&out->result, out->lowered.verdict, out->lowered.message);
 	mq_result_round(&out->result);
 	return MQ_OK;
 }

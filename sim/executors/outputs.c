@@ -44,7 +44,7 @@ static enum mq_status memory_rows(struct table *t)
 	const struct mq_lowered *low = &t->judged->lowered;
 
 	for (uint32_t i = 0; i < low->n_devices && low->memory; i++) {
-		const struct mq_device *d = &t->judge->cluster->device[low->device[i]];
+		const struct mq_device *d = &t->judge->q->cluster->device[low->device[i]];
 		const struct mq_memory *m = &low->memory[i];
 		mq_csv_put_text(&t->w, d->name);
 		mq_csv_put_text(&t->w, d->type);
@@ -64,7 +64,7 @@ static enum mq_status memory_rows(struct table *t)
 
 static enum mq_status link_rows(struct table *t)
 {
-	const struct mq_cluster *cluster = t->judge->cluster;
+	const struct mq_cluster *cluster = t->judge->q->cluster;
 	const struct mq_timeline *tl = &t->judged->timeline;
 
 	for (uint32_t l = 0; l < tl->n_links; l++) {

@@ -363,14 +363,37 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 	return MQ_OK;
 }
 
+/* Plans in the order in which they are handed out. */
+struct batch {
+	const struct mq_plan *const *plan;
+	const struct mq_job *const *job; /* NULL = the pool's own for all */
+	uint32_t *order, next, n;
+};
+
+/* A job's question and a plan in one message. */
+static const void *pack(struct mq_pool *p, const struct mq_job *job, const struct mq_plan *plan, size_t *size)
+{
+	uint32_t question_size;
+	size_t plan_size;
+	const char *question = mq_job_pack(job, &p->scratch, &question_size);
+	const void *packed = mq_plan_pack(plan, &p->scratch, &plan_size);
+
+	*size = sizeof(question_size) + question_size + plan_size;
+	char *bytes = mq_arena_alloc(&p->scratch, *size);
+	memcpy(bytes, &question_size, sizeof(question_size));
+	memcpy(bytes + sizeof(question_size), question, question_size);
+	memcpy(bytes + sizeof(question_size) + question_size, packed, plan_size);
+	return bytes;
+}
+
 /* To a worker that is idle, or will be soon. */
 static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t index,
-			       const struct mq_plan *plan, struct mq_err *err)
+			       const struct batch *b, struct mq_err *err)
 {
 	size_t size;
 
 	MQ_TRY(revive(p, w, err));
-	const void *bytes = mq_plan_pack(plan, &p->scratch, &size);
+	const void *bytes = pack(p, b->job ? b->job[index] : p->job, b->plan[index], &size);
 	if (w->plan == MQ_NONE) {
 		w->plan = index;
 		w->since_s = clock_s();
@@ -454,12 +477,6 @@ static bool busy(const struct mq_pool *p)
 	return false;
 }
 
-/* Plans in the order in which they are handed out. */
-struct batch {
-	const struct mq_plan *const *plan;
-	uint32_t *order, next, n;
-};
-
 /* About how many tasks will be simulated: each op once per micro-batch, and on every device where uneven
  * shares keep ranks from being folded. */
 static double weight_of(const struct mq_plan *plan)
@@ -519,7 +536,7 @@ static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *er
 					   : w->plan == MQ_NONE;
 			uint32_t index = room ? next_plan(p, b) : MQ_NONE;
 			if (index != MQ_NONE)
-				MQ_TRY(hand_out(p, w, index, b->plan[index], err));
+				MQ_TRY(hand_out(p, w, index, b, err));
 		}
 	return MQ_OK;
 }
@@ -527,7 +544,14 @@ static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *er
 enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err)
 {
-	struct batch b = { .plan = plan, .n = n };
+	return mq_pool_judge_jobs(p, NULL, plan, n, result, err);
+}
+
+enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const *job,
+				  const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+				  struct mq_err *err)
+{
+	struct batch b = { .plan = plan, .job = job, .n = n };
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 
@@ -606,7 +630,7 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 	MQ_TRY(copy_path(d.trace, outputs->trace, err));
 	MQ_TRY(copy_path(d.schedule, outputs->schedule, err));
 	MQ_TRY(revive(p, &p->worker[0], err));
-	const void *packed = mq_plan_pack(plan, &p->scratch, &size);
+	const void *packed = pack(p, p->job, plan, &size);
 	char *bytes = mq_arena_alloc(&p->scratch, sizeof(d) + size);
 	memcpy(bytes, &d, sizeof(d));
 	memcpy(bytes + sizeof(d), packed, size);

@@ -32,6 +32,11 @@ struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
  * gone or that a plan cannot even be posed. Fits mq_evaluator (core/search.h). */
 enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+/* The same, each plan under the model, software and training options of its own job; the pool's own platform,
+ * calibration and changes hold for all. */
+enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *const *job,
+				  const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
+				  struct mq_err *err) MQ_MUST_CHECK;
 /* Judges one plan and has the worker write the files asked for. */
 enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,

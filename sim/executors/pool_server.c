@@ -29,10 +29,16 @@ struct server {
 	struct mq_arena arena;   /* the question */
 	struct mq_arena scratch; /* one message or one judgement */
 	struct mq_job job;
+	struct mq_arena asking;  /* the newest question of a plan */
+	char *asked;             /* its bytes */
+	uint32_t asked_size;
+	struct mq_job asked_job;
+	struct mq_question q;
 	const void *dump;    /* the cluster for the main process, before changes */
 	size_t dump_size;
 	struct mq_judge judge;
-	struct mq_cluster *cluster; /* whole; judge.cluster may be a part */
+	struct mq_calib *calib;
+	struct mq_cluster *cluster, *part; /* whole; what the question is about */
 	uint32_t judged_tasks;   /* of the newest judgement */
 	pid_t *child;
 	uint32_t n_children, child_room;
@@ -45,17 +51,51 @@ static void send_error(int fd, const struct mq_err *err)
 
 /* ---- worker ------------------------------------------------------------------------------------ */
 
+/* The question that comes before a plan; the newest is remembered, since most plans have the same. */
+static enum mq_status take_question(struct server *s, const char *bytes, size_t size, size_t *used,
+				    struct mq_err *err)
+{
+	uint32_t n = 0;
+
+	if (size >= sizeof(n))
+		memcpy(&n, bytes, sizeof(n));
+	if (!n || n > size - sizeof(n))
+		return mq_fail(err, MQ_EBUG, "a question cut short");
+	*used = sizeof(n) + n;
+	if (s->asked && n == s->asked_size && !memcmp(s->asked, bytes + sizeof(n), n))
+		return MQ_OK;
+	mq_arena_rewind(&s->asking, (struct mq_arena_mark){ NULL, 0 });
+	s->asked = NULL;
+	s->asked_job = s->job;
+	MQ_TRY(mq_job_unpack(bytes + sizeof(n), n, &s->asking, &s->asked_job, err));
+	MQ_TRY(mq_job_question(&s->asked_job, &s->asking, &s->q, err));
+	s->q.cluster = s->part;
+	s->q.calib = s->calib;
+	s->judge = (struct mq_judge){
+		.q = &s->q, .fold = s->asked_job.fold, .interference = s->asked_job.interference,
+		.execute = s->asked_job.analytic ? mq_execute_analytic : mq_execute_simgrid,
+		.time_oom = s->asked_job.time_oom, .timeout_s = s->asked_job.timeout_s,
+	};
+	s->asked = mq_arena_alloc(&s->asking, n);
+	memcpy(s->asked, bytes + sizeof(n), n);
+	s->asked_size = n;
+	return MQ_OK;
+}
+
 /* What cannot be answered for one plan must not end the run: it becomes that plan's verdict. `outputs`: the
  * files that will be written of it, or NULL. */
 static void judge(struct server *s, const void *bytes, size_t size, const struct mq_outputs *outputs,
 		  struct mq_judged *out)
 {
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_judge how = s->judge;
 	struct mq_plan plan;
-	enum mq_status status = mq_plan_unpack(bytes, size, &s->scratch, &plan, &err);
+	size_t used = 0;
+	enum mq_status status = take_question(s, bytes, size, &used, &err);
 
+	if (status == MQ_OK)
+		status = mq_plan_unpack((const char *)bytes + used, size - used, &s->scratch, &plan, &err);
 	s->judged_tasks = 0;
+	struct mq_judge how = s->judge;
 	if (status == MQ_OK && outputs)
 		how = mq_outputs_judge(&s->judge, &plan, outputs);
 	if (status == MQ_OK && mq_judge_full(&how, &plan, &s->scratch, out, &err) == MQ_OK) {
@@ -97,11 +137,13 @@ static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 static bool together(struct server *s, int fd, const void *bytes, size_t size)
 {
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_judge whole = s->judge;
+	const struct mq_question all = { .cluster = s->cluster, .calib = s->calib };
+	const struct mq_judge whole = { .q = &all, .execute = mq_execute_simgrid,
+					.interference = s->job.interference,
+					.timeout_s = s->job.timeout_s };
 	size_t answer_size;
 	void *answer;
 
-	whole.cluster = s->cluster;
 	s->judged_tasks = LARGE_TASKS + 1; /* gives memory back */
 	if (mq_together_answer(&whole, bytes, size, &s->scratch, &answer, &answer_size, &err) != MQ_OK) {
 		send_error(fd, &err);
@@ -263,29 +305,18 @@ static enum mq_status take_devices(struct server *s, struct mq_cluster **cluster
 
 static enum mq_status load(struct server *s, int argc, char **argv, struct mq_err *err)
 {
-	struct mq_model *model = NULL;
-	struct mq_cluster *cluster;
-	struct mq_calib *calib;
-
 	MQ_TRY(mq_job_decode(argc, argv, &s->arena, &s->job, err));
 	mq_platform_start("maquette");
 	MQ_TRY(mq_platform_load(s->job.platform, &s->arena, &s->cluster, err));
-	MQ_TRY(mq_job_calib(&s->job, &s->arena, &calib, err));
+	MQ_TRY(mq_job_calib(&s->job, &s->arena, &s->calib, err));
 	if (s->job.model) {
-		struct mq_model_request ask = { s->job.model, &s->job.train, s->job.seq };
-		MQ_TRY(mq_model_load(&ask, &s->arena, &model, err));
-		MQ_TRY(mq_calib_bind(calib, s->cluster, err));
+		MQ_TRY(mq_calib_bind(s->calib, s->cluster, err));
 		mq_conduct_bind(s->cluster);
 	}
 	s->dump = mq_platform_dump(s->cluster, &s->arena, &s->dump_size);
 	if (s->job.model)
-		MQ_TRY(change(s, calib, err));
-	MQ_TRY(take_devices(s, &cluster, err));
-	s->judge = (struct mq_judge){ .model = model, .cluster = cluster, .calib = calib,
-				      .train = &s->job.train, .execute = mq_execute_simgrid,
-				      .fold = s->job.fold, .interference = s->job.interference,
-				      .timeout_s = s->job.timeout_s };
-	return MQ_OK;
+		MQ_TRY(change(s, s->calib, err));
+	return take_devices(s, &s->part, err);
 }
 
 enum mq_status mq_pool_serve(int argc, char **argv, struct mq_err *err)

@@ -75,8 +75,7 @@ static enum mq_status cut_short(struct mq_err *err)
 
 struct lowered_job {
 	struct mq_job job;
-	struct mq_model *model;
-	struct mq_cluster *cluster;
+	struct mq_question q;
 	struct mq_plan plan;
 	double start_s;
 };
@@ -100,10 +99,12 @@ static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, st
 		return cut_short(err);
 	j->start_s = head->start_s;
 	MQ_TRY(mq_job_decode((int)head->n_args, arg, b->arena, &j->job, err));
-	struct mq_model_request ask = { j->job.model, &j->job.train, j->job.seq };
-	MQ_TRY(mq_model_load(&ask, b->arena, &j->model, err));
-	MQ_TRY(mq_cluster_ranks(judge->cluster, j->job.devices, b->arena, &rank, &n, err));
-	MQ_TRY(mq_cluster_part(judge->cluster, rank, n, b->arena, &j->cluster, err));
+	MQ_TRY(mq_job_question(&j->job, b->arena, &j->q, err));
+	MQ_TRY(mq_cluster_ranks(judge->q->cluster, j->job.devices, b->arena, &rank, &n, err));
+	struct mq_cluster *part;
+	MQ_TRY(mq_cluster_part(judge->q->cluster, rank, n, b->arena, &part, err));
+	j->q.cluster = part;
+	j->q.calib = judge->q->calib;
 	return mq_plan_unpack(plan, head->plan_size, b->arena, &j->plan, err);
 }
 
@@ -112,9 +113,7 @@ static enum mq_status lower(const struct mq_judge *judge, const struct lowered_j
 			    struct mq_arena *arena, struct mq_together_step *step,
 			    struct mq_together_score *score, struct mq_err *err)
 {
-	const struct mq_lower_request ask = { .model = j->model, .cluster = j->cluster,
-					      .calib = judge->calib, .train = &j->job.train,
-					      .plan = &j->plan };
+	const struct mq_lower_request ask = { .q = &j->q, .plan = &j->plan };
 	struct mq_lowered low;
 
 	MQ_TRY(mq_lower(&ask, arena, &low, err));
@@ -123,7 +122,7 @@ static enum mq_status lower(const struct mq_judge *judge, const struct lowered_j
 	if (low.verdict != MQ_VERDICT_OK)
 		return MQ_OK;
 	for (uint32_t d = 0; d < low.schedule->n_devices; d++)
-		low.schedule->device[d] = j->cluster->rank[low.schedule->device[d]];
+		low.schedule->device[d] = j->q.cluster->rank[low.schedule->device[d]];
 	*step = (struct mq_together_step){ low.schedule, j->start_s };
 	return MQ_OK;
 }
@@ -151,7 +150,7 @@ enum mq_status mq_together_answer(const struct mq_judge *judge, const void *ask,
 {
 	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)ask, .room = (uint32_t)ask_size };
 	const struct ask_head *head = take(&b, sizeof(*head));
-	struct mq_exec_request request = { .cluster = judge->cluster, .calib = judge->calib,
+	struct mq_exec_request request = { .cluster = judge->q->cluster, .calib = judge->q->calib,
 					   .timeout_s = judge->timeout_s,
 					   .interference = judge->interference };
 	struct mq_together t;

@@ -64,6 +64,7 @@ struct mq_map mq_cnn_begin_with(struct mq_cnn *net, const char *name,
 				.train = !request->train || !request->train->infer };
 	mq_model_begin(&net->b, arena, name);
 	net->b.model->unit = "image";
+	net->b.model->image = true;
 	const struct mq_map images = { add(net, MQ_OP_INPUT, "images", 0), *shape };
 	at(net, images.op)->output = elems_of(images);
 	split_like_image(at(net, images.op), &images.shape);

@@ -408,6 +408,7 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 
 	if (request->seq)
 		t->seq = request->seq;
+	t->fused = mq_model_fuses(request, t->fused);
 	MQ_TRY(mq_transformer_check(t, what, err));
 	mq_net_begin(&net, arena, t->name);
 	net.rows = t->seq;

@@ -88,6 +88,7 @@ static enum mq_status complete(struct options *o, const struct mq_model_request 
 	o->embedding = mq_either(o->embedding, same ? p->embedding : o->hidden);
 	o->generator = mq_either(o->generator, same ? p->generator : HEAD_DIM);
 	o->vocab = mq_either(o->vocab, VOCAB);
+	o->fused_attention = mq_model_fuses(request, o->fused_attention);
 	o->seq = request->seq ? request->seq : mq_either(o->seq, POSITIONS);
 	o->predictions = mq_either(o->predictions, (uint32_t)fmax(round(.15 * o->seq), 1));
 	if (o->generator % HEAD_DIM)

@@ -358,6 +358,7 @@ static enum mq_status read_graph(struct reader *r, const Onnx__GraphProto *p, st
 	for (size_t i = 0; i < p->n_node; i++)
 		MQ_TRY(read_node(r, i, p->node[i], err));
 	r->g.b.model->unit = r->first_rank == 4 ? "image" : "sample";
+	r->g.b.model->image = r->first_rank == 4;
 	return MQ_OK;
 }
 

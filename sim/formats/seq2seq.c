@@ -85,6 +85,7 @@ static enum mq_status complete(struct options *o, const struct preset *p,
 	o->hidden = o->hidden ? o->hidden : p->hidden;
 	o->heads = o->heads ? o->heads : p->heads;
 	o->vocab = o->vocab ? o->vocab : p->vocab;
+	o->fused_attention = mq_model_fuses(request, o->fused_attention);
 	o->seq = request->seq ? request->seq : o->seq ? o->seq : p->seq;
 	o->target = o->target ? o->target : o->seq;
 	if (!o->head_dim && o->hidden % o->heads)

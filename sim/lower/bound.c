@@ -49,14 +49,14 @@ static double least_flop(const struct mq_model *m, const struct mq_train *train)
 	return sum;
 }
 
-double mq_lower_bound(const struct mq_model *model, const struct mq_cluster *cluster,
-		      const struct mq_calib *calib, const struct mq_train *train)
+double mq_lower_bound(const struct mq_question *q)
 {
-	double flop = least_flop(model, train), peak = 0;
+	const struct mq_cluster *cluster = q->cluster;
+	double flop = least_flop(q->model, q->train), peak = 0;
 
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		if (cluster->device[d].calib != MQ_NONE)
-			peak += calib->device[cluster->device[d].calib].peak_flops[train->dtype];
-	double bound = profiled_s(model, train) / cluster->n_devices;
-	return peak > 0 ? fmax(bound, flop * train->batch / peak) : bound;
+			peak += q->calib->device[cluster->device[d].calib].peak_flops[q->train->dtype];
+	double bound = profiled_s(q->model, q->train) / cluster->n_devices;
+	return peak > 0 ? fmax(bound, flop * q->train->batch / peak) : bound;
 }

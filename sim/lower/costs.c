@@ -13,10 +13,7 @@
 #include "lower/program.h"
 
 struct asked {
-	const struct mq_model *model;
-	const struct mq_cluster *cluster;
-	const struct mq_calib *calib;
-	const struct mq_train *train;
+	struct mq_question q;
 	struct mq_arena *arena;
 	struct mq_index *index;      /* request -> answer */
 	uint32_t n_answers, room;
@@ -28,14 +25,15 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 {
 	struct asked *a = context;
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
-	struct mq_share share = { .samples = samples };
-	const struct mq_device *d = &a->cluster->device[device];
+	struct mq_share share = { .samples = samples, .reduced = split[MQ_DIM_BATCH] > 1 };
+	const struct mq_device *d = &a->q.cluster->device[device];
 
 	for (int i = 0; i < MQ_N_DIMS; i++)
 		share.split[i] = split[i];
-	struct mq_work work = { .kernel = kernel };
-	work.n_kernels = mq_op_kernels(a->model, a->train, op, phase, &share, d->type, kernel);
-	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->calib->device[d->calib], &work);
+	const struct mq_software *s = a->q.software ? a->q.software : mq_software_plain();
+	struct mq_work work = { .kernel = kernel, .host = s->host, .waits = s->launch_waits };
+	work.n_kernels = mq_op_kernels(&a->q, op, phase, &share, d->type, kernel);
+	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->q.calib->device[d->calib], &work);
 }
 
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
@@ -43,34 +41,34 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 		      double *activation_B)
 {
 	struct asked *a = context;
-	const struct mq_op *o = &a->model->op[op];
+	const struct mq_op *o = &a->q.model->op[op];
 	struct mq_share share = { .samples = samples };
-	double size = mq_dtype_size(a->train->dtype), n = dp ? dp : 1;
+	double size = mq_dtype_size(a->q.train->dtype), n = dp ? dp : 1;
 
 	for (int i = 0; i < MQ_N_DIMS; i++)
 		share.split[i] = split[i];
 	double elems = mq_op_param_shard(o, share.split);
-	double weights = elems * size, grads = elems * mq_dtype_size(a->train->grad_dtype);
-	double state = elems * mq_train_state_B(a->train);
+	double weights = elems * size, grads = elems * mq_dtype_size(a->q.train->grad_dtype);
+	double state = elems * mq_train_state_B(a->q.train);
 	if (sync >= MQ_SYNC_ZERO1)
 		state /= n;
 	if (sync >= MQ_SYNC_ZERO2)
 		grads /= n;
 	if (sync == MQ_SYNC_ZERO3)
 		weights /= n;
-	*static_B = a->train->infer ? weights : weights + grads + state;
-	*activation_B = mq_op_saved_B(o, &share, recompute == MQ_RECOMPUTE_SELECTIVE, a->train);
+	*static_B = a->q.train->infer ? weights : weights + grads + state;
+	*activation_B = mq_op_saved_B(o, &share, recompute == MQ_RECOMPUTE_SELECTIVE, a->q.train);
 	if (recompute == MQ_RECOMPUTE_FULL && o->layer != MQ_NONE) {
 		/* The layer's input alone is kept: counted with the ops that read it from outside. */
 		*activation_B = 0;
-		for (uint32_t i = a->model->in_first[op]; i < a->model->in_first[op + 1]; i++) {
-			const struct mq_edge *e = &a->model->edge[a->model->in_edge[i]];
+		for (uint32_t i = a->q.model->in_first[op]; i < a->q.model->in_first[op + 1]; i++) {
+			const struct mq_edge *e = &a->q.model->edge[a->q.model->in_edge[i]];
 
-			if (a->model->op[e->src].layer != o->layer && o->kind == MQ_OP_NORM)
+			if (a->q.model->op[e->src].layer != o->layer && o->kind == MQ_OP_NORM)
 				*activation_B = e->elems * samples / fmax(1, split[MQ_DIM_SEQ]) * size;
 		}
 	}
-	if (a->train->infer)
+	if (a->q.train->infer)
 		*activation_B = 0;
 }
 
@@ -100,7 +98,7 @@ static bool collective(void *context, const struct mq_coll_request *rq, double *
 		struct mq_coll_flows flows;
 		struct mq_err err = MQ_ERR_INIT;
 
-		if (mq_collective_expand(a->cluster, a->calib, rq, &scratch, &flows, &err) == MQ_OK)
+		if (mq_collective_expand(a->q.cluster, a->q.calib, rq, &scratch, &flows, &err) == MQ_OK)
 			*answer = flows.alone_s;
 	}
 	mq_arena_fini(&scratch);
@@ -125,7 +123,7 @@ static bool transfer(void *context, uint32_t src, uint32_t dst, double bytes, do
 		double latency, rate, alone;
 		struct mq_err err = MQ_ERR_INIT;
 
-		if (mq_p2p_expand(a->cluster, a->calib, src, dst, bytes, &latency, &rate, &alone,
+		if (mq_p2p_expand(a->q.cluster, a->q.calib, src, dst, bytes, &latency, &rate, &alone,
 				  &err) == MQ_OK)
 			*answer = alone;
 	}
@@ -154,7 +152,7 @@ static bool move(struct asked *a, const struct mq_layout *from, const struct mq_
 					      .n = c.step[i].size,
 					      .rank = member,
 					      .bytes = bytes * c.step[i].fraction,
-					      .dtype = a->train->dtype };
+					      .dtype = a->q.train->dtype };
 
 		if (rq.n > sizeof(member) / sizeof(*member))
 			return false;
@@ -187,9 +185,9 @@ static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
 		    const struct mq_config *to, double samples, double *forward_s, double *backward_s)
 {
 	struct asked *a = context;
-	const struct mq_edge *e = &a->model->edge[edge];
-	const struct mq_op *u = &a->model->op[e->src], *v = &a->model->op[e->dst];
-	double bytes = e->elems * samples * mq_dtype_size(a->train->dtype);
+	const struct mq_edge *e = &a->q.model->edge[edge];
+	const struct mq_op *u = &a->q.model->op[e->src], *v = &a->q.model->op[e->dst];
+	double bytes = e->elems * samples * mq_dtype_size(a->q.train->dtype);
 
 	*forward_s = *backward_s = 0;
 	if (u->kind == MQ_OP_INPUT)
@@ -198,26 +196,19 @@ static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
 	struct mq_layout in = mq_layout_of(v, to, MQ_TENSOR_IN);
 	if (!move(a, &out, &in, from, to, bytes, forward_s))
 		return false;
-	if (e->no_grad || a->train->infer)
+	if (e->no_grad || a->q.train->infer)
 		return true;
 	struct mq_layout dx = mq_layout_of(v, to, MQ_TENSOR_DX);
 	struct mq_layout dy = mq_layout_of(u, from, MQ_TENSOR_DY);
 	return move(a, &dx, &dy, to, from, bytes, backward_s);
 }
 
-struct mq_costs *mq_costs_new(const struct mq_model *model, const struct mq_cluster *cluster,
-			      const struct mq_calib *calib, const struct mq_train *train,
-			      struct mq_arena *arena)
+struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena)
 {
 	struct mq_costs *costs = mq_arena_alloc(arena, sizeof(*costs));
 	struct asked *a = mq_arena_alloc(arena, sizeof(*a));
 
-	*a = (struct asked){ .model = model,
-			     .cluster = cluster,
-			     .calib = calib,
-			     .train = train,
-			     .arena = arena,
-			     .index = mq_index_new(arena) };
+	*a = (struct asked){ .q = *q, .arena = arena, .index = mq_index_new(arena) };
 	*costs = (struct mq_costs){ .context = a,
 				    .op_time = op_time,
 				    .op_memory = op_memory,

@@ -52,8 +52,8 @@ static bool even_configs(struct mq_low *low, uint32_t size)
 		if (uneven && n / c->split[MQ_DIM_BATCH] % size) /* the batch is the mesh's outermost */
 			return refuse(low, "batch shares are uneven");
 		for (uint32_t d = 1; d < n; d++)
-			if (low->rq->cluster->device[c->device[d]].calib !=
-			    low->rq->cluster->device[c->device[d - d % size]].calib)
+			if (low->q.cluster->device[c->device[d]].calib !=
+			    low->q.cluster->device[c->device[d - d % size]].calib)
 				return refuse(low, "a stage has devices of different speed");
 	}
 	return true;
@@ -71,7 +71,7 @@ static uint32_t block_size(struct mq_low *low, uint32_t below)
 
 bool mq_fold_decide(struct mq_low *low, uint32_t below)
 {
-	const struct mq_cluster *cluster = low->rq->cluster;
+	const struct mq_cluster *cluster = low->q.cluster;
 	uint32_t n = mq_low_config(low, 0)->n_devices, size, n_active = 0;
 	struct mq_fold *fold;
 
@@ -217,7 +217,7 @@ static enum mq_status count_users(struct verify *v)
 	struct mq_index *seen = mq_index_new(v->arena);
 	struct counter c = { .v = v };
 
-	c.stamp = mq_arena_array(v->arena, low->rq->cluster->n_links, uint32_t);
+	c.stamp = mq_arena_array(v->arena, low->q.cluster->n_links, uint32_t);
 	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
 		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
 			const struct mq_task *t = c.task = &low->pass[i].task[k].task;
@@ -296,9 +296,9 @@ struct chain {
 
 static double compute_time(const struct mq_low *low, const struct mq_task *t)
 {
-	uint32_t calib = low->rq->cluster->device[low->schedule->device[t->device]].calib;
+	uint32_t calib = low->q.cluster->device[low->schedule->device[t->device]].calib;
 
-	return mq_cost_work(&low->rq->calib->device[calib], &low->schedule->work[t->work]);
+	return mq_cost_work(&low->q.calib->device[calib], &low->schedule->work[t->work]);
 }
 
 static uint32_t fused_work(struct mq_low *low, const struct mq_template *t, const uint32_t *part,
@@ -525,9 +525,9 @@ static enum mq_status fuse_all(struct verify *v)
 	if (low->plan->overlap_experts) /* tokens on their way slow whatever computes */
 		return MQ_OK;
 	for (uint32_t i = 0; i < low->schedule->n_devices; i++) {
-		uint32_t calib = low->rq->cluster->device[low->schedule->device[i]].calib;
+		uint32_t calib = low->q.cluster->device[low->schedule->device[i]].calib;
 
-		if (low->rq->calib->device[calib].serial_comm)
+		if (low->q.calib->device[calib].serial_comm)
 			return MQ_OK;
 	}
 	low->whole = mq_arena_array(&low->scratch, n, struct mq_template);
@@ -548,9 +548,9 @@ enum mq_status mq_fold_verify(struct mq_low *low, bool *exact)
 	enum mq_status status;
 
 	*exact = true;
-	v.images = low->fold->images = mq_images_new(low->rq->cluster, low->rq->calib, low->schedule,
+	v.images = low->fold->images = mq_images_new(low->q.cluster, low->q.calib, low->schedule,
 						     low->arena);
-	v.users = mq_arena_array(&arena, low->rq->cluster->n_links, struct users);
+	v.users = mq_arena_array(&arena, low->q.cluster->n_links, struct users);
 	v.fixed = mq_index_new(&arena);
 	list_requests(&v);
 	status = check_images(&v, exact);

@@ -60,6 +60,7 @@ struct here {
 	const struct mq_op *op;
 	const struct mq_config *config;
 	const struct mq_device_calib *calib; /* NULL = the device has none */
+	bool gpu;                /* the training software's own ways are those of GPUs */
 	struct mq_share share;
 	double shard;
 	bool reduced;
@@ -100,9 +101,9 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 
 static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
 {
-	uint32_t calib = low->rq->cluster->device[device].calib;
+	uint32_t calib = low->q.cluster->device[device].calib;
 
-	return calib == MQ_NONE ? NULL : &low->rq->calib->device[calib];
+	return calib == MQ_NONE ? NULL : &low->q.calib->device[calib];
 }
 
 /* Gradients in both precisions, where the software has them so. */
@@ -113,7 +114,7 @@ static void add_second_gradients(const struct here *at, struct mq_holding *h)
 
 	if (infers(at) || !at->calib || mq_dtype_size(low->train->dtype) >= FP32_B)
 		return;
-	elems *= at->calib->grads_twice;
+	elems *= at->gpu && low->software->grads_twice;
 	if (mq_dtype_size(low->train->grad_dtype) >= FP32_B)
 		h->gradient_B += elems * HALF_B;
 	else if (!low->plan->offload_optimizer)
@@ -171,7 +172,7 @@ static bool feeds_cast(const struct here *at)
 {
 	const struct mq_model *m = at->low->model;
 
-	if (!at->calib || !(at->calib->saves_casts > 0) || !(at->low->train->cast_B > 0))
+	if (!at->gpu || !at->low->software->saves_casts || !mq_train_casts(at->low->train))
 		return false;
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++) {
 		const struct mq_op *to = &m->op[m->edge[i].dst];
@@ -180,6 +181,12 @@ static bool feeds_cast(const struct here *at)
 			return true;
 	}
 	return false;
+}
+
+/* Bytes per logit: of a CPU, those of the plain way. */
+static double loss_B(const struct here *at)
+{
+	return at->gpu ? at->low->software->loss_B : mq_software_plain()->loss_B;
 }
 
 /* Bytes that an op keeps. A loss that works in place keeps no more than it ever holds. */
@@ -199,7 +206,7 @@ static double kept_B(const struct here *at, bool selective)
 	}
 	if (at->op->kind != MQ_OP_LOSS || !at->calib)
 		return kept;
-	return fmin(kept, mq_op_saved_shard(&logits, &at->share, false) * at->calib->loss_B);
+	return fmin(kept, mq_op_saved_shard(&logits, &at->share, false) * loss_B(at));
 }
 
 /* Kept activations, and what recomputation holds for the moment. */
@@ -245,7 +252,7 @@ static void add_loss(const struct here *at, struct unit *u)
 	struct mq_op logits = { .saved = at->op->read };
 	double n = mq_op_saved_shard(&logits, &at->share, false);
 
-	u->loss_B = (at->calib ? n * at->calib->loss_B : 0) - kept_B(at, false);
+	u->loss_B = (at->calib ? n * loss_B(at) : 0) - kept_B(at, false);
 	u->loss_B = fmax(u->loss_B, 0);
 }
 
@@ -282,7 +289,7 @@ static void add_borders(const struct here *at, struct mq_holding *h, struct unit
 	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
 		if (stage[m->edge[i].dst] != stage[at->id])
 			sent = fmax(sent, m->edge[i].elems);
-	if (sent > 0 && !infers(at) && !(at->calib && at->calib->frees_outputs > 0))
+	if (sent > 0 && !infers(at) && !(at->gpu && at->low->software->frees_outputs))
 		u->kept_B += spread_B(at, sent);
 }
 
@@ -347,6 +354,7 @@ static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct 
 		return false;
 	*at = (struct here){ .low = low, .op = &low->model->op[op], .id = op,
 			     .config = mq_low_config(low, op), .calib = calib_of(low, device),
+			     .gpu = low->q.cluster->device[device].kind == MQ_GPU,
 			     .share = seat->share, .shard = seat->shard, .reduced = seat->reduced };
 	return true;
 }

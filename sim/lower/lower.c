@@ -82,7 +82,7 @@ static void number_devsets(struct mq_low *low)
 /* Every device belongs to one pipeline rank. */
 static void number_devices(struct mq_low *low)
 {
-	const struct mq_cluster *cluster = low->rq->cluster;
+	const struct mq_cluster *cluster = low->q.cluster;
 	struct mq_lowered *out = low->out;
 
 	low->rank_of_device = mq_arena_array(low->arena, cluster->n_devices, uint32_t);
@@ -119,7 +119,7 @@ static void number_devices(struct mq_low *low)
 static void begin_schedule(struct mq_low *low)
 {
 	struct mq_schedule *s = mq_arena_alloc(low->arena, sizeof(*s));
-	const struct mq_cluster *cluster = low->rq->cluster;
+	const struct mq_cluster *cluster = low->q.cluster;
 	uint32_t n = low->out->n_devices;
 
 	s->arena = low->arena;
@@ -402,32 +402,19 @@ static enum mq_status try_folded(struct mq_low *low)
 	return MQ_OK;
 }
 
-static enum mq_status run(struct mq_low *low)
+/* Transfers, buckets and templates, strung together; folded where that is asked for and exact. */
+static enum mq_status schedule(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
-	struct mq_err reason = MQ_ERR_INIT;
+	enum mq_verdict fits = out->verdict;
 
-	if (mq_plan_check(low->plan, low->model, low->rq->cluster, low->train, &reason) != MQ_OK) {
-		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
-		return MQ_OK;
-	}
-	number_stages(low);
-	number_units(low);
-	number_devsets(low);
-	number_devices(low);
-	if (out->verdict != MQ_VERDICT_OK)
-		return MQ_OK;
-	out->model_flop = model_flop(low->model, low->train);
-	MQ_TRY(mq_low_memory(low));
-	if (out->verdict != MQ_VERDICT_OK || low->rq->memory_only)
-		return MQ_OK;
 	MQ_TRY(mq_transfers_plan(low));
 	mq_buckets_plan(low);
 	uint32_t below = low->rq->fold_below ? low->rq->fold_below : MQ_NONE;
 	while (mq_fold_decide(low, below)) {
 		below = low->fold->size;
 		MQ_TRY(try_folded(low));
-		if (out->schedule || out->verdict != MQ_VERDICT_OK)
+		if (out->schedule || out->verdict != fits)
 			return MQ_OK;
 	}
 	begin_schedule(low);
@@ -439,18 +426,47 @@ static enum mq_status run(struct mq_low *low)
 	return MQ_OK;
 }
 
+static enum mq_status run(struct mq_low *low)
+{
+	struct mq_lowered *out = low->out;
+	struct mq_err reason = MQ_ERR_INIT;
+
+	if (mq_plan_check(low->rq->plan, low->rq->q->model, low->q.cluster, low->train, &reason) != MQ_OK) {
+		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
+		return MQ_OK;
+	}
+	mq_software_dress(low->software, low->model, low->rq->plan, low->arena, low->dressed);
+	if (low->train->infer) /* there is no backward pass to take turns with */
+		low->dressed->overlap_experts = false;
+	number_stages(low);
+	number_units(low);
+	number_devsets(low);
+	number_devices(low);
+	if (out->verdict != MQ_VERDICT_OK)
+		return MQ_OK;
+	out->model_flop = model_flop(low->model, low->train);
+	MQ_TRY(mq_low_memory(low));
+	if ((out->verdict != MQ_VERDICT_OK && !low->rq->past_memory) || low->rq->memory_only)
+		return MQ_OK;
+	return schedule(low);
+}
+
 enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena *arena,
 			struct mq_lowered *lowered, struct mq_err *err)
 {
+	struct mq_plan dressed;
 	struct mq_low low = { .rq = request,
-			      .model = request->model,
-			      .plan = request->plan,
-			      .train = request->train,
+			      .q = mq_question_for(request->q, request->plan, arena),
+			      .plan = &dressed,
+			      .dressed = &dressed,
+			      .train = request->q->train,
 			      .arena = arena,
 			      .scratch = MQ_ARENA_INIT,
 			      .out = lowered,
 			      .err = err };
 
+	low.model = low.q.model;
+	low.software = low.q.software;
 	memset(lowered, 0, sizeof(*lowered));
 	lowered->verdict = MQ_VERDICT_OK;
 	enum mq_status status = run(&low);

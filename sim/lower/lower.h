@@ -10,18 +10,18 @@
 
 #include "core/calib.h"
 #include "core/plan.h"
+#include "core/question.h"
 #include "core/result.h"
 #include "core/schedule.h"
 
 struct mq_lower_request {
-	const struct mq_model *model;
-	const struct mq_cluster *cluster;
-	const struct mq_calib *calib; /* for memory reserves and for folding */
-	const struct mq_train *train;
-	const struct mq_plan *plan;   /* checked by mq_lower with mq_plan_check */
+	const struct mq_question *q;  /* calib: for memory reserves and for folding */
+	const struct mq_plan *plan;   /* dressed (mq_software_dress) and checked (mq_plan_check) by mq_lower */
 	bool fold;                    /* allow a folded view where it is exact */
 	uint32_t fold_below;          /* a representative stands for fewer ranks than this; 0 = any number */
 	bool keep_tasks;              /* of its tasks none is fused with others: reports show each */
+	bool past_memory;             /* go on where the plan does not fit: verdict and message stay OOM, the
+					 schedule is there */
 	bool memory_only;             /* stop after the memory verdict: no schedule */
 	bool held;                    /* fill the schedule's `held`, for a replay */
 };
@@ -46,12 +46,9 @@ enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena 
 
 /* Valid for every plan of this model on this cluster: total model FLOPs over the sum of all peaks.
  * Seconds per step. */
-double mq_lower_bound(const struct mq_model *model, const struct mq_cluster *cluster,
-		      const struct mq_calib *calib, const struct mq_train *train);
+double mq_lower_bound(const struct mq_question *q);
 
 /* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena. */
-struct mq_costs *mq_costs_new(const struct mq_model *model, const struct mq_cluster *cluster,
-			      const struct mq_calib *calib, const struct mq_train *train,
-			      struct mq_arena *arena);
+struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena);
 
 #endif

@@ -83,22 +83,22 @@ static void add_dynamic(struct mq_memory *m, double step_B, double fragmentation
 
 /* Where the gradients of all chunks lie while they are reduced. */
 static double reduction_B(const struct mq_low *low, const struct mq_holding *h, uint32_t chunks,
-			  const struct mq_device_calib *d)
+			  const struct mq_device *d)
 {
-	double flat = d ? d->flat_elems * mq_dtype_size(low->train->grad_dtype) : 0, all = 0;
+	double flat = low->software->flat_M * 1e6 * mq_dtype_size(low->train->grad_dtype), all = 0;
 
 	for (uint32_t k = 0; k < chunks; k++)
 		all += h[k].reduced_B;
-	return fmin(all, 2 * low->plan->bucket_B) + fmin(all, flat);
+	return fmin(all, 2 * low->plan->bucket_B) + (d->kind == MQ_GPU ? fmin(all, flat) : 0);
 }
 
 static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_t device)
 {
 	uint32_t chunks = low->n_stages / low->n_ranks;
 	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
-	const struct mq_device *dev = &low->rq->cluster->device[device];
+	const struct mq_device *dev = &low->q.cluster->device[device];
 	const struct mq_device_calib *d =
-		dev->calib == MQ_NONE ? NULL : &low->rq->calib->device[dev->calib];
+		dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
 	double boundary = 0, root = 0, step = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
@@ -109,8 +109,8 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	struct mq_memory m = static_memory(h, chunks, &step);
 	const struct mq_moment peak = fullest(low, rank, h);
 	m.activation_B = peak.activation_B;
-	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction_B(low, h, chunks, d);
-	m.reserve_B = d ? d->reserve_B : 0;
+	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction_B(low, h, chunks, dev);
+	m.reserve_B = mq_reserve_B(&low->q, device);
 	add_dynamic(&m, step, d ? d->fragmentation : 1, dev->memory_B);
 	return m;
 }
@@ -133,7 +133,7 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 			devset = low->devset_of[low->plan->config_of[op]];
 			for (uint32_t d = 0; d < c->n_devices; d++) {
 				const struct mq_device *dev =
-					&low->rq->cluster->device[c->device[d]];
+					&low->q.cluster->device[c->device[d]];
 
 				if (d && (dev->calib != type || dev->memory_B != limit_B))
 					return false;
@@ -168,7 +168,7 @@ static void largest(const struct mq_memory *m, const char **name, double *bytes)
 static void judge(struct mq_low *low)
 {
 	struct mq_lowered *out = low->out;
-	const struct mq_cluster *cluster = low->rq->cluster;
+	const struct mq_cluster *cluster = low->q.cluster;
 	double worst = -1;
 
 	for (uint32_t i = 0; i < out->n_devices; i++) {
@@ -228,7 +228,6 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 	uint32_t device = out->device[index], rank = low->rank_of_device[device];
 	uint32_t chunks = low->n_stages / low->n_ranks;
 	struct mq_holding *h = mq_arena_array(&low->scratch, chunks, struct mq_holding);
-	uint32_t calib = low->rq->cluster->device[device].calib;
 	double boundary = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
@@ -244,8 +243,7 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 			.optimizer_B = h[k].optimizer_B,
 			/* What all chunks share is written with the first. */
 			.buffer_B = h[k].root_B +
-				    (k ? 0 : 2 * boundary + reduction_B(low, h, chunks,
-						     calib == MQ_NONE ? NULL : &low->rq->calib->device[calib])),
+				    (k ? 0 : 2 * boundary + reduction_B(low, h, chunks, &low->q.cluster->device[device])),
 			.kept_B = h[k].kept_B,
 			.forward_B = h[k].forward.activation_B + h[k].forward.buffer_B,
 			.backward_B = h[k].backward.activation_B + h[k].backward.buffer_B,

@@ -94,7 +94,7 @@ static double kv_elems(const struct mq_low *low, uint32_t op)
 	double kv = o->read > queries && o->fused ? o->read - queries :
 						    2 * o->n * m->kv_heads * m->head_dim;
 
-	if (low->train->repeat_kv)
+	if (low->software->repeat_kv)
 		kv = fmax(kv, 2 * o->n * o->k * o->count);
 	return kv / heads;
 }

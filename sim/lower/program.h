@@ -100,9 +100,12 @@ struct mq_bucket {               /* gradients reduced by one call */
 
 struct mq_low {
 	const struct mq_lower_request *rq;
+	struct mq_question q;        /* with the model as the software pads it; software is not NULL */
 	const struct mq_model *model;
-	const struct mq_plan *plan;
+	const struct mq_plan *plan;  /* as the software dresses it */
+	struct mq_plan *dressed;     /* the same, while it is made */
 	const struct mq_train *train;
+	const struct mq_software *software;
 	struct mq_arena *arena;      /* of the result */
 	struct mq_arena scratch;
 	struct mq_schedule *schedule;

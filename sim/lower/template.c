@@ -129,13 +129,17 @@ static void take_part(struct mq_kernel *k, double parts)
 static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece, uint32_t n,
 				const char *type)
 {
-	struct mq_work w = { 0 };
+	struct mq_work w = { .host = low->software->host, .waits = low->software->launch_waits };
 	struct mq_kernel buffer[MQ_MAX_KERNELS_PER_OP];
 	uint32_t room = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_config *c = &low->plan->config[piece[i].config];
-		struct mq_share share = { .samples = piece[i].samples };
+		struct mq_share share = {
+			.samples = piece[i].samples,
+			.accumulates = low->plan->micro_batches > 1,
+			.reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
+		};
 
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share.split[d] = c->split[d];
@@ -144,7 +148,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 			share.remote = piece[i].ring == 2;
 		}
 		double scale = piece[i].ring ? 1 : piece[i].scale;
-		uint32_t count = mq_op_kernels(low->model, low->train, piece[i].op, piece[i].phase,
+		uint32_t count = mq_op_kernels(&low->q, piece[i].op, piece[i].phase,
 					       &share, type, buffer);
 		for (uint32_t k = 0; k < count; k++) {
 			if (left_out(low, &piece[i], buffer, count, k))

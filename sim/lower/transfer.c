@@ -161,7 +161,7 @@ static uint32_t machines_of_experts(const struct mq_low *low, const struct mq_co
 {
 	uint32_t ep = c->split[MQ_DIM_EXPERT], batch = c->split[MQ_DIM_BATCH], n = 1;
 	uint32_t stride = c->n_devices / (ep * (batch ? batch : 1));
-	const struct mq_device *device = low->rq->cluster->device;
+	const struct mq_device *device = low->q.cluster->device;
 
 	for (uint32_t i = 1; i < ep && i * stride < c->n_devices; i++)
 		n += device[c->device[i * stride]].node != device[c->device[(i - 1) * stride]].node;
@@ -204,7 +204,7 @@ static double merged(const struct mq_low *low, const struct mq_edge *e)
 	double ep = c->split[MQ_DIM_EXPERT], machines;
 	double k = low->model->top_k;
 
-	if (!low->train->merge_copies || !(ep > 1 && k > 1) ||
+	if (!low->software->merge_copies || !(ep > 1 && k > 1) ||
 	    (from != MQ_OP_COMBINE && (to != MQ_OP_DISPATCH || from == MQ_OP_ROUTER)))
 		return 1;
 	machines = machines_of_experts(low, c);

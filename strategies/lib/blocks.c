@@ -80,7 +80,7 @@ static bool tensor_split(const struct mq_problem *problem, uint32_t op, uint32_t
 {
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
-	if (tp == 1 || mq_tensor_split(problem->model, op, tp, false, true, split))
+	if (tp == 1 || mq_tensor_split(problem->q->model, op, tp, false, true, split))
 		return true;
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
@@ -97,8 +97,8 @@ static double reduce_time(const struct mq_problem *problem, const struct mq_op *
 	        .kind = MQ_COLL_ALL_REDUCE,
 	        .n = tp,
 	        .rank = group,
-	        .dtype = problem->train->dtype,
-	        .bytes = op->output * samples * mq_dtype_size(problem->train->dtype),
+	        .dtype = problem->q->train->dtype,
+	        .bytes = op->output * samples * mq_dtype_size(problem->q->train->dtype),
 	};
 	double seconds;
 
@@ -117,7 +117,7 @@ void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b,
 	seconds[0] = seconds[1] = 0;
 	for (uint32_t i = b->first[block]; i < b->first[block + 1]; i++) {
 		uint32_t op = b->op[i], split[MQ_N_DIMS];
-		const struct mq_op *o = &problem->model->op[op];
+		const struct mq_op *o = &problem->q->model->op[op];
 		bool explicit = o->phase == MQ_BACKWARD;
 
 		tensor_split(problem, op, tp, split);
@@ -126,7 +126,7 @@ void mq_block_times(const struct mq_problem *problem, const struct mq_blocks *b,
 		                          group[0], split, samples);
 
 		seconds[explicit] += s + reduce_s;
-		if (problem->train->infer || explicit)
+		if (problem->q->train->infer || explicit)
 			continue;
 		if (o->mate == MQ_NONE)
 			seconds[1] += costs->op_time(costs->context, op, MQ_BACKWARD, group[0],
@@ -173,7 +173,7 @@ double mq_block_gradient_B(const struct mq_problem *problem, const struct mq_blo
 		tensor_split(problem, b->op[i], tp, split);
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			share[d] = split[d];
-		sum += mq_op_param_shard(&problem->model->op[b->op[i]], share);
+		sum += mq_op_param_shard(&problem->q->model->op[b->op[i]], share);
 	}
-	return sum * mq_dtype_size(problem->train->dtype);
+	return sum * mq_dtype_size(problem->q->train->dtype);
 }

@@ -103,7 +103,7 @@ enum mq_status mq_coarse_finish(const struct mq_problem *problem, const char *en
 	spread(problem, c);
 	c->fit = (struct mq_fit){ .micro_batches = c->tasks.space.micro_batches, .fits = true };
 	mq_coarse_plan(c, c->even, problem, problem->arena, &plan);
-	c->fit = mq_fit_find(problem, &plan, problem->train->batch);
+	c->fit = mq_fit_find(problem, &plan, problem->q->train->batch);
 	return MQ_OK;
 }
 

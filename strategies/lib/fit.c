@@ -33,8 +33,8 @@ static bool screen(const struct mq_problem *p, const struct mq_plan *plan, const
 
 	mq_plan_copy(&copy, plan, &scratch);
 	mq_fit_apply(fit, &copy);
-	bool known = mq_plan_check(&copy, p->model, p->cluster, p->train, &lost) == MQ_OK &&
-		     (!p->limits || mq_limits_hold(p->limits, &copy, p->train, why, sizeof(why))) &&
+	bool known = mq_plan_check(&copy, p->q->model, p->q->cluster, p->q->train, &lost) == MQ_OK &&
+		     (!p->limits || mq_limits_hold(p->limits, &copy, p->q->train, why, sizeof(why))) &&
 		     p->costs->screen(p->costs->context, &copy, r);
 	mq_arena_fini(&scratch);
 	return known;
@@ -54,7 +54,7 @@ struct mq_fit mq_fit_find(const struct mq_problem *p, const struct mq_plan *plan
 	best.fits = false;
 	best.least = mq_fit_excess(&r);
 	for (uint32_t m = 1; m <= most; m *= 2)
-		for (uint32_t k = 0; k < (p->train->infer ? 1 : MQ_N_RECOMPUTES); k++) {
+		for (uint32_t k = 0; k < (p->q->train->infer ? 1 : MQ_N_RECOMPUTES); k++) {
 			struct mq_fit now = { .micro_batches = m, .recompute = (uint8_t)k };
 
 			if (!p->tick(p->tick_context, NAN, "making room"))

@@ -56,7 +56,7 @@ static int part_of(const struct mq_hybrid_cost *c, uint32_t block, bool *inside)
 {
 	uint32_t op = c->blocks.op[c->blocks.first[block]];
 
-	if (c->problem->model->op[op].layer != MQ_NONE) {
+	if (c->problem->q->model->op[op].layer != MQ_NONE) {
 		*inside = true;
 		return 0;
 	}
@@ -73,9 +73,9 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			split[d] = 1;
-		if (c->problem->train->infer || c->problem->model->op[op].param <= 0)
+		if (c->problem->q->train->infer || c->problem->q->model->op[op].param <= 0)
 			continue;
-		if (tp > 1 && !mq_tensor_split(c->problem->model, op, tp, true, true, split))
+		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				split[d] = 1;
 		sum += c->problem->costs->op_time(c->problem->costs->context, op, MQ_UPDATE, rank,
@@ -135,7 +135,7 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
 			for (int d = 0; d < MQ_N_DIMS; d++)
 				split[d] = 1;
 			if (stage->t > 1 &&
-			    !mq_tensor_split(c->problem->model, op, stage->t, true, true, split))
+			    !mq_tensor_split(c->problem->q->model, op, stage->t, true, true, split))
 				for (int d = 0; d < MQ_N_DIMS; d++)
 					split[d] = 1;
 			for (int d = 0; d < MQ_N_DIMS; d++)
@@ -145,7 +145,7 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
 			e->value[at] += held * weight;
 			e->value[3 + at] += saved * weight;
 			e->value[6 + at] +=
-			        mq_op_param_shard(&c->problem->model->op[op], share) * weight;
+			        mq_op_param_shard(&c->problem->q->model->op[op], share) * weight;
 		}
 	}
 	return e->value;
@@ -172,7 +172,7 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 	                             .n = stage->d,
 	                             .rank = member,
 	                             .bytes = small,
-	                             .dtype = c->problem->train->dtype};
+	                             .dtype = c->problem->q->train->dtype};
 	bool fine = c->problem->costs->collective(c->problem->costs->context, &rq, &small_s);
 
 	rq.bytes = large;
@@ -341,7 +341,7 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) +
 	                (s + 1 == k->n_stages ? work[6] : 0);
 
-	if (c->problem->train->infer)
+	if (c->problem->q->train->infer)
 		return 0;
 	return k->sync >= MQ_SYNC_ZERO1 ? update / stage->d : update;
 }
@@ -354,13 +354,13 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
 	double update = stage_update(c, k, s, time);
 
-	if (c->problem->train->infer || stage->d == 1)
+	if (c->problem->q->train->infer || stage->d == 1)
 		return update;
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double params =
 	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s + 1 == k->n_stages ? m[8] : 0);
 	const double *line = ask_sync(c, stage, type->n, type->rank);
-	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->train->grad_dtype);
+	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
 	return update + (k->sync == MQ_SYNC_ZERO3 ? 1.5 * k->micro_batches : 1) * once;
 }
@@ -375,9 +375,9 @@ static double bubble(const struct mq_hybrid_candidate *k)
 bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time[MQ_HYBRID_MAX_STAGES];
-	double samples = c->problem->train->batch / k->micro_batches, most = 0, sum = 0, sync = 0;
-	double width = mq_dtype_size(c->problem->train->dtype),
-	       moves = c->problem->train->infer ? 1 : 2;
+	double samples = c->problem->q->train->batch / k->micro_batches, most = 0, sum = 0, sync = 0;
+	double width = mq_dtype_size(c->problem->q->train->dtype),
+	       moves = c->problem->q->train->infer ? 1 : 2;
 
 	if (k->n_stages > MQ_HYBRID_MAX_STAGES)
 		return false;
@@ -413,7 +413,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
 	struct stage_times time;
-	double samples = c->problem->train->batch / k->micro_batches, b = bubble(k);
+	double samples = c->problem->q->train->batch / k->micro_batches, b = bubble(k);
 	double speed = 0, busy = c->n_layers, fixed = 0, fastest = INFINITY, sync = INFINITY;
 	double sure_speed = 0, sure_busy = c->n_layers, sure_fastest = INFINITY;
 
@@ -446,19 +446,19 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 
 static double usable_memory(const struct mq_problem *problem, uint32_t rank)
 {
-	const struct mq_device *d = &problem->cluster->device[rank];
+	const struct mq_device *d = &problem->q->cluster->device[rank];
 	double memory = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
 
-	if (problem->calib && d->calib < problem->calib->n_devices)
-		memory = (memory - problem->calib->device[d->calib].reserve_B) /
-		         fmax(1, problem->calib->device[d->calib].fragmentation);
+	if (problem->q->calib && d->calib < problem->q->calib->n_devices)
+		memory = (memory - mq_reserve_B(problem->q, rank)) /
+		         fmax(1, problem->q->calib->device[d->calib].fragmentation);
 	return memory;
 }
 
 static void collect_types(struct mq_hybrid_cost *c)
 {
 	struct mq_devices devices = mq_devices_usable(c->problem, c->arena);
-	const struct mq_device *device = c->problem->cluster->device;
+	const struct mq_device *device = c->problem->q->cluster->device;
 
 	c->type = mq_arena_array(c->arena, devices.n, struct mq_hybrid_type);
 	for (uint32_t i = 0; i < devices.n; i++) {
@@ -492,19 +492,19 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_pro
                                    struct mq_err *err)
 {
 	*c = (struct mq_hybrid_cost){
-	        .problem = problem, .arena = problem->arena, .n_layers = problem->model->n_layers};
+	        .problem = problem, .arena = problem->arena, .n_layers = problem->q->model->n_layers};
 	if (!c->n_layers)
 		return mq_fail(err, MQ_EINPUT, "'%s' has no repeated layers to deal out",
-		               problem->model->name);
+		               problem->q->model->name);
 	c->cache = mq_arena_array(c->arena, 1, struct mq_hybrid_cache);
-	mq_blocks_make(problem->model, c->arena, &c->blocks);
+	mq_blocks_make(problem->q->model, c->arena, &c->blocks);
 	for (uint32_t e = 0; e < c->blocks.n_edges; e++) {
 		const struct mq_block_edge *edge = &c->blocks.edge[e];
 		uint32_t a = c->blocks.op[c->blocks.first[edge->src]];
 		uint32_t b = c->blocks.op[c->blocks.first[edge->dst]];
 
-		if (problem->model->op[a].layer != MQ_NONE &&
-		    problem->model->op[b].layer != MQ_NONE)
+		if (problem->q->model->op[a].layer != MQ_NONE &&
+		    problem->q->model->op[b].layer != MQ_NONE)
 			c->boundary_elems = fmax(c->boundary_elems, edge->elems);
 	}
 	collect_types(c);

@@ -60,7 +60,7 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op,
 	double share[MQ_N_DIMS];
 
 	*seconds = 0;
-	if (b->problem->train->infer || op->param <= 0)
+	if (b->problem->q->train->infer || op->param <= 0)
 		return true;
 	for (int d = 0; d < MQ_N_DIMS; d++) {
 		share[d] = split[d];
@@ -79,9 +79,9 @@ static bool gradient_time(const struct builder *b, const struct mq_op *op,
 	struct mq_coll_request request = {.kind = MQ_COLL_ALL_REDUCE,
 	                                  .n = outer,
 	                                  .rank = b->member,
-	                                  .dtype = b->problem->train->dtype,
+	                                  .dtype = b->problem->q->train->dtype,
 	                                  .bytes = mq_op_param_shard(op, share) *
-	                                           mq_dtype_size(b->problem->train->dtype)};
+	                                           mq_dtype_size(b->problem->q->train->dtype)};
 	/* No rewinding here: routes that the answer needs may be cached in the same arena. */
 	return b->problem->costs->collective(b->problem->costs->context, &request, seconds);
 }
@@ -96,12 +96,12 @@ static bool price_choice(struct builder *b, uint32_t id, const uint32_t split[MQ
 		double s =
 		        costs->op_time(costs->context, id, MQ_FORWARD, b->type[t], split, samples);
 
-		if (!b->problem->train->infer)
+		if (!b->problem->q->train->infer)
 			s += costs->op_time(costs->context, id, MQ_BACKWARD, b->type[t], split,
 			                    samples);
 		slowest = fmax(slowest, s);
 	}
-	if (!gradient_time(b, &b->problem->model->op[id], split, &sync))
+	if (!gradient_time(b, &b->problem->q->model->op[id], split, &sync))
 		return false;
 	costs->op_memory(costs->context, id, split, samples, MQ_SYNC_ALLREDUCE, 1,
 	                 MQ_RECOMPUTE_NONE, &held, &saved);
@@ -128,7 +128,7 @@ static bool same_op(const struct mq_op *a, const struct mq_op *b)
 
 static void find_twins(struct builder *b)
 {
-	const struct mq_model *m = b->problem->model;
+	const struct mq_model *m = b->problem->q->model;
 
 	b->twin = mq_arena_array(b->arena, m->n_ops, uint32_t);
 	b->edge_twin = mq_arena_array(b->arena, m->n_edges, uint32_t);
@@ -158,12 +158,12 @@ static enum mq_status no_route(const struct builder *b, struct mq_err *err)
 	return mq_fail(err, MQ_EINPUT,
 	               "engine 'pase': not all of the %u devices of '%s' are joined by "
 	               "routes: use --max devices=N",
-	               b->out->devices.n, b->problem->cluster->name);
+	               b->out->devices.n, b->problem->q->cluster->name);
 }
 
 static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 {
-	const struct mq_model *m = b->problem->model;
+	const struct mq_model *m = b->problem->q->model;
 	struct mq_pase_model *out = b->out;
 
 	out->split = mq_arena_array(b->arena, m->n_ops, uint32_t *);
@@ -201,7 +201,7 @@ static enum mq_status fill_ops(struct builder *b, struct mq_err *err)
 
 static enum mq_status price_edge(struct builder *b, uint32_t e, struct mq_err *err)
 {
-	const struct mq_edge *edge = &b->problem->model->edge[e];
+	const struct mq_edge *edge = &b->problem->q->model->edge[e];
 	struct mq_pase_model *out = b->out;
 	uint32_t na = b->n_choices[edge->src], nb = b->n_choices[edge->dst];
 	double *cost = mq_arena_array(b->arena, (size_t)na * nb, double);
@@ -231,12 +231,12 @@ static double smallest_memory(const struct mq_problem *problem, const struct mq_
 	double least = INFINITY;
 
 	for (uint32_t i = 0; i < devices->n; i++) {
-		const struct mq_device *d = &problem->cluster->device[devices->rank[i]];
+		const struct mq_device *d = &problem->q->cluster->device[devices->rank[i]];
 		double usable = d->memory_B > 0 ? d->memory_B : (double)INFINITY;
 
-		if (problem->calib && d->calib < problem->calib->n_devices)
-			usable = (usable - problem->calib->device[d->calib].reserve_B) /
-			         fmax(1, problem->calib->device[d->calib].fragmentation);
+		if (problem->q->calib && d->calib < problem->q->calib->n_devices)
+			usable = (usable - mq_reserve_B(problem->q, devices->rank[i])) /
+			         fmax(1, problem->q->calib->device[d->calib].fragmentation);
 		least = fmin(least, usable);
 	}
 	return least;
@@ -244,7 +244,7 @@ static double smallest_memory(const struct mq_problem *problem, const struct mq_
 
 static void find_types(struct builder *b)
 {
-	const struct mq_device *device = b->problem->cluster->device;
+	const struct mq_device *device = b->problem->q->cluster->device;
 
 	b->type = mq_arena_array(b->arena, b->out->devices.n, uint32_t);
 	for (uint32_t i = 0; i < b->out->devices.n; i++) {
@@ -262,13 +262,13 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
                                     struct mq_arena *arena, struct mq_pase_model *out,
                                     struct mq_err *err)
 {
-	const struct mq_model *m = problem->model;
+	const struct mq_model *m = problem->q->model;
 	struct builder b = {.problem = problem, .arena = arena, .out = out};
 	struct mq_elim_pair *pair = mq_arena_array(arena, m->n_edges, struct mq_elim_pair);
 
 	*out = (struct mq_pase_model){.devices = *devices,
 	                              .micro_batches = micro_batches,
-	                              .samples = problem->train->batch / micro_batches,
+	                              .samples = problem->q->train->batch / micro_batches,
 	                              .limit_B = smallest_memory(problem, devices)};
 	b.member = mq_arena_array(arena, devices->n, uint32_t);
 	find_types(&b);
@@ -305,9 +305,9 @@ double mq_pase_memory(const struct mq_pase_model *model, const uint32_t *choice)
 void mq_pase_plan(const struct mq_pase_model *model, const uint32_t *choice,
                   const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
-	mq_plan_init(plan, arena, problem->model->n_ops);
+	mq_plan_init(plan, arena, problem->q->model->n_ops);
 	plan->micro_batches = model->micro_batches;
-	for (uint32_t v = 0; v < problem->model->n_ops; v++) {
+	for (uint32_t v = 0; v < problem->q->model->n_ops; v++) {
 		const uint32_t *split = model->split[v] + choice[v] * MQ_N_DIMS;
 		uint32_t c = 0;
 

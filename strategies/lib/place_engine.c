@@ -27,13 +27,13 @@ bool mq_place_again_take(struct mq_place_again *again, struct mq_arena *arena, s
 
 static bool own_devices(const struct mq_problem *problem)
 {
-	return problem->model->devices.time_unit_s > 0 && problem->model->devices.bw_Bps == 0;
+	return problem->q->model->devices.time_unit_s > 0 && problem->q->model->devices.bw_Bps == 0;
 }
 
 enum mq_status mq_place_engine_start(struct mq_place_engine *e, const char *name,
                                      const struct mq_problem *problem, struct mq_err *err)
 {
-	double batch = floor(problem->train->batch);
+	double batch = floor(problem->q->train->batch);
 
 	if (problem->objective && strcmp(problem->objective, "max-load") &&
 	    strcmp(problem->objective, "latency") && strcmp(problem->objective, "step-time"))
@@ -144,7 +144,7 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 	                             .max_ideals = e->ideals,
 	                             .tick = tick,
 	                             .tick_context = &problem};
-	bool train = !problem->train->infer;
+	bool train = !problem->q->train->infer;
 
 	if (mq_place_again_take(&e->again, arena, plan))
 		return MQ_OK;
@@ -158,7 +158,7 @@ enum mq_status mq_place_engine_propose(struct mq_place_engine *e, bool linearize
 		if (round % 2 && (flight == 1 || own_devices(problem)))
 			continue;
 		MQ_TRY(mq_place_from_problem(problem, m, flight, arena, &model, err));
-		double samples = floor(problem->train->batch / m); /* a replica needs one */
+		double samples = floor(problem->q->train->batch / m); /* a replica needs one */
 
 		o.max_replicas = e->replicas ? e->replicas : own_devices(problem) ? 1 : UINT32_MAX;
 		o.max_replicas = (uint32_t)fmin(o.max_replicas, fmax(1, samples));

@@ -17,13 +17,13 @@ struct types {
 
 static double memory_of(const struct mq_problem *problem, uint32_t rank)
 {
-	const struct mq_device *device = &problem->cluster->device[rank];
+	const struct mq_device *device = &problem->q->cluster->device[rank];
 	double memory = device->memory_B, reserve = 0, fragmentation = 1;
 
-	if (problem->calib && device->calib < problem->calib->n_devices) {
-		const struct mq_device_calib *calib = &problem->calib->device[device->calib];
+	if (problem->q->calib && device->calib < problem->q->calib->n_devices) {
+		const struct mq_device_calib *calib = &problem->q->calib->device[device->calib];
 
-		reserve = calib->reserve_B;
+		reserve = mq_reserve_B(problem->q, rank);
 		fragmentation = calib->fragmentation;
 	}
 	/* A twentieth stays free for communication buffers. */
@@ -39,7 +39,7 @@ static void collect_types(const struct mq_problem *problem, const struct mq_devi
 	                      mq_arena_array(arena, devices->n, struct mq_place_type),
 	                      mq_arena_array(arena, devices->n, uint32_t *)};
 	for (uint32_t i = 0; i < devices->n; i++) {
-		const struct mq_device *device = &problem->cluster->device[devices->rank[i]];
+		const struct mq_device *device = &problem->q->cluster->device[devices->rank[i]];
 		uint32_t t = 0;
 
 		while (t < out->n && strcmp(out->name[t], device->type))
@@ -113,7 +113,7 @@ static void fill_graph(const struct mq_model *model, struct mq_arena *arena, str
 static enum mq_status from_own_devices(const struct mq_problem *problem, struct mq_arena *arena,
                                        struct mq_place_model *out, struct mq_err *err)
 {
-	const struct mq_model *model = problem->model;
+	const struct mq_model *model = problem->q->model;
 	const struct mq_profile *profile = &model->profile;
 	uint32_t n = model->n_ops, n_types = profile->n_types;
 	struct mq_place_type *type = mq_arena_array(arena, n_types, struct mq_place_type);
@@ -131,9 +131,9 @@ static enum mq_status from_own_devices(const struct mq_problem *problem, struct 
 		type[t].own_memory = !cpu;
 		type[t].memory = cpu || model->devices.memory_B <= 0 ? (double)INFINITY
 		                                                     : model->devices.memory_B;
-		out->rank[t] = mq_arena_array(arena, problem->cluster->n_devices, uint32_t);
-		for (uint32_t d = 0; d < problem->cluster->n_devices; d++)
-			if (!strcmp(problem->cluster->device[d].type, profile->type[t]))
+		out->rank[t] = mq_arena_array(arena, problem->q->cluster->n_devices, uint32_t);
+		for (uint32_t d = 0; d < problem->q->cluster->n_devices; d++)
+			if (!strcmp(problem->q->cluster->device[d].type, profile->type[t]))
 				out->rank[t][type[t].count++] = d;
 	}
 	for (uint32_t op = 0; op < n; op++) {
@@ -165,8 +165,8 @@ static bool slowest_transfer(const struct mq_problem *problem, const struct mq_d
 {
 	*seconds = 0;
 	for (uint32_t i = 1; i < devices->n; i++) {
-		const struct mq_device *a = &problem->cluster->device[devices->rank[i - 1]];
-		const struct mq_device *b = &problem->cluster->device[devices->rank[i]];
+		const struct mq_device *a = &problem->q->cluster->device[devices->rank[i - 1]];
+		const struct mq_device *b = &problem->q->cluster->device[devices->rank[i]];
 		double s;
 
 		/* Inside a node one pair speaks for all. */
@@ -194,8 +194,8 @@ static void measure_op(const struct measure *m, const struct types *types, uint3
 	const struct mq_problem *problem = m->problem;
 	const struct mq_costs *costs = problem->costs;
 	uint32_t split[MQ_N_DIMS];
-	double static_B, activation_B, width = mq_dtype_size(problem->train->dtype);
-	bool train = !problem->train->infer, explicit = place->backward[op];
+	double static_B, activation_B, width = mq_dtype_size(problem->q->train->dtype);
+	bool train = !problem->q->train->infer, explicit = place->backward[op];
 
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
@@ -204,7 +204,7 @@ static void measure_op(const struct measure *m, const struct types *types, uint3
 		double s = costs->op_time(costs->context, op, phase, types->rank[t][0], split,
 		                          m->samples);
 
-		if (train && !explicit && problem->model->op[op].mate == MQ_NONE)
+		if (train && !explicit && problem->q->model->op[op].mate == MQ_NONE)
 			s += costs->op_time(costs->context, op, MQ_BACKWARD, types->rank[t][0],
 			                    split, m->samples);
 		time[op * types->n + t] = s;
@@ -212,13 +212,13 @@ static void measure_op(const struct measure *m, const struct types *types, uint3
 	costs->op_memory(costs->context, op, split, m->samples, MQ_SYNC_ALLREDUCE, 1,
 	                 MQ_RECOMPUTE_NONE, &static_B, &activation_B);
 	size[op] = static_B + activation_B * m->in_flight;
-	out_cost[op] = problem->model->op[op].output > 0
-	                       ? (m->latency_s + problem->model->op[op].output * m->samples *
+	out_cost[op] = problem->q->model->op[op].output > 0
+	                       ? (m->latency_s + problem->q->model->op[op].output * m->samples *
 	                                                 width * m->per_byte_s) *
 	                                 (train ? 2 : 1)
 	                       : 0;
 	sync[op] =
-	        train ? problem->model->op[op].param * width * m->per_byte_s / m->micro_batches : 0;
+	        train ? problem->q->model->op[op].param * width * m->per_byte_s / m->micro_batches : 0;
 }
 
 static enum mq_status from_costs(const struct mq_problem *problem, const struct measure *base,
@@ -228,7 +228,7 @@ static enum mq_status from_costs(const struct mq_problem *problem, const struct 
 	struct mq_devices devices = mq_devices_usable(problem, arena);
 	struct measure m = *base;
 	struct types types;
-	uint32_t n = problem->model->n_ops;
+	uint32_t n = problem->q->model->n_ops;
 	double none_s, much_s;
 
 	collect_types(problem, &devices, arena, &types);
@@ -237,7 +237,7 @@ static enum mq_status from_costs(const struct mq_problem *problem, const struct 
 		return mq_fail(err, MQ_EINPUT,
 		               "no route joins neighbouring devices of '%s': every "
 		               "device must reach the next",
-		               problem->cluster->name);
+		               problem->q->cluster->name);
 	m.latency_s = none_s;
 	m.per_byte_s = (much_s - none_s) / 1e6;
 	double *time = mq_arena_array(arena, n * types.n, double);
@@ -248,7 +248,7 @@ static enum mq_status from_costs(const struct mq_problem *problem, const struct 
 	out->unit = "s per micro-batch";
 	out->type_name = types.name;
 	out->rank = types.rank;
-	fill_graph(problem->model, arena, &out->place);
+	fill_graph(problem->q->model, arena, &out->place);
 	for (uint32_t op = 0; op < n; op++)
 		measure_op(&m, &types, op, &out->place, time, size, out_cost, sync);
 	out->place.n_types = types.n;
@@ -264,11 +264,11 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
                                      uint32_t in_flight, struct mq_arena *arena,
                                      struct mq_place_model *out, struct mq_err *err)
 {
-	const struct mq_model_devices *own = &problem->model->devices;
+	const struct mq_model_devices *own = &problem->q->model->devices;
 	struct measure m = {.problem = problem,
 	                    .in_flight = in_flight,
 	                    .micro_batches = micro_batches,
-	                    .samples = problem->train->batch / micro_batches};
+	                    .samples = problem->q->train->batch / micro_batches};
 
 	*out = (struct mq_place_model){.micro_batches = micro_batches};
 	if (own->time_unit_s > 0 && own->bw_Bps == 0)
@@ -282,12 +282,12 @@ enum mq_status mq_place_from_problem(const struct mq_problem *problem, uint32_t 
 void mq_place_plan(const struct mq_place_model *m, const struct mq_placement *placement,
                    const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
-	const struct mq_model *model = problem->model;
+	const struct mq_model *model = problem->q->model;
 
 	mq_plan_init(plan, arena, model->n_ops);
 	plan->micro_batches = m->micro_batches;
 	plan->pipeline =
-	        placement->n_stages > 1 && !problem->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
+	        placement->n_stages > 1 && !problem->q->train->infer ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE;
 	for (uint32_t i = 0; i < placement->n_stages; i++) {
 		const struct mq_place_stage *stage = &placement->stage[i];
 		struct mq_spot spot = {.n_devices = stage->replicas,
@@ -305,13 +305,13 @@ void mq_place_plan_free(const struct mq_place_model *m, const struct mq_placemen
                         const struct mq_problem *problem, struct mq_arena *arena,
                         struct mq_plan *plan)
 {
-	uint32_t *device_of = mq_arena_array(arena, problem->model->n_ops, uint32_t);
+	uint32_t *device_of = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 
 	for (uint32_t s = 0; s < placement->n_stages; s++)
 		for (uint32_t i = 0; i < placement->stage[s].n_nodes; i++)
 			device_of[placement->stage[s].node[i]] =
 			        m->rank[placement->stage[s].type][placement->stage[s].device];
-	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 	plan->micro_batches = m->micro_batches;
 	if (m->own_units) /* samples one after another: devices work on different ones */
 		plan->pipeline = MQ_PIPE_GPIPE;

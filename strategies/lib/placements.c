@@ -51,20 +51,20 @@ static void group_ops(struct placements *space, const struct mq_model *m, struct
 
 void placements_init(struct placements *space, const struct mq_problem *problem)
 {
-	const struct mq_cluster *c = problem->cluster;
+	const struct mq_cluster *c = problem->q->cluster;
 	static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 
 	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
 
 	*space = (struct placements){ .micro_batches = 1 };
-	group_ops(space, problem->model, problem->arena);
+	group_ops(space, problem->q->model, problem->arena);
 	space->device = mq_arena_array(problem->arena, c->n_devices, uint32_t);
 	for (uint32_t d = 0; d < c->n_devices; d++) {
 		bool any = false;
 
-		for (uint32_t op = 0; op < problem->model->n_ops && !any; op++)
+		for (uint32_t op = 0; op < problem->q->model->n_ops && !any; op++)
 			any = isfinite(problem->costs->op_time(problem->costs->context, op,
-							       problem->model->op[op].phase, d, whole, 1));
+							       problem->q->model->op[op].phase, d, whole, 1));
 		if (any && (!limit || space->n_devices < limit))
 			space->device[space->n_devices++] = d;
 	}
@@ -73,7 +73,7 @@ void placements_init(struct placements *space, const struct mq_problem *problem)
 void placements_plan(const struct placements *space, const uint32_t *choice,
 		     const struct mq_problem *problem, struct mq_arena *arena, struct mq_plan *plan)
 {
-	const struct mq_model *m = problem->model;
+	const struct mq_model *m = problem->q->model;
 	uint32_t *device_of = mq_arena_array(arena, m->n_ops, uint32_t);
 
 	for (uint32_t op = 0; op < m->n_ops; op++)
@@ -84,5 +84,5 @@ void placements_plan(const struct placements *space, const uint32_t *choice,
 
 bool placements_natural(const struct mq_problem *problem)
 {
-	return problem->model->profile.n_types > 0 || problem->model->devices.n_accelerators > 0;
+	return problem->q->model->profile.n_types > 0 || problem->q->model->devices.n_accelerators > 0;
 }

@@ -7,7 +7,7 @@
 
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena)
 {
-	const struct mq_cluster *cluster = problem->cluster;
+	const struct mq_cluster *cluster = problem->q->cluster;
 	struct mq_devices devices = {0, mq_arena_array(arena, cluster->n_devices, uint32_t)};
 	enum mq_device_kind kind = MQ_CPU;
 	uint32_t limit = problem->limits ? problem->limits->max_devices : 0;
@@ -24,7 +24,7 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct mq_devices *devices)
 {
 	const struct mq_limits *limits = problem->limits;
-	double n = fmin(devices->n, floor(problem->train->batch));
+	double n = fmin(devices->n, floor(problem->q->train->batch));
 
 	if (limits && limits->max_dp)
 		n = fmin(n, limits->max_dp);
@@ -92,7 +92,7 @@ static uint32_t add_config(const struct mq_devices *devices, uint32_t n, bool sp
 void mq_plan_data_parallel(const struct mq_problem *problem, const struct mq_devices *devices,
                            uint32_t n, struct mq_arena *arena, struct mq_plan *plan)
 {
-	const struct mq_model *model = problem->model;
+	const struct mq_model *model = problem->q->model;
 	uint32_t split = MQ_NONE, whole = MQ_NONE;
 
 	mq_plan_init(plan, arena, model->n_ops);
@@ -123,10 +123,10 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
 	if (spot->tp > 1 &&
-	    !mq_tensor_split(problem->model, op, spot->tp, spot->sequence_parallel, true, split))
+	    !mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel, true, split))
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			split[d] = 1;
-	split[MQ_DIM_BATCH] = problem->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;
+	split[MQ_DIM_BATCH] = problem->q->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;
 	for (uint32_t c = plan->n_configs; c-- > 0;) {
 		if (same_spot(&plan->config[c], spot, split)) {
 			plan->config_of[op] = c;

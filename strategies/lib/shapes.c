@@ -11,7 +11,7 @@ static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
 {
 	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
 
-	if (!p->train->infer)
+	if (!p->q->train->infer)
 		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
 	return t;
 }
@@ -20,7 +20,7 @@ static double model_s(const struct mq_problem *p, uint32_t device)
 {
 	double sum = 0;
 
-	for (uint32_t op = 0; op < p->model->n_ops; op++)
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
 		sum += op_s(p, op, device);
 	return sum;
 }
@@ -74,7 +74,7 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 /* GPUs where there are any; else what there is. */
 static uint32_t usable(const struct mq_problem *p, struct ranked *r)
 {
-	const struct mq_cluster *c = p->cluster;
+	const struct mq_cluster *c = p->q->cluster;
 	bool gpus = false;
 	uint32_t n = 0;
 
@@ -96,7 +96,7 @@ static uint32_t usable(const struct mq_problem *p, struct ranked *r)
 
 static void measure_layers(struct shape_space *space, uint32_t device)
 {
-	const struct mq_model *m = space->problem->model;
+	const struct mq_model *m = space->problem->q->model;
 	bool inside = false;
 
 	space->layer_s = mq_arena_array(space->problem->arena, m->n_layers + 1, double);
@@ -129,7 +129,7 @@ static void add_fixed_set(struct shape_space *space, const struct ranked *r, uin
 enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *problem,
 			   struct mq_err *err)
 {
-	const struct mq_cluster *c = problem->cluster;
+	const struct mq_cluster *c = problem->q->cluster;
 	struct ranked *r = mq_arena_array(problem->arena, c->n_devices + 1, struct ranked);
 	uint32_t n, node = 0;
 
@@ -139,9 +139,8 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		return mq_fail(err, MQ_EINPUT,
 			       "no device of '%s' can run every op of '%s' in %s; choose another "
 			       "platform, --dtype or --products",
-			       c->name, problem->model->name,
-			       mq_dtype_name(problem->train->cast_B > 0 ? problem->train->products :
-									  problem->train->dtype));
+			       c->name, problem->q->model->name,
+			       mq_dtype_name(mq_train_products(problem->q->train)));
 	qsort(r, n, sizeof(*r), faster_first);
 	if (problem->limits->max_devices && n > problem->limits->max_devices)
 		n = problem->limits->max_devices;
@@ -208,7 +207,7 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 
 static bool batch_allows(const struct shape_space *space, const struct shape_point *p)
 {
-	double per_micro = space->problem->train->batch / p->micro_batches;
+	double per_micro = space->problem->q->train->batch / p->micro_batches;
 	uint32_t mbs = space->problem->limits->fix_mbs;
 
 	if (per_micro != floor(per_micro) || per_micro < p->dp)
@@ -221,7 +220,7 @@ static bool batch_allows(const struct shape_space *space, const struct shape_poi
 bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 {
 	const struct shape_set *set = &space->set[p->set];
-	bool infer = space->problem->train->infer;
+	bool infer = space->problem->q->train->infer;
 
 	if (!p->dp || !p->tp || !p->pp || !p->cp || !p->ep || !p->virtual || !p->micro_batches ||
 	    p->set >= space->n_sets)
@@ -245,7 +244,7 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 	if (p->sync >= MQ_SYNC_ZERO1 && p->dp * p->cp == 1)
 		return false;
 	return limits_allow(&space->problem->limits[0], p) &&
-	       model_allows(space->problem->model, p) && batch_allows(space, p);
+	       model_allows(space->problem->q->model, p) && batch_allows(space, p);
 }
 
 /* ---- plans -------------------------------------------------------------------------------------- */
@@ -287,7 +286,7 @@ static uint32_t *stage_layers(const struct shape_space *space, const struct shap
 			      struct mq_arena *arena)
 {
 	const struct shape_set *set = &space->set[p->set];
-	uint32_t layers = space->problem->model->n_layers, chunks = p->pp * p->virtual, layer = 0;
+	uint32_t layers = space->problem->q->model->n_layers, chunks = p->pp * p->virtual, layer = 0;
 	uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
 	double total = space->head_s + space->tail_s, speeds = 0, target = 0, done = space->head_s;
 
@@ -329,9 +328,9 @@ enum mq_status shapes_plan(const struct shape_space *space, const struct shape_p
 				device[n++] = set->device[place(p, s, d) + i];
 	if (p->balanced && p->dp > 1)
 		shape.share = shares(set, p, arena);
-	if (p->balanced && p->pp > 1 && space->problem->model->n_layers)
+	if (p->balanced && p->pp > 1 && space->problem->q->model->n_layers)
 		shape.stage_layers = stage_layers(space, p, arena);
-	return mq_plan_from_shape(&shape, space->problem->model, space->problem->cluster, arena, plan,
+	return mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan,
 				  err);
 }
 
@@ -394,7 +393,7 @@ static void each_schedule(struct visit *v, struct shape_point *p)
 static void each_batch(struct visit *v, struct shape_point *p)
 {
 	uint32_t counts[MAX_DIVISORS];
-	uint32_t n = shapes_divisors((uint32_t)v->space->problem->train->batch, counts, MAX_DIVISORS);
+	uint32_t n = shapes_divisors((uint32_t)v->space->problem->q->train->batch, counts, MAX_DIVISORS);
 
 	for (uint32_t i = 0; i < n && v->go_on; i++) {
 		p->micro_batches = counts[i];
@@ -405,14 +404,14 @@ static void each_batch(struct visit *v, struct shape_point *p)
 static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 {
 	const struct mq_problem *problem = v->space->problem;
-	bool context = problem->limits->fix_cp > 1 || problem->model->seq >= 8192;
+	bool context = problem->limits->fix_cp > 1 || problem->q->model->seq >= 8192;
 	uint32_t cps[MAX_DIVISORS], eps[MAX_DIVISORS];
 	uint32_t n_cp = shapes_divisors(rest, cps, context ? MAX_DIVISORS : 1);
 
 	for (uint32_t c = 0; c < n_cp; c++) {
 		p->cp = cps[c];
 		p->dp = rest / p->cp;
-		uint32_t n_ep = shapes_divisors(p->dp, eps, problem->model->experts ? MAX_DIVISORS : 1);
+		uint32_t n_ep = shapes_divisors(p->dp, eps, problem->q->model->experts ? MAX_DIVISORS : 1);
 
 		for (uint32_t e = 0; e < n_ep && v->go_on; e++) {
 			p->ep = eps[e];

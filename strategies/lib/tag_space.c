@@ -10,7 +10,7 @@
 
 static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_problem *p, struct mq_err *err)
 {
-	const struct mq_cluster *c = p->cluster;
+	const struct mq_cluster *c = p->q->cluster;
 	const char *type[MQ_TAG_MAX_GROUPS];
 
 	for (uint32_t i = 0; i < s->coarse.tasks.n_devices; i++) {
@@ -99,7 +99,7 @@ static bool allowed(const struct mq_tag_space *s, const struct mq_problem *p, bo
 	bool one_group = !(a->mask & (a->mask - 1)), all = a->mask == (1u << s->n_devices) - 1;
 
 	if ((a->n_devices == 1 && a->how != MQ_TAG_SERVER) ||
-	    (a->how != MQ_TAG_MODEL && a->n_devices > p->train->batch))
+	    (a->how != MQ_TAG_MODEL && a->n_devices > p->q->train->batch))
 		return false;
 	return !heterog || one_group || (all && a->how != MQ_TAG_MODEL);
 }
@@ -156,7 +156,7 @@ static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 	const struct mq_tasks *t = &s->coarse.tasks;
 	struct keyed *key = mq_arena_array(p->arena, s->n, struct keyed);
 	double total_s = 0, params = 1e-300, outputs = 1e-300, most_B = 1e-300;
-	double grad_B = mq_dtype_size(p->train->grad_dtype), value_B = mq_dtype_size(p->train->dtype);
+	double grad_B = mq_dtype_size(p->q->train->grad_dtype), value_B = mq_dtype_size(p->q->train->dtype);
 
 	s->op_feature = mq_arena_array(p->arena, s->n * MQ_TAG_OP_FEATURES, double);
 	for (uint32_t g = 0; g < s->n; g++)
@@ -168,14 +168,14 @@ static void describe_ops(struct mq_tag_space *s, const struct mq_problem *p)
 		s->op_feature[s->coarse.group_of[v] * MQ_TAG_OP_FEATURES + 1] += t->memory[v];
 		total_s += mq_tasks_mean_time(t, v);
 	}
-	for (uint32_t op = 0; op < p->model->n_ops; op++) {
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++) {
 		double *f = s->op_feature +
 			    s->coarse.group_of[t->space.group_of[op]] * MQ_TAG_OP_FEATURES;
 
-		f[2] += p->model->op[op].param;
-		f[3] += p->model->op[op].output * p->train->batch;
-		params += p->model->op[op].param;
-		outputs += p->model->op[op].output * p->train->batch;
+		f[2] += p->q->model->op[op].param;
+		f[3] += p->q->model->op[op].output * p->q->train->batch;
+		params += p->q->model->op[op].param;
+		outputs += p->q->model->op[op].output * p->q->train->batch;
 	}
 	for (uint32_t g = 0; g < s->n; g++) {
 		double *f = s->op_feature + g * MQ_TAG_OP_FEATURES;
@@ -197,9 +197,9 @@ static double gradient_bytes(const struct mq_problem *p)
 {
 	double params = 0;
 
-	for (uint32_t op = 0; op < p->model->n_ops; op++)
-		params += p->model->op[op].param;
-	return params * mq_dtype_size(p->train->grad_dtype);
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
+		params += p->q->model->op[op].param;
+	return params * mq_dtype_size(p->q->train->grad_dtype);
 }
 
 static void describe_devices(struct mq_tag_space *s, const struct mq_problem *p)
@@ -327,7 +327,7 @@ static enum mq_status find_fit(struct mq_tag_space *s, const struct mq_problem *
 		s->fit = plain;
 		MQ_TRY(mq_tag_plan(s, action, p, p->arena, &plan, err));
 		/* Every replica has a sample of each micro-batch, model parallelism beside it or not. */
-		fit[k] = mq_fit_find(p, &plan, p->train->batch / s->action[0].n_devices);
+		fit[k] = mq_fit_find(p, &plan, p->q->train->batch / s->action[0].n_devices);
 		if (fit[k].fits && fit[k].micro_batches == 1 && !fit[k].recompute)
 			return MQ_OK;
 	}
@@ -347,7 +347,7 @@ enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag
 	list_actions(s, p, options->heterog);
 	if (!s->n_actions)
 		return mq_fail(err, MQ_EINPUT, "engine 'tag': no choice is possible with batch %g",
-			       p->train->batch);
+			       p->q->train->batch);
 	describe_ops(s, p);
 	describe_devices(s, p);
 	describe_actions(s, p);
@@ -409,14 +409,14 @@ enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action,
 {
 	const struct mq_tasks *t = &s->coarse.tasks;
 	uint32_t *config = mq_arena_array(arena, 2 * s->n_actions, uint32_t); /* + 1; by duplication */
-	uint32_t *single = mq_arena_array(arena, p->cluster->n_devices, uint32_t);
+	uint32_t *single = mq_arena_array(arena, p->q->cluster->n_devices, uint32_t);
 	uint32_t *rank = mq_arena_array(arena, t->n, uint32_t);
 
-	mq_plan_init(plan, arena, p->model->n_ops);
+	mq_plan_init(plan, arena, p->q->model->n_ops);
 	for (uint32_t g = 0; g < s->n; g++)
 		if (s->action[action[g]].how == MQ_TAG_MODEL)
 			place_group(s, g, &s->action[action[g]], arena, rank);
-	for (uint32_t op = 0; op < p->model->n_ops; op++) {
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++) {
 		uint32_t task = t->space.group_of[op], a = action[s->coarse.group_of[task]];
 
 		if (s->action[a].how == MQ_TAG_MODEL) {
@@ -438,5 +438,5 @@ enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action,
 	}
 	if (s->fit.micro_batches > 1 || s->fit.recompute)
 		mq_fit_apply(&s->fit, plan);
-	return mq_plan_check(plan, p->model, p->cluster, p->train, err);
+	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }

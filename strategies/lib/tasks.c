@@ -8,15 +8,15 @@ static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
 
 static bool trains(const struct mq_problem *problem)
 {
-	for (uint32_t op = 0; op < problem->model->n_ops; op++)
-		if (problem->model->op[op].phase == MQ_BACKWARD)
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		if (problem->q->model->op[op].phase == MQ_BACKWARD)
 			return false; /* the backward pass is in the graph already */
-	return !problem->train->infer;
+	return !problem->q->train->infer;
 }
 
 static double samples_of(const struct mq_problem *problem, const struct mq_tasks *t)
 {
-	return problem->train->batch / t->space.micro_batches;
+	return problem->q->train->batch / t->space.micro_batches;
 }
 
 static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, bool both)
@@ -25,14 +25,14 @@ static void fill_times(const struct mq_problem *problem, struct mq_tasks *t, boo
 	double samples = samples_of(problem, t), times = t->space.micro_batches;
 
 	memset(t->time, 0, (size_t)t->n * t->n_devices * sizeof(*t->time));
-	for (uint32_t op = 0; op < problem->model->n_ops; op++) {
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
 		uint32_t task = t->space.group_of[op];
 
 		for (uint32_t d = 0; d < t->n_devices; d++) {
 			double *time = &t->time[(size_t)task * t->n_devices + d];
 
 			*time += times * costs->op_time(costs->context, op,
-			                                problem->model->op[op].phase,
+			                                problem->q->model->op[op].phase,
 			                                t->space.device[d], whole, samples);
 			if (both)
 				*time += times * costs->op_time(costs->context, op, MQ_BACKWARD,
@@ -46,9 +46,9 @@ static void fill_memory(const struct mq_problem *problem, struct mq_tasks *t)
 	const struct mq_costs *costs = problem->costs;
 
 	memset(t->memory, 0, t->n * sizeof(*t->memory));
-	for (uint32_t op = 0; op < problem->model->n_ops; op++) {
-		double held, saved, known = problem->model->profile.memory_B
-		                                    ? problem->model->profile.memory_B[op]
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
+		double held, saved, known = problem->q->model->profile.memory_B
+		                                    ? problem->q->model->profile.memory_B[op]
 		                                    : (double)NAN;
 
 		if (isnan(known)) {
@@ -63,22 +63,22 @@ static void fill_memory(const struct mq_problem *problem, struct mq_tasks *t)
 static void fill_limits(const struct mq_problem *problem, struct mq_tasks *t)
 {
 	for (uint32_t d = 0; d < t->n_devices; d++) {
-		const struct mq_device *device = &problem->cluster->device[t->space.device[d]];
+		const struct mq_device *device = &problem->q->cluster->device[t->space.device[d]];
 
 		t->limit[d] = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
-		if (problem->calib && device->calib < problem->calib->n_devices)
+		if (problem->q->calib && device->calib < problem->q->calib->n_devices)
 			t->limit[d] =
 			        0.95 *
-			        (t->limit[d] - problem->calib->device[device->calib].reserve_B) /
-			        fmax(1, problem->calib->device[device->calib].fragmentation);
+			        (t->limit[d] - mq_reserve_B(problem->q, t->space.device[d])) /
+			        fmax(1, problem->q->calib->device[device->calib].fragmentation);
 	}
 }
 
 /* Twice as many micro-batches, and again until they divide the batch. */
 static bool more_micro_batches(const struct mq_problem *problem, struct mq_tasks *t)
 {
-	for (double m = 2.0 * t->space.micro_batches; m <= problem->train->batch && m <= 1e6; m *= 2)
-		if (fmod(problem->train->batch, m) == 0) {
+	for (double m = 2.0 * t->space.micro_batches; m <= problem->q->train->batch && m <= 1e6; m *= 2)
+		if (fmod(problem->q->train->batch, m) == 0) {
 			t->space.micro_batches = (uint32_t)m;
 			return true;
 		}
@@ -115,8 +115,8 @@ static enum mq_status fit_memory(const struct mq_problem *problem, const char *e
 		               "engine '%s' places whole ops: with %u micro-batches '%s' needs %.4g GB "
 		               "(largest group %.4g GB), %u devices of '%s' have %.4g GB (largest %.4g "
 		               "GB); take an engine that splits states, such as hybrid",
-		               engine, t->space.micro_batches, problem->model->name, need / 1e9,
-		               largest / 1e9, t->n_devices, problem->cluster->name, room / 1e9,
+		               engine, t->space.micro_batches, problem->q->model->name, need / 1e9,
+		               largest / 1e9, t->n_devices, problem->q->cluster->name, room / 1e9,
 		               largest_room / 1e9);
 	}
 }
@@ -167,8 +167,8 @@ static bool fill_links(const struct mq_problem *problem, struct mq_tasks *t)
 /* One tensor per producing op and receiving task. */
 static void fill_edges(const struct mq_problem *problem, struct mq_tasks *t, bool both)
 {
-	const struct mq_model *m = problem->model;
-	double width = mq_dtype_size(problem->train->dtype) * problem->train->batch;
+	const struct mq_model *m = problem->q->model;
+	double width = mq_dtype_size(problem->q->train->dtype) * problem->q->train->batch;
 
 	for (uint32_t e = 0; e < m->n_edges; e++) {
 		uint32_t src = t->space.group_of[m->edge[e].src],
@@ -237,16 +237,16 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	t->n_devices = t->space.n_devices;
 	if (!t->n_devices)
 		return mq_fail(err, MQ_EINPUT, "engine '%s': no device of '%s' can run '%s'",
-		               engine, problem->cluster->name, problem->model->name);
+		               engine, problem->q->cluster->name, problem->q->model->name);
 	if (t->n_devices > 256)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine '%s' places single ops on at most 256 devices, '%s' "
 		               "has %u: use --max devices=N",
-		               engine, problem->cluster->name, t->n_devices);
+		               engine, problem->q->cluster->name, t->n_devices);
 	t->time = mq_arena_array(arena, (size_t)t->n * t->n_devices, double);
 	t->memory = mq_arena_array(arena, t->n, double);
 	t->limit = mq_arena_array(arena, t->n_devices, double);
-	t->edge = mq_arena_array(arena, problem->model->n_edges, struct mq_task_edge);
+	t->edge = mq_arena_array(arena, problem->q->model->n_edges, struct mq_task_edge);
 	t->order = mq_arena_array(arena, t->n, uint32_t);
 	t->latency = mq_arena_array(arena, (size_t)t->n_devices * t->n_devices, double);
 	t->slope = mq_arena_array(arena, (size_t)t->n_devices * t->n_devices, double);
@@ -259,7 +259,7 @@ enum mq_status mq_tasks_make(const struct mq_problem *problem, const char *engin
 	if (!fill_links(problem, t))
 		return mq_fail(err, MQ_EINPUT,
 		               "engine '%s': not all devices of '%s' are joined by routes", engine,
-		               problem->cluster->name);
+		               problem->q->cluster->name);
 	return MQ_OK;
 }
 

@@ -379,7 +379,6 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
 	choose(&g, is_bandwidth, 0);
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
-	add_param(&g, "elementwise_traffic", &d->elementwise_traffic, 1, .1, 20);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
 	choose(&copy, is_copy, 0);

@@ -251,7 +251,9 @@ static double perturbed_cost(const struct mq_interval_request *r,
 		        error_factor(seed, device->name, shape, sizeof(shape), u ? u->sigma : 0);
 		host += k->launches * device->host_launch_s;
 	}
-	return mq_cost_issued(device, busy, host) * run_factor(r, device->name, seed);
+	if (work->host > 0)
+		host *= work->host;
+	return mq_cost_issued(busy, host, work->waits) * run_factor(r, device->name, seed);
 }
 
 /* A schedule whose works are priced: one per task, since a work may run on unlike devices. */

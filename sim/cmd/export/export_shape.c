@@ -107,6 +107,7 @@ enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape 
 			       const struct mq_plan *like, struct mq_plan *plan, struct mq_err *err)
 {
 	MQ_TRY(mq_plan_from_shape(shape, e->model, e->cluster, e->arena, plan, err));
+	plan->says = like->says;
 	plan->algo = like->algo;
 	plan->proto = like->proto;
 	plan->overlap_grads = like->overlap_grads;

@@ -83,6 +83,7 @@ void mq_run_complete(const struct mq_score_tables *tables, struct mq_run *r, str
 	double real_share = 1, rate;
 	bool tokens;
 
+	mq_run_publish(tables, r, arena);
 	read_machine(r, arena);
 	if (mq_known_model(tables, r, &known, &unknown) == MQ_OK) {
 		if (isnan(r->seq))

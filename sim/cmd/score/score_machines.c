@@ -100,7 +100,7 @@ static const char *read_count(const char *item, uint32_t *count, struct mq_arena
 	return item;
 }
 
-/* "V100 (12) and T4 (4)", "mixed: V100/T4", "3x V100 + 1x T4 nodes" without what names no type: words of
+/* "V100 (12) and T4 (4)", "V100:12;T4:4", "mixed: V100/T4", "3x V100 + 1x T4 nodes" without what names no type: words of
  * mixing are dropped, "and" is a separator, a number in brackets a count. */
 static const char *plain_types(const char *text, struct mq_arena *arena)
 {
@@ -110,7 +110,8 @@ static const char *plain_types(const char *text, struct mq_arena *arena)
 
 	while (*(text += strspn(text, " :()"))) {
 		size_t n = strcspn(text, " :()");
-		bool bracket = text > start && text[-1] == '(' && strspn(text, "0123456789") == n, drop = false;
+		bool bracket = text > start && (text[-1] == '(' || text[-1] == ':') &&
+			       strspn(text, "0123456789") == n, drop = false;
 
 		for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++)
 			drop |= n == strlen(noise[i]) && !strncasecmp(text, noise[i], n);
@@ -284,9 +285,8 @@ static uint32_t of_domain(uint32_t gpus, uint32_t tray, uint32_t domain)
 	return most / segment * segment * tray;
 }
 
-static void count_machines(struct mq_case *c, struct mq_arena *arena)
+static void count_machines(struct mq_case *c)
 {
-	const char *name = NULL;
 	uint32_t first = 0;
 
 	for (uint32_t i = 0; i < c->n_parts; i++) {
@@ -302,11 +302,145 @@ static void count_machines(struct mq_case *c, struct mq_arena *arena)
 		p->nodes = (p->gpus + p->per_node - 1) / p->per_node;
 		p->first = first;
 		first += p->nodes * p->per_node;
-		name = mq_arena_printf(arena, "%s%s%s x%u", name ? name : "", name ? " + " : "",
-				       p->system.name, p->nodes);
 	}
 	c->system = c->part[0].system;
-	c->platform = name;
+}
+
+/* ---- platform ------------------------------------------------------------------------------------ */
+
+static double node_GBps(const struct mq_platform_spec *spec)
+{
+	return fmax(spec->nics, 1) * spec->nic_GBps;
+}
+
+/* Machines of another kind in the same platform. Where kinds differ in lanes inside the machine, each
+ * has its device's own; where they differ in the network, all hang on that of the weakest, each with
+ * the bandwidth of its ports. */
+static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platform_spec *other,
+			   struct mq_err *err)
+{
+	if (spec->fabric != other->fabric)
+		return mq_fail(err, MQ_EINPUT, "machines of %s and %s differ in the fabric of their "
+			       "network, and one platform has one", spec->gpu, other->gpu);
+	if (spec->intra != other->intra)
+		spec->intra = MQ_INTRA_AUTO;
+	if (spec->nvlink_GBps != other->nvlink_GBps)
+		spec->nvlink_GBps = 0;
+	if (spec->pcie_GBps != other->pcie_GBps)
+		spec->pcie_GBps = 0;
+	if (node_GBps(other) < node_GBps(spec)) {
+		spec->network = other->network;
+		spec->nics = other->nics;
+		spec->nic_GBps = other->nic_GBps;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status part_spec(const struct mq_case_part *p, struct mq_platform_spec *spec,
+				struct mq_arena *arena, struct mq_err *err)
+{
+	mq_platform_spec_init(spec);
+	MQ_TRY(mq_opt_parse(mq_platform_opts, spec, "systems.csv", p->system.platform, arena, err));
+	spec->gpu = p->system.device;
+	if (p->system.domain)
+		spec->domain = p->per_node;
+	return MQ_OK;
+}
+
+/* The platform of all kinds of machines of the row. */
+static enum mq_status spec_of(const struct mq_case *c, struct mq_platform_spec *spec, struct mq_arena *arena,
+			      struct mq_err *err)
+{
+	struct mq_platform_spec part[MQ_CASE_MAX_PARTS];
+	const char *mix = NULL;
+
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		MQ_TRY(part_spec(&c->part[i], &part[i], arena, err));
+		if (i)
+			MQ_TRY(join(spec, &part[i], err));
+		else
+			*spec = part[i];
+	}
+	if (c->n_parts == 1) {
+		spec->nodes = c->part[0].nodes;
+		spec->gpus = c->part[0].per_node;
+		return MQ_OK;
+	}
+	for (uint32_t i = 0; i < c->n_parts; i++) {
+		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "",
+				      part[i].gpu, c->part[i].nodes, c->part[i].per_node);
+		if (part[i].nic_GBps > 0)
+			mix = mq_arena_printf(arena, "%s@%.17g", mix,
+					      node_GBps(&part[i]) / fmax(spec->nics, 1));
+	}
+	spec->gpu = mix;
+	spec->nic_GBps = 0;
+	return MQ_OK;
+}
+
+/* Words of the row on its network that found no system of their own: ports and rate out of them. */
+static void put_network(struct mq_case *c, struct mq_platform_spec *spec, struct mq_arena *arena)
+{
+	const char *words = c->run->inter;
+	struct mq_network_words said;
+	double nics = spec->nics ? spec->nics : c->part[0].per_node;
+
+	c->network = "assumed";
+	if (c->system.network_said || spec->nodes == 1 || c->n_parts > 1) {
+		c->network = c->system.network_said ? "row" : c->n_parts > 1 ? "assumed" : "none";
+		return;
+	}
+	if (!*words)
+		return;
+	if (!mq_network_read(words, c->part[0].per_node, &said)) {
+		c->unread = words;
+		return;
+	}
+	if (said.ports >= 1)
+		nics = fmin(said.ports, c->part[0].per_node);
+	spec->nics = (uint32_t)nics;
+	spec->nic_GBps = said.node_GBps / nics;
+	if (said.fabric)
+		(void)mq_opt_set(mq_platform_opts, spec, "network", "network", said.fabric, arena, NULL);
+	c->network = "row";
+}
+
+static enum mq_status write_platform(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_platform_spec spec;
+
+	MQ_TRY(spec_of(c, &spec, arena, err));
+	put_network(c, &spec, arena);
+	c->platform = mq_opt_print(mq_platform_opts, &spec, arena);
+	return MQ_OK;
+}
+
+/* The row's own column: keys of the generator, of which the machines are read; a name or a file says all. */
+static enum mq_status from_platform(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_platform_spec spec;
+	const char *text = c->run->platform;
+
+	c->platform = text;
+	c->network = "row";
+	if (!strchr(text, '='))
+		return MQ_OK;
+	MQ_TRY(mq_platform_spec_parse(&spec, "platform", text, arena, err));
+	c->platform = mq_opt_print(mq_platform_opts, &spec, arena);
+	if (!spec.gpu || strpbrk(spec.gpu, "+*"))
+		return MQ_OK; /* several kinds, in rank order */
+	const struct mq_device_type *type;
+	MQ_TRY(mq_device_type_get(spec.gpu, &type, err));
+	c->part[0] = (struct mq_case_part){
+		.system = { .name = type->name, .device = type->name, .platform = "", .host = 1, .network_said = true },
+		.gpus = c->n_devices, .nodes = spec.nodes, .per_node = spec.gpus,
+	};
+	if (c->part[0].nodes * c->part[0].per_node < c->n_devices)
+		return mq_fail(err, MQ_EINPUT, "platform '%s' has %u devices, the row %u", text,
+			       c->part[0].nodes * c->part[0].per_node, c->n_devices);
+	c->n_parts = 1;
+	c->system = c->part[0].system;
+	return MQ_OK;
 }
 
 enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_case *c,
@@ -315,12 +449,14 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 	const char *where = placement(c, arena);
 
 	c->n_parts = 0;
+	if (*c->run->platform)
+		return from_platform(c, arena, err);
 	if (is_mixed(tables, c, where, arena))
 		MQ_TRY(from_placement(tables, c, where, arena, err));
 	else
 		MQ_TRY(from_gpu(tables, c, arena, err));
-	count_machines(c, arena);
-	return MQ_OK;
+	count_machines(c);
+	return write_platform(c, arena, err);
 }
 
 /* ---- devices of the shape ------------------------------------------------------------------------ */
@@ -377,7 +513,7 @@ enum mq_status mq_case_degrees(const struct mq_score_tables *tables, struct mq_c
 	struct mq_shape *shape = &c->shape;
 	uint32_t *tp = mq_arena_array(arena, shape->pp, uint32_t), replicas;
 
-	if (c->n_parts == 1 || !is_mixed(tables, c, where, arena))
+	if (c->n_parts <= 1 || !is_mixed(tables, c, where, arena))
 		return MQ_OK;
 	shape->tp = 1;
 	for (uint32_t s = 0; s < shape->pp; s++) {
@@ -419,7 +555,7 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 	uint32_t used[MQ_CASE_MAX_PARTS] = { 0 }, *device, n = 0;
 	const char *where = placement(c, arena);
 
-	if (c->n_parts == 1)
+	if (c->n_parts <= 1)
 		return MQ_OK;
 	device = mq_arena_array(arena, c->n_devices, uint32_t);
 	c->shape.device = device;
@@ -438,73 +574,3 @@ enum mq_status mq_case_place(const struct mq_score_tables *tables, struct mq_cas
 	return MQ_OK;
 }
 
-/* ---- platform ------------------------------------------------------------------------------------ */
-
-static double node_GBps(const struct mq_platform_spec *spec)
-{
-	return fmax(spec->nics, 1) * spec->nic_GBps;
-}
-
-/* Machines of another kind in the same platform. Where kinds differ in lanes inside the machine, each
- * has its device's own; where they differ in the network, all hang on that of the weakest, each with
- * the bandwidth of its ports. */
-static enum mq_status join(struct mq_platform_spec *spec, const struct mq_platform_spec *other,
-			   struct mq_err *err)
-{
-	if (spec->fabric != other->fabric)
-		return mq_fail(err, MQ_EINPUT, "machines of %s and %s differ in the fabric of their "
-			       "network, and one platform has one", spec->gpu, other->gpu);
-	if (spec->intra != other->intra)
-		spec->intra = MQ_INTRA_AUTO;
-	if (spec->nvlink_GBps != other->nvlink_GBps)
-		spec->nvlink_GBps = 0;
-	if (spec->pcie_GBps != other->pcie_GBps)
-		spec->pcie_GBps = 0;
-	if (node_GBps(other) < node_GBps(spec)) {
-		spec->network = other->network;
-		spec->nics = other->nics;
-		spec->nic_GBps = other->nic_GBps;
-	}
-	return MQ_OK;
-}
-
-static enum mq_status part_spec(const struct mq_case_part *p, struct mq_platform_spec *spec,
-				struct mq_arena *arena, struct mq_err *err)
-{
-	mq_platform_spec_init(spec);
-	MQ_TRY(mq_opt_parse(mq_platform_opts, spec, "systems.csv", p->system.platform, arena, err));
-	spec->gpu = p->system.device;
-	if (p->system.domain)
-		spec->domain = p->per_node;
-	return MQ_OK;
-}
-
-enum mq_status mq_case_platform(const struct mq_case *c, struct mq_platform_spec *spec,
-				struct mq_arena *arena, struct mq_err *err)
-{
-	struct mq_platform_spec part[MQ_CASE_MAX_PARTS];
-	const char *mix = NULL;
-
-	for (uint32_t i = 0; i < c->n_parts; i++) {
-		MQ_TRY(part_spec(&c->part[i], &part[i], arena, err));
-		if (i)
-			MQ_TRY(join(spec, &part[i], err));
-		else
-			*spec = part[i];
-	}
-	if (c->n_parts == 1) {
-		spec->nodes = c->part[0].nodes;
-		spec->gpus = c->part[0].per_node;
-		return MQ_OK;
-	}
-	for (uint32_t i = 0; i < c->n_parts; i++) {
-		mix = mq_arena_printf(arena, "%s%s%s*%ux%u", mix ? mix : "", mix ? "+" : "",
-				      part[i].gpu, c->part[i].nodes, c->part[i].per_node);
-		if (part[i].nic_GBps > 0)
-			mix = mq_arena_printf(arena, "%s@%.17g", mix,
-					      node_GBps(&part[i]) / fmax(spec->nics, 1));
-	}
-	spec->gpu = mix;
-	spec->nic_GBps = 0;
-	return MQ_OK;
-}

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct text_column {
 	const char *name;
@@ -20,7 +22,8 @@ static const struct text_column text_columns[] = {
 	TEXT("schedule", schedule), TEXT("recompute", recompute), TEXT("metric", metric),
 	TEXT("unit", unit), TEXT("step_time_basis", basis), TEXT("status", status),
 	TEXT("source", source), TEXT("provenance", provenance), TEXT("notes", notes),
-	TEXT("stack", stack), TEXT("locator", locator),
+	TEXT("locator", locator), TEXT("software", software), TEXT("software_options", options),
+	TEXT("platform", platform),
 };
 
 static const struct text_column number_columns[] = {
@@ -51,6 +54,50 @@ static bool read_count(const char *text, double *value)
 	return (n == 1 || (n == 2 && k == 'k')) && isfinite(*value) && *value > 0;
 }
 
+static const char **text_at(struct mq_run *run, int i)
+{
+	return (const char **)(void *)((char *)run + text_columns[i].offset);
+}
+
+static double *number_at(struct mq_run *run, int i)
+{
+	return (double *)(void *)((char *)run + number_columns[i].offset);
+}
+
+bool mq_run_put(struct mq_run *run, const char *column, const char *value, bool force, struct mq_arena *arena)
+{
+	for (int i = 0; i < N_TEXTS; i++)
+		if (!strcmp(text_columns[i].name, column)) {
+			if (force || !**text_at(run, i))
+				*text_at(run, i) = value;
+			return true;
+		}
+	for (int i = 0; i < N_NUMBERS; i++)
+		if (!strcmp(number_columns[i].name, column)) {
+			if (force || isnan(*number_at(run, i)))
+				*number_at(run, i) = strtod(value, NULL);
+			return true;
+		}
+	if (mq_software_field_find(column) == UINT32_MAX)
+		return false;
+	run->options = mq_arena_printf(arena, "%s%s%s=%s", run->options, *run->options ? ";" : "", column, value);
+	return true;
+}
+
+/* Columns that a software has as fields, and the row as nothing else. */
+static void read_fields(const struct mq_csv *csv, uint32_t row, struct mq_run *run, struct mq_arena *arena)
+{
+	for (uint32_t c = 0; c < csv->n_columns; c++) {
+		const char *value = mq_csv_text(csv, row, c);
+		bool own = false;
+
+		for (int i = 0; i < N_TEXTS; i++)
+			own |= !strcmp(text_columns[i].name, csv->header[c]);
+		if (*value && !own && mq_software_field_find(csv->header[c]) != UINT32_MAX)
+			mq_run_put(run, csv->header[c], value, true, arena);
+	}
+}
+
 static enum mq_status read_run(const struct mq_csv *csv, uint32_t row,
 			       const uint32_t column[N_TEXTS + N_NUMBERS], struct mq_run *run,
 			       struct mq_err *err)
@@ -59,10 +106,9 @@ static enum mq_status read_run(const struct mq_csv *csv, uint32_t row,
 
 	run->line = csv->line[row];
 	for (int i = 0; i < N_TEXTS; i++)
-		*(const char **)(void *)((char *)run + text_columns[i].offset) =
-			mq_csv_text(csv, row, column[i]);
+		*text_at(run, i) = mq_csv_text(csv, row, column[i]);
 	for (int i = 0; i < N_NUMBERS; i++) {
-		double *x = (double *)(void *)((char *)run + number_columns[i].offset);
+		double *x = number_at(run, i);
 
 		if (!mq_csv_f64(csv, row, column[N_TEXTS + i], NAN, x) || isinf(*x) || *x < 0)
 			return mq_fail(err, MQ_EINPUT, "%s:%u: %s '%s' is not a number", csv->path,
@@ -94,8 +140,10 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 		column[N_TEXTS + i] = mq_csv_column(&csv, number_columns[i].name);
 	*n = csv.n_rows;
 	*runs = mq_arena_array(arena, csv.n_rows, struct mq_run);
-	for (uint32_t r = 0; r < csv.n_rows; r++)
+	for (uint32_t r = 0; r < csv.n_rows; r++) {
 		MQ_TRY(read_run(&csv, r, column, &(*runs)[r], err));
+		read_fields(&csv, r, &(*runs)[r], arena);
+	}
 	return MQ_OK;
 }
 

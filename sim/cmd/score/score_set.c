@@ -8,21 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/score/score_tables.h"
 #include "core/opt.h"
 
-#define STACK_MOST 1e6 /* of a number in stacks.csv */
-static const char stack_prefix[] = "stack:";
+static const char software_prefix[] = "software:";
 
 /* "ENTRY.FIELD" or "ENTRY.FIELD=VALUE" in its parts; value is "" where there is none. */
 struct parts {
 	char *entry, *field;
 	const char *value;
-	bool stack;
+	bool software;
 };
 
-static enum mq_status split(const char *text, struct mq_arena *arena, struct parts *p,
-			    struct mq_err *err)
+static enum mq_status split(const char *text, struct mq_arena *arena, struct parts *p, struct mq_err *err)
 {
 	char *copy = mq_arena_strdup(arena, text);
 	char *equals = strchr(copy, '=');
@@ -30,16 +27,18 @@ static enum mq_status split(const char *text, struct mq_arena *arena, struct par
 	p->value = equals ? equals + 1 : "";
 	if (equals)
 		*equals = '\0';
-	p->stack = !strncmp(copy, stack_prefix, strlen(stack_prefix));
-	p->entry = copy + (p->stack ? strlen(stack_prefix) : 0);
+	p->software = !strncmp(copy, software_prefix, strlen(software_prefix));
+	p->entry = copy + (p->software ? strlen(software_prefix) : 0);
 	char *dot = strrchr(p->entry, '.');
 	if (!dot || dot == p->entry || !dot[1])
 		return mq_fail(err, MQ_EINPUT, "'%s': give ENTRY.FIELD, as in A100*.sustained, "
-			       "ib.bw_share or stack:megatron.traffic", text);
+			       "ib.bw_share or software:megatron-lm-2021.traffic", text);
 	*dot = '\0';
 	p->field = dot + 1;
 	return MQ_OK;
 }
+
+/* ---- calibrations ---------------------------------------------------------------------------------- */
 
 static const struct mq_calib_field *field_named(const struct mq_calib_field *f, const char *name)
 {
@@ -49,42 +48,30 @@ static const struct mq_calib_field *field_named(const struct mq_calib_field *f, 
 	return NULL;
 }
 
-static double *number_of(const struct mq_calib_field *f, void *entry)
+static double number_of(const struct mq_calib_field *f, const void *entry)
 {
-	return (double *)(void *)((char *)entry + f->offset);
+	return *(const double *)(const void *)((const char *)entry + f->offset);
 }
 
-/* ---- one entry after another ---------------------------------------------------------------------- */
-
-/* The numbers of all entries that a name fits: what they are called, and where they are. */
+/* The values of all entries that a name fits. */
 struct found {
-	double **number;     /* of a calibration */
-	uint32_t *row;       /* of stacks.csv */
-	uint32_t n, room;
+	const char *name[MQ_CASE_MAX_CHANGES]; /* of each entry */
+	double value[MQ_CASE_MAX_CHANGES];
+	uint32_t n;
 	const struct mq_calib_field *field;
 	bool link;
 };
 
-static enum mq_status find_in_stacks(const struct mq_csv *stacks, const struct parts *p,
-				     struct mq_arena *arena, struct found *found, struct mq_err *err)
+static void note(struct found *found, const char *name, double value)
 {
-	uint32_t at = mq_csv_column(stacks, "stack");
-	uint32_t room = 0;
-
-	if (mq_csv_column(stacks, p->field) == UINT32_MAX)
-		return mq_fail(err, MQ_EINPUT, "'%s%s.%s': %s has no such column", stack_prefix,
-			       p->entry, p->field, stacks->path);
-	for (uint32_t r = 0; r < stacks->n_rows; r++)
-		if (!fnmatch(p->entry, mq_csv_text(stacks, r, at), 0))
-			MQ_PUSH(arena, found->row, found->n, room, r);
-	if (!found->n)
-		return mq_fail(err, MQ_EINPUT, "'%s%s': no such software in %s", stack_prefix,
-			       p->entry, stacks->path);
-	return MQ_OK;
+	if (found->n == MQ_CASE_MAX_CHANGES)
+		return;
+	found->name[found->n] = name;
+	found->value[found->n++] = value;
 }
 
-static enum mq_status find_in_calib(struct mq_calib *calib, const struct parts *p,
-				    struct mq_arena *arena, struct found *found, struct mq_err *err)
+static enum mq_status find_in_calib(const struct mq_calib *calib, const struct parts *p, struct found *found,
+				    struct mq_err *err)
 {
 	const struct mq_calib_field *device = field_named(mq_calib_device_fields(), p->field);
 	const struct mq_calib_field *link = field_named(mq_calib_link_fields(), p->field);
@@ -96,64 +83,94 @@ static enum mq_status find_in_calib(struct mq_calib *calib, const struct parts *
 		entry = true;
 		found->field = device;
 		if (device)
-			MQ_PUSH(arena, found->number, found->n, found->room,
-				number_of(device, &calib->device[i]));
+			note(found, calib->device[i].name, number_of(device, &calib->device[i]));
 	}
-	for (uint32_t i = 0; i < calib->n_links && !found->n; i++) {
+	for (uint32_t i = 0; i < calib->n_links && (!entry || found->link); i++) {
 		if (fnmatch(p->entry, calib->link[i].name, 0))
 			continue;
 		entry = found->link = true;
 		found->field = link;
-		for (; link && i < calib->n_links; i++)
-			if (!fnmatch(p->entry, calib->link[i].name, 0))
-				MQ_PUSH(arena, found->number, found->n, found->room,
-					number_of(link, &calib->link[i]));
+		if (link)
+			note(found, calib->link[i].name, number_of(link, &calib->link[i]));
 	}
 	if (!entry)
 		return mq_fail(err, MQ_EINPUT, "'%s': no such device type or class of links "
-			       "(platforms/calib has them; software is stack:NAME)", p->entry);
+			       "(platforms/calib has them; software is software:NAME)", p->entry);
 	if (!found->n)
-		return mq_fail(err, MQ_EINPUT, "'%s.%s': no such field; score --parameters lists them",
+		return mq_fail(err, MQ_EINPUT, "'%s.%s': no such field; `maquette list parameters` has them",
 			       p->entry, p->field);
+	return MQ_OK;
+}
+
+/* ---- software ---------------------------------------------------------------------------------------- */
+
+static double field_of(const struct mq_software_field *f, const struct mq_software *s)
+{
+	const void *at = (const char *)s + f->opt.offset;
+
+	switch (f->opt.type) {
+	case MQ_OPT_F64:
+		return *(const double *)at;
+	case MQ_OPT_U32:
+		return *(const uint32_t *)at;
+	case MQ_OPT_BOOL:
+		return *(const bool *)at;
+	default:
+		return NAN;
+	}
+}
+
+static enum mq_status find_in_software(const char *dir, const struct parts *p, struct mq_arena *arena,
+				       struct found *found, struct mq_err *err)
+{
+	uint32_t field = mq_software_field_find(p->field);
+	const char **names;
+
+	if (field == UINT32_MAX)
+		return mq_fail(err, MQ_EINPUT, "'%s%s.%s': software has no such field; `maquette list software "
+			       "NAME` prints all", software_prefix, p->entry, p->field);
+	MQ_TRY(mq_software_names(dir, arena, &names, err));
+	for (; *names; names++) {
+		struct mq_software_record record;
+
+		if (fnmatch(p->entry, *names, 0))
+			continue;
+		MQ_TRY(mq_software_load(dir, *names, arena, &record, err));
+		note(found, *names, field_of(&mq_software_fields()[field], &record.software));
+	}
+	if (!found->n)
+		return mq_fail(err, MQ_EINPUT, "'%s%s': no such software in %s", software_prefix, p->entry, dir);
 	return MQ_OK;
 }
 
 /* ---- what others ask for -------------------------------------------------------------------------- */
 
-enum mq_status mq_score_knob_find(const struct mq_calib *calib, const struct mq_csv *stacks,
-				  const char *name, struct mq_arena *arena,
+enum mq_status mq_score_knob_find(const struct mq_score_options *o, const char *dir, const char *name,
 				  struct mq_score_knob *knob, struct mq_err *err)
 {
-	struct found found = { 0 };
+	struct found found = { .n = 0 };
 	struct parts p;
 
-	MQ_TRY(split(name, arena, &p, err));
-	*knob = (struct mq_score_knob){ .name = name, .stack = p.stack };
-	if (p.stack) {
-		MQ_TRY(find_in_stacks(stacks, &p, arena, &found, err));
-		MQ_TRY(mq_table_f64(stacks, found.row[0], p.field, 1, &knob->value, err));
-		for (uint32_t i = 1; i < found.n; i++) {
-			double other;
+	MQ_TRY(split(name, o->arena, &p, err));
+	MQ_TRY(p.software ? find_in_software(dir, &p, o->arena, &found, err) :
+			    find_in_calib(o->calib, &p, &found, err));
+	*knob = (struct mq_score_knob){ .name = name, .software = p.software, .link = found.link,
+					.n_entries = found.n, .value = found.value[0] };
+	if (isnan(knob->value))
+		return mq_fail(err, MQ_EINPUT, "'%s' is a word, no number", name);
+	for (uint32_t i = 1; i < found.n; i++)
+		knob->differ |= found.value[i] < knob->value || found.value[i] > knob->value;
+	if (p.software) {
+		const struct mq_software_field *f = &mq_software_fields()[mq_software_field_find(p.field)];
 
-			MQ_TRY(mq_table_f64(stacks, found.row[i], p.field, 1, &other, err));
-			knob->differ |= other < knob->value || other > knob->value;
-		}
-		knob->unit = "1";
-		knob->max = STACK_MOST;
+		knob->unit = f->unit;
+		knob->min = f->opt.min;
+		knob->max = f->opt.max;
 	} else {
-		struct mq_calib copy = *calib; /* read only: the entries themselves are shared */
-
-		MQ_TRY(find_in_calib(&copy, &p, arena, &found, err));
-		knob->value = *found.number[0];
-		for (uint32_t i = 1; i < found.n; i++)
-			knob->differ |= *found.number[i] < knob->value ||
-					*found.number[i] > knob->value;
 		knob->unit = found.field->unit;
 		knob->min = found.field->min;
 		knob->max = found.field->max;
-		knob->link = found.link;
 	}
-	knob->n_entries = found.n;
 	return MQ_OK;
 }
 
@@ -171,36 +188,69 @@ bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_ca
 {
 	if (knob->link)
 		return true;
-	if (knob->stack)
-		return entry_fits(knob->name + strlen(stack_prefix), c->stack.name);
+	if (knob->software)
+		return entry_fits(knob->name + strlen(software_prefix), c->software.software.file);
 	for (uint32_t i = 0; i < c->n_parts; i++)
 		if (entry_fits(knob->name, c->part[i].system.device))
 			return true;
-	return false;
+	return !c->n_parts;
 }
 
-enum mq_status mq_score_set(struct mq_calib *calib, struct mq_csv *stacks, const char *text,
-			    struct mq_arena *arena, struct mq_err *err)
+enum mq_status mq_score_set_check(const struct mq_score_options *o, const char *dir, struct mq_err *err)
 {
-	struct found found = { 0 };
-	struct parts p;
-	double value;
+	for (uint32_t i = 0; i < o->set.n; i++) {
+		const char *text = o->set.item[i];
+		struct found found = { .n = 0 };
+		struct mq_software any = *mq_software_plain();
+		struct parts p;
+		double value;
 
-	MQ_TRY(split(text, arena, &p, err));
-	if (!(p.stack ? stacks != NULL : calib != NULL))
-		return MQ_OK;
-	MQ_TRY(p.stack ? find_in_stacks(stacks, &p, arena, &found, err) :
-			 find_in_calib(calib, &p, arena, &found, err));
-	double min = p.stack ? 0 : found.field->min, max = p.stack ? STACK_MOST : found.field->max;
-	if (!mq_parse_f64(p.value, &value) || !(value >= min && value <= max))
-		return mq_fail(err, MQ_EINPUT, "--set %s: give =VALUE, a number from %g to %g", text, min,
-			       max);
-	for (uint32_t i = 0; i < found.n; i++) {
-		if (!p.stack)
-			*found.number[i] = value;
-		else
-			stacks->cell[(size_t)found.row[i] * stacks->n_columns +
-				     mq_csv_column(stacks, p.field)] = p.value;
+		MQ_TRY(split(text, o->arena, &p, err));
+		if (p.software) {
+			MQ_TRY(find_in_software(dir, &p, o->arena, &found, err));
+			MQ_TRY(mq_software_set(&any, mq_arena_printf(o->arena, "--set %s", text),
+					       mq_arena_printf(o->arena, "%s=%s", p.field, p.value), o->arena, err));
+			continue;
+		}
+		MQ_TRY(find_in_calib(o->calib, &p, &found, err));
+		if (!mq_parse_f64(p.value, &value) || !(value >= found.field->min && value <= found.field->max))
+			return mq_fail(err, MQ_EINPUT, "--set %s: give =VALUE, a number from %g to %g", text,
+				       found.field->min, found.field->max);
+	}
+	return MQ_OK;
+}
+
+static bool has_device(const struct mq_case *c, const char *type)
+{
+	for (uint32_t i = 0; i < c->n_parts; i++)
+		if (!strcmp(c->part[i].system.device, type))
+			return true;
+	return !c->n_parts;
+}
+
+enum mq_status mq_score_changes(const struct mq_score_options *o, const struct mq_case *c, const char **change,
+				uint32_t *n, const char **software, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < o->set.n; i++) {
+		struct found found = { .n = 0 };
+		struct parts p;
+
+		MQ_TRY(split(o->set.item[i], o->arena, &p, err));
+		if (p.software) {
+			if (!fnmatch(p.entry, c->software.software.file, 0))
+				*software = mq_arena_printf(o->arena, "%s,%s=%s", *software, p.field, p.value);
+			continue;
+		}
+		MQ_TRY(find_in_calib(o->calib, &p, &found, err));
+		for (uint32_t k = 0; k < found.n; k++) {
+			if (!found.link && !has_device(c, found.name[k]))
+				continue;
+			if (*n == MQ_CASE_MAX_CHANGES)
+				return mq_fail(err, MQ_EINPUT, "--set means more than %d changes of one row",
+					       MQ_CASE_MAX_CHANGES);
+			change[(*n)++] = mq_arena_printf(o->arena, "%s.%s.%s=%s", found.link ? "linkcalib" : "calib",
+							 found.name[k], p.field, p.value);
+		}
 	}
 	return MQ_OK;
 }

@@ -18,15 +18,6 @@ enum mq_status mq_table_f64(const struct mq_csv *csv, uint32_t row, const char *
 
 enum mq_status mq_system_find(const struct mq_score_tables *tables, const struct mq_run *run,
 			      struct mq_system *system, struct mq_err *err) MQ_MUST_CHECK;
-/* The stack borrows from the tables and the arena. */
-enum mq_status mq_stack_find(const struct mq_score_tables *tables, const struct mq_run *run,
-			     struct mq_arena *arena, struct mq_stack *stack,
-			     struct mq_err *err) MQ_MUST_CHECK;
-/* Overwrites cells of `stack`, one row of stacks.csv, by what the recipe of the run sets, if there is one.
- * MQ_EINPUT: a setting names no column; the message has file and line. */
-enum mq_status mq_recipe_apply(const struct mq_score_tables *tables, const struct mq_run *run,
-			       struct mq_csv *stack, struct mq_arena *arena,
-			       struct mq_err *err) MQ_MUST_CHECK;
 /* A row of models.csv. */
 struct mq_known_model {
 	const char *builder;
@@ -34,8 +25,8 @@ struct mq_known_model {
 	const char *batch;         /* see mq_run_complete */
 	const struct mq_format *own; /* no row: the cell is a specification, as -m takes it */
 };
-/* MQ_EINPUT: no row fits the run's model, source, locator, gpu, gpus, precision and sequence, and no builder
- * has that name; or the row names none. */
+/* Both NULL where no row fits the run's model, source, locator, gpu, gpus, precision and sequence, and no builder
+ * has that name. MQ_EINPUT: the row that fits names no builder and says why. */
 enum mq_status mq_known_model(const struct mq_score_tables *tables, const struct mq_run *run,
 			      struct mq_known_model *known, struct mq_err *err) MQ_MUST_CHECK;
 /* The number behind KEY= in "key=value,...", NaN where there is none. */

@@ -433,23 +433,23 @@ static error_t parse_both(int key, char *arg, struct argp_state *state)
 	(void)arg;
 	if (key != ARGP_KEY_INIT)
 		return ARGP_ERR_UNKNOWN;
-	state->child_inputs[0] = &p->question;
+	state->child_inputs[0] = &p->asked;
 	state->child_inputs[1] = &p->search;
 	return 0;
 }
 
 static enum mq_status parse_point(struct mq_point *p, struct argv *v, struct mq_err *err)
 {
-	static const struct argp_child children[] = { { &mq_question_argp, 0, NULL, 0 },
+	static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 },
 						      { &mq_search_argp, 0, NULL, 0 },
 						      { 0 } };
 	static const struct argp argp = { .parser = parse_both, .children = children };
 
-	mq_question_init(&p->question, err);
+	mq_asked_init(&p->asked, err);
 	mq_search_options_init(&p->search, err);
 	MQ_TRY(mq_args_parse(&argp, (int)v->n - 1, v->arg, p, err));
 	/* Points run side by side, so each judges alone; plans to print are not needed. */
-	p->question.jobs = 1;
+	p->asked.jobs = 1;
 	p->search.top = 1;
 	return MQ_OK;
 }

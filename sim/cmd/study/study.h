@@ -67,7 +67,7 @@ struct mq_point {
 	uint32_t index;
 	const char **value;          /* [n_axes] */
 	uint64_t hash;               /* of the question, for resuming */
-	struct mq_question question;
+	struct mq_asked asked;
 	struct mq_search_options search;
 	const char *plan;            /* judge this plan and search nothing; or NULL */
 	struct mq_point *job;        /* [n_jobs] each job's question, search and plan; or NULL */

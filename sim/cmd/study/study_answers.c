@@ -28,7 +28,7 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 				    const struct mq_plan *const *plan, uint32_t n,
 				    struct mq_result *result)
 {
-	struct mq_question q = a->point->question;
+	struct mq_asked q = a->point->asked;
 	struct mq_session s;
 
 	if (change && q.change.n == MQ_MAX_LIST)
@@ -93,7 +93,7 @@ static enum mq_status ask_batch(const struct asking *a, const struct mq_candidat
 			continue;
 		changed.micro_batches = sign < 0 ? m - step : m + step;
 		double factor = (double)changed.micro_batches / m;
-		MQ_TRY(judge_changed(a, NULL, a->point->question.train.batch * factor, &plan, 1, &result));
+		MQ_TRY(judge_changed(a, NULL, a->point->asked.train.batch * factor, &plan, 1, &result));
 		put_sensitivity(a, "batch", factor, &best->result, &result);
 	}
 	return MQ_OK;
@@ -217,7 +217,7 @@ static enum mq_status contestants(struct contest *c, struct mq_session *s,
 		struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
 
 		MQ_TRY(mq_plan_load(study->breakeven_plan[i], s->model, s->cluster, &s->arena, plan, err));
-		MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &c->a->point->question.train, err));
+		MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
 		c->plan[i] = plan;
 	}
 	return MQ_OK;

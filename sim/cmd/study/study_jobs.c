@@ -64,11 +64,11 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 
 static enum mq_status run_all(struct jobs *g)
 {
-	struct mq_question *whole = mq_arena_alloc(&g->arena, sizeof(*whole));
+	struct mq_asked *whole = mq_arena_alloc(&g->arena, sizeof(*whole));
 	struct mq_together_job *job =
 		mq_arena_array(&g->arena, g->study->n_jobs, struct mq_together_job);
 
-	*whole = g->point->job[0].question;
+	*whole = g->point->job[0].asked;
 	whole->devices = NULL;
 	whole->start = NULL;
 	MQ_TRY(mq_session_open(&g->whole, whole, g->err));
@@ -156,7 +156,7 @@ static void put_job(struct mq_csv_writer *w, struct jobs *g, uint32_t j)
 	fputs("\nJ,", w->file);
 	w->column = 0;
 	mq_csv_put_text(w, g->study->job[j]);
-	mq_csv_put_text(w, g->point->job[j].question.devices);
+	mq_csv_put_text(w, g->point->job[j].asked.devices);
 	mq_csv_put_text(w, mq_verdict_name(s->verdict));
 	mq_csv_put_f64(w, s->alone_s);
 	mq_csv_put_f64(w, s->together_s);

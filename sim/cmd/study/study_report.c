@@ -296,7 +296,7 @@ static enum mq_status put_topology(struct report *r, const struct mq_session *s)
 /* Of a study with several jobs: the cluster of its first point. */
 static enum mq_status put_whole(struct report *r, const struct mq_point *point)
 {
-	struct mq_question whole = point->job[0].question;
+	struct mq_asked whole = point->job[0].asked;
 	struct mq_session s;
 
 	whole.devices = NULL;
@@ -338,7 +338,7 @@ static enum mq_status put_best(struct report *r, const struct mq_point *point, c
 	struct mq_session s;
 	struct mq_plan plan;
 
-	MQ_TRY(mq_session_open(&s, &point->question, r->err));
+	MQ_TRY(mq_session_open(&s, &point->asked, r->err));
 	enum mq_status status = mq_plan_load(plan_path, s.model, s.cluster, &s.arena, &plan, r->err);
 	if (status == MQ_OK)
 		status = put_plan(r, &s, &plan, point->index);

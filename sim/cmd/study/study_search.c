@@ -15,7 +15,7 @@ static enum mq_status judge_given(const struct mq_point *point, struct mq_sessio
 	c->plan = mq_arena_alloc(&s->arena, sizeof(*c->plan));
 	c->engine = "plan";
 	MQ_TRY(mq_plan_load(point->plan, s->model, s->cluster, &s->arena, c->plan, err));
-	MQ_TRY(mq_plan_check(c->plan, s->model, s->cluster, &point->question.train, err));
+	MQ_TRY(mq_plan_check(c->plan, s->model, s->cluster, &s->train, err));
 	c->hash = mq_plan_hash(c->plan);
 	const struct mq_plan *plan = c->plan;
 	MQ_TRY(mq_session_judge(s, &plan, 1, &c->result, err));
@@ -33,7 +33,7 @@ static enum mq_status judge_given(const struct mq_point *point, struct mq_sessio
 enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,
 			       struct mq_search_outcome *outcome, struct mq_err *err)
 {
-	MQ_TRY(mq_session_open(session, &point->question, err));
+	MQ_TRY(mq_session_open(session, &point->asked, err));
 	if (point->plan)
 		return judge_given(point, session, outcome, err);
 	return mq_search_session(session, &point->search, NULL, outcome, err);

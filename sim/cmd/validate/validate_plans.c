@@ -24,7 +24,7 @@ struct job {
 /* Keys of the search itself (engine, evals, ...) are not part of the question. */
 static bool is_question_key(const char *name)
 {
-	for (const struct argp_option *o = mq_question_argp.options; o->name || o->doc; o++)
+	for (const struct argp_option *o = mq_asked_argp.options; o->name || o->doc; o++)
 		if (o->name && !strcmp(o->name, name))
 			return strcmp(name, "start") && strcmp(name, "fix") && strcmp(name, "max");
 	return false;
@@ -51,9 +51,9 @@ static error_t parse_init(int key, char *arg, struct argp_state *state)
 }
 
 static enum mq_status read_question(struct mq_validation *v, const char *dir, int argc, char **argv,
-                                    struct mq_question *question, struct mq_err *err)
+                                    struct mq_asked *asked, struct mq_err *err)
 {
-	static const struct argp_child children[] = {{&mq_question_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {{&mq_asked_argp, 0, NULL, 0}, {0}};
 	static const struct argp argp = {NULL, parse_init, NULL, NULL, children, NULL, NULL};
 	const char *path = mq_arena_printf(&v->arena, "%s/run.ini", dir);
 	struct job job = {.arena = &v->arena};
@@ -71,9 +71,9 @@ static enum mq_status read_question(struct mq_validation *v, const char *dir, in
 		MQ_PUSH(job.arena, job.arg, job.n, job.room, argv[i]);
 	char *end = NULL;
 	MQ_PUSH(job.arena, job.arg, job.n, job.room, end);
-	mq_question_init(question, err);
-	question->no_fold = true;
-	return mq_args_parse(&argp, (int)job.n - 1, job.arg, question, err);
+	mq_asked_init(asked, err);
+	asked->no_fold = true;
+	return mq_args_parse(&argp, (int)job.n - 1, job.arg, asked, err);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
@@ -81,12 +81,7 @@ static enum mq_status read_question(struct mq_validation *v, const char *dir, in
 static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *session,
                                  struct mq_validated *p, struct mq_err *err)
 {
-	struct mq_lower_request request = {.model = session->model,
-	                                   .cluster = session->cluster,
-	                                   .calib = session->calib,
-	                                   .train = &session->question->train,
-	                                   .plan = &p->plan,
-	                                   .held = true};
+	struct mq_lower_request request = {.q = &session->q, .plan = &p->plan, .held = true};
 	struct mq_lowered lowered;
 
 	MQ_TRY(mq_lower(&request, &v->arena, &lowered, err));
@@ -144,11 +139,11 @@ static enum mq_status add_plans(struct mq_validation *v, const char *dir, uint32
 enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc,
                                  char **argv, struct mq_err *err)
 {
-	struct mq_question *question = &v->question[v->n_open];
+	struct mq_asked *asked = &v->asked[v->n_open];
 	struct mq_session *session = &v->session[v->n_open];
 
-	MQ_TRY(read_question(v, dir, argc, argv, question, err));
-	MQ_TRY(mq_session_open(session, question, err));
+	MQ_TRY(read_question(v, dir, argc, argv, asked, err));
+	MQ_TRY(mq_session_open(session, asked, err));
 	v->n_open++;
 	return add_plans(v, dir, top, session, err);
 }
@@ -215,7 +210,7 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 
 		status = mq_validation_predict(p->schedule, p->session->cluster, p->session->calib,
 		                               &v->arena, &p->predicted, err);
-		const struct mq_list *files = &p->session->question->calib;
+		const struct mq_list *files = &p->session->asked->calib;
 		for (uint32_t f = 0; f < files->n && status == MQ_OK; f++)
 			status = mq_uncertainty_load(&uncertainty, files->item[f], &v->arena, err);
 		if (status == MQ_OK)

@@ -37,7 +37,7 @@ struct mq_validated {
 
 struct mq_validation {
 	struct mq_arena arena;
-	struct mq_question *question; /* [n_dirs] */
+	struct mq_asked *asked; /* [n_dirs] */
 	struct mq_session *session;   /* [n_dirs] */
 	uint32_t n_dirs, n_open, n_plans, room;
 	struct mq_validated *plan;

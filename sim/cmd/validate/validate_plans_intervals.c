@@ -15,18 +15,14 @@ static enum mq_status spread_of(const struct mq_session *session, const struct m
                                 const struct mq_uncertainty *uncertainty, struct mq_arena *arena,
                                 struct mq_interval *interval, struct mq_err *err)
 {
-	struct mq_lower_request lower = {.model = session->model,
-	                                 .cluster = session->cluster,
-	                                 .calib = session->calib,
-	                                 .train = &session->question->train,
-	                                 .plan = plan};
+	struct mq_lower_request lower = {.q = &session->q, .plan = plan};
 	struct mq_lowered lowered;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_interval_request request = {.cluster = session->cluster,
 	                                      .calib = session->calib,
 	                                      .uncertainty = uncertainty,
 	                                      .n_draws = MQ_INTERVAL_DRAWS,
-	                                      .seed = session->question->seed,
+	                                      .seed = session->asked->seed,
 	                                      .run = mq_validation_run_draw,
 	                                      .context = &scratch};
 
@@ -71,7 +67,7 @@ static enum mq_status write_table(const char *dir, const struct mq_ranked *plan,
 enum mq_status mq_plans_intervals(const struct mq_session *session, const struct mq_ranked *plan,
                                   uint32_t n, const char *dir, struct mq_err *err)
 {
-	const struct mq_list *files = &session->question->calib;
+	const struct mq_list *files = &session->asked->calib;
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_uncertainty uncertainty = {0};
 	struct mq_interval *interval = mq_arena_array(&arena, n, struct mq_interval);

@@ -319,7 +319,7 @@ static void print_ranks(struct mq_validation *v)
 			}
 		tau = mq_kendall(predicted, measured, n);
 		if (!isnan(tau)) /* one plan, or plans predicted alike: nothing to rank */
-			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->question[s].model,
+			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->asked[s].model,
 			       tau, mq_regret(predicted, measured, n), n);
 	}
 }

@@ -1,0 +1,32 @@
+/*
+ * question.h - what every question is about: a model, on a cluster, as fast as its calibration says, run
+ * by a training software, under training options. Judges, lowering, searches and engines all carry this one.
+ */
+#ifndef MQ_CORE_QUESTION_H
+#define MQ_CORE_QUESTION_H
+
+#include "core/calib.h"
+#include "core/cluster.h"
+#include "core/model.h"
+#include "core/plan.h"
+#include "core/software.h"
+
+/* All borrowed, for as long as the question is asked. */
+struct mq_question {
+	const struct mq_model *model;
+	const struct mq_cluster *cluster;   /* bound to calib */
+	const struct mq_calib *calib;       /* hardware alone */
+	const struct mq_software *software; /* NULL = mq_software_plain() */
+	const struct mq_train *train;
+};
+
+/* Memory of a device that is no tensor, bytes: context, libraries, framework, communicators. Of the software
+ * on a GPU, of the calibration on a CPU and under a measured model. */
+MQ_API double mq_reserve_B(const struct mq_question *q, uint32_t device);
+
+/* The question as one plan meets it: the vocabulary padded as the software does for this plan's
+ * tensor-parallel degree, and a software that is not NULL. */
+MQ_API struct mq_question mq_question_for(const struct mq_question *q, const struct mq_plan *plan,
+					  struct mq_arena *arena);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * software.c - see software.h. One table row per field: reader, options, columns of tables of runs and the
+ * documentation all come from it.
+ */
+#include "core/software_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+#define NUM(group, field, unit, initial, min, max, help) \
+	{ MQ_F64(struct mq_software, field, initial, min, max, help), unit, group }
+#define INT(group, field, unit, initial, min, max, help) \
+	{ MQ_U32(struct mq_software, field, initial, min, max, help), unit, group }
+#define YES(group, field, initial, help) \
+	{ MQ_BOOL(struct mq_software, field, initial, help), "0/1", group }
+#define WORD(group, field, initial, words, help) \
+	{ MQ_CHOICE(struct mq_software, field, initial, words, help), "word", group }
+#define TEXT(group, field, initial, help) \
+	{ MQ_STR(struct mq_software, field, initial, help), "text", group }
+
+/* Order as in the enumerations of plan.h. */
+#define SYNCS "allreduce|ps|duplicate|zero1|zero2|zero3"
+#define RECOMPUTES "none|selective|full"
+
+static const struct mq_software_field fields[] = {
+	WORD(MQ_SW_KERNELS, attention, MQ_ATTENTION_FLASH2,
+	     "stored|fused-softmax|flash1|flash2|flash3|te", "implementation of attention; the first two store scores"),
+	NUM(MQ_SW_KERNELS, attention_speed, "1", 1, .01, 10, "its fused attention / the device's attention_eff"),
+	NUM(MQ_SW_KERNELS, ring_speed, "1", 1, .01, 2, "later steps of a ring of attention / the first"),
+	WORD(MQ_SW_KERNELS, norm, MQ_NORM_FUSED, "fused|eager", "layer and RMS norms: one kernel, or op by op in fp32"),
+	NUM(MQ_SW_KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum"),
+	NUM(MQ_SW_KERNELS, traffic_32, "1", 1, .1, 10, "the same in 32-bit training / in 16-bit training"),
+	NUM(MQ_SW_KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores"),
+	NUM(MQ_SW_KERNELS, image_traffic, "1", 1, .1, 20, "as traffic, of image networks (one kernel per op = 1)"),
+	WORD(MQ_SW_KERNELS, channels_first, MQ_FIRST_NONE, "none|32|32-volumes|all",
+	     "tensors of convolutions that lie channels first: none, of 32 bits, these and volumes, all"),
+	NUM(MQ_SW_KERNELS, layout_passes, "1", 0, 0, 10, "over such tensors, to and from the layout tensor cores want"),
+	NUM(MQ_SW_KERNELS, fp8_cast_B, "B", 4, 0, 100, "moved to make an element of an fp8 operand"),
+	NUM(MQ_SW_KERNELS, mxfp8_cast_B, "B", 4, 0, 100, "the same with a scale for each 32 elements (MXFP8)"),
+	NUM(MQ_SW_KERNELS, fp4_cast_B, "B", 5.125, 0, 100, "the same of an fp4 operand"),
+	NUM(MQ_SW_KERNELS, cast_B, "B", 0, 0, 100, "moved per parameter and micro-batch in 16-bit training"),
+	NUM(MQ_SW_KERNELS, accum_B, "B", 0, 0, 100, "the same where micro-batches are accumulated"),
+	NUM(MQ_SW_KERNELS, update_B, "B", 0, 0, 200, "moved per parameter and step beside the optimizer's least"),
+	NUM(MQ_SW_KERNELS, reduce_B, "B", 0, 0, 200, "more of it where gradients are reduced"),
+	NUM(MQ_SW_KERNELS, update_calls, "1", 1, 0, 1000, "kernels that update one op's parameters"),
+	YES(MQ_SW_KERNELS, tf32, 0, "fp32 products use TF32 where the device has it"),
+	YES(MQ_SW_KERNELS, fused_experts, 0, "experts are one fused kernel, tokens sorted on their way"),
+	YES(MQ_SW_KERNELS, fp8_attention, 0, "with fp8 products, those of fused attention too"),
+	NUM(MQ_SW_HOST, host, "1", 1, 0, 1000, "host time per kernel / the machine's host_launch_s"),
+	YES(MQ_SW_HOST, launch_waits, 0, "the host waits for each kernel (CUDA_LAUNCH_BLOCKING)"),
+	NUM(MQ_SW_HOST, step_ms, "ms", 0, 0, 1e4, "host time of a step that nothing hides"),
+	NUM(MQ_SW_HOST, sync_ms, "ms", 0, 0, 1e4, "more of it with several devices"),
+	YES(MQ_SW_COMMUNICATION, overlap_grads, 1, "gradients are reduced beside the backward pass"),
+	NUM(MQ_SW_COMMUNICATION, bucket_MB, "MB", 0, 0, 1e6, "gradients reduced together; 0 = a stage's"),
+	YES(MQ_SW_COMMUNICATION, overlap_tp, 0, "products in parts beside tensor-parallel communication"),
+	YES(MQ_SW_COMMUNICATION, overlap_experts, 0, "forward and backward take turns while tokens travel"),
+	YES(MQ_SW_COMMUNICATION, scatter_gather, 1, "tensor ranks send a part each between stages"),
+	YES(MQ_SW_COMMUNICATION, broadcast_params, 0, "ZeRO-1 and 2: owners broadcast new parameters"),
+	YES(MQ_SW_COMMUNICATION, sequence_parallel, 1, "norms along the sequence under tensor parallelism"),
+	YES(MQ_SW_COMMUNICATION, vocab_parallel, 1, "embedding, head and loss split under tensor parallelism"),
+	NUM(MQ_SW_COMMUNICATION, vocab_multiple, "1", 0, 0, 1e6, "each share of the vocabulary padded to it; 0 = not"),
+	WORD(MQ_SW_COMMUNICATION, grad_dtype, MQ_GRAD_FP32, "dtype|fp32|bf16|fp16",
+	     "type of reduced gradients; dtype = as trained"),
+	INT(MQ_SW_COMMUNICATION, shard_group, "1", 0, 0, 1e6, "ranks over which ZeRO shards (HSDP); 0 = all"),
+	YES(MQ_SW_COMMUNICATION, merge_copies, 0, "a token goes once to a rank of several of its experts"),
+	YES(MQ_SW_COMMUNICATION, repeat_kv, 0, "keys and values copied per query head before a ring"),
+	NUM(MQ_SW_MEMORY, loss_B, "B", 12, 0, 100, "per logit, at the worst moment of the cross-entropy"),
+	YES(MQ_SW_MEMORY, grads_twice, 0, "gradients are held in 16 and in 32 bits"),
+	YES(MQ_SW_MEMORY, saves_casts, 0, "operands cast to fp8 or fp4 are kept so for backward"),
+	YES(MQ_SW_MEMORY, frees_outputs, 0, "outputs of pipeline stages are freed once sent"),
+	NUM(MQ_SW_MEMORY, flat_M, "1e6", 0, 0, 1e6, "gradients reduced through one flat copy"),
+	NUM(MQ_SW_MEMORY, reserve_GB, "GB", 0, 0, 1000, "context, framework, libraries, workspaces"),
+	NUM(MQ_SW_MEMORY, comm_GB, "GB", 0, 0, 1000, "communicators' buffers where NVLink joins GPUs"),
+	YES(MQ_SW_MEMORY, offload_optimizer, 0, "optimizer state and step on the host"),
+	WORD(MQ_SW_DEFAULTS, sync, MQ_SYNC_ALLREDUCE, SYNCS, "of gradients, where nothing is said"),
+	WORD(MQ_SW_DEFAULTS, recompute, MQ_RECOMPUTE_NONE, RECOMPUTES, "where nothing is said"),
+	WORD(MQ_SW_DEFAULTS, selective, MQ_SELECTIVE_ATTENTION, "attention|ops|layers|named",
+	     "what selective recompute computes again; named = recompute_ops"),
+	TEXT(MQ_SW_DEFAULTS, recompute_ops, "", "names of ops of a layer, '|' between: q|kv|norm*"),
+	YES(MQ_SW_DEFAULTS, early_stop, 0, "full recompute ends with the last tensor that backward needs"),
+	WORD(MQ_SW_DEFAULTS, partition, MQ_STAGES_EVEN, "even|ceil|ends", "of layers that do not divide by the stages"),
+	INT(MQ_SW_DEFAULTS, chunks, "1", 0, 0, 1000, "chunks per device of interleaved pipelines; 0 = must be said"),
+	YES(MQ_SW_DEFAULTS, split_batch, 0, "a pipeline divides a replica's batch by its stages"),
+	{ .opt = MQ_END },
+};
+enum { N_FIELDS = sizeof(fields) / sizeof(*fields) - 1 };
+
+const struct mq_software_field *mq_software_fields(void)
+{
+	return fields;
+}
+
+uint32_t mq_software_field_find(const char *name)
+{
+	for (uint32_t i = 0; i < N_FIELDS; i++)
+		if (!strcmp(fields[i].opt.name, name))
+			return i;
+	return UINT32_MAX;
+}
+
+const char *mq_software_group_name(enum mq_software_group group)
+{
+	static const char *const names[MQ_N_SW_GROUPS] = { "kernels", "host", "communication", "memory",
+							   "defaults" };
+
+	return (unsigned)group < MQ_N_SW_GROUPS ? names[group] : "?";
+}
+
+const char *mq_evidence_name(enum mq_evidence evidence)
+{
+	static const char *const names[MQ_N_EVIDENCE] = { "assumed", "documented", "counted", "fitted" };
+
+	return (unsigned)evidence < MQ_N_EVIDENCE ? names[evidence] : "?";
+}
+
+void mq_software_init(struct mq_software *software)
+{
+	*software = (struct mq_software){ .name = "plain", .file = "plain", .about = "" };
+	for (uint32_t i = 0; i < N_FIELDS; i++) {
+		const struct mq_opt one[] = { fields[i].opt, MQ_END };
+
+		mq_opt_defaults(one, software);
+	}
+	software->runs = (struct mq_software_space){
+		.schedules = UINT32_MAX, .syncs = UINT32_MAX, .recomputes = UINT32_MAX,
+		.dtypes = UINT32_MAX, .gpu = true, .cpu = true, .tensor = true, .pipeline = true,
+		.context = true, .expert = true, .zero_pipeline = true, .uneven_stages = true,
+		.unequal_degrees = true, .shares = true, .placement = true,
+	};
+}
+
+const struct mq_software *mq_software_plain(void)
+{
+	/* The defaults of the table, as a constant: a test compares the two. */
+	static const struct mq_software plain = {
+		.name = "plain", .file = "plain", .about = "", .attention = MQ_ATTENTION_FLASH2,
+		.attention_speed = 1, .ring_speed = 1, .norm = MQ_NORM_FUSED, .traffic = 1,
+		.traffic_32 = 1, .score_traffic = 1, .image_traffic = 1, .fp8_cast_B = 4,
+		.mxfp8_cast_B = 4, .fp4_cast_B = 5.125, .update_calls = 1, .host = 1,
+		.overlap_grads = true, .scatter_gather = true, .sequence_parallel = true,
+		.vocab_parallel = true, .grad_dtype = MQ_GRAD_FP32, .loss_B = 12,
+		.recompute_ops = "",
+		.runs = { .schedules = UINT32_MAX, .syncs = UINT32_MAX, .recomputes = UINT32_MAX,
+			  .dtypes = UINT32_MAX, .gpu = true, .cpu = true, .tensor = true,
+			  .pipeline = true, .context = true, .expert = true, .zero_pipeline = true,
+			  .uneven_stages = true, .unequal_degrees = true, .shares = true,
+			  .placement = true },
+	};
+
+	return &plain;
+}
+
+enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key,
+				   const char *value, struct mq_arena *arena, struct mq_err *err)
+{
+	uint32_t i = mq_software_field_find(key);
+
+	if (i < N_FIELDS) {
+		const struct mq_opt one[] = { fields[i].opt, MQ_END };
+
+		return mq_opt_set(one, software, what, key, value, arena, err);
+	}
+	const char *names[N_FIELDS + 1] = { NULL };
+	for (uint32_t k = 0; k < N_FIELDS; k++)
+		names[k] = fields[k].opt.name;
+	const char *near = mq_nearest(key, names);
+	return mq_fail(err, MQ_EINPUT, "%s: software has no '%s'%s%s%s; `maquette list software NAME` prints all",
+		       what, key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
+			       struct mq_arena *arena, struct mq_err *err)
+{
+	char *copy = mq_arena_strdup(arena, options), *next;
+
+	for (char *item = copy; item; item = next) {
+		next = item + strcspn(item, ",;");
+		next = *next ? (*next = '\0', next + 1) : NULL;
+		item += strspn(item, " ");
+		char *value = strchr(item, '=');
+		if (!*item)
+			continue;
+		if (!value)
+			return mq_fail(err, MQ_EINPUT, "%s: '%s' is not KEY=VALUE", what, item);
+		*value++ = '\0';
+		MQ_TRY(mq_software_set_one(software, what, item, value, arena, err));
+		software->name = mq_arena_printf(arena, "%s,%s=%s", software->name, item, value);
+	}
+	return MQ_OK;
+}

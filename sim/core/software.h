@@ -1,0 +1,176 @@
+/*
+ * software.h - training software: how it runs a plan. Which implementations of kernels it calls, what its
+ * host does, what it overlaps, what it holds in memory, and which plans it can run at all.
+ *
+ * Software is an input of every question, beside model, cluster, calibration and plan. One file per software,
+ * platforms/software/NAME.json; a file's presence is its registration:
+ *   {"maquette_software": 1, "inherits": "OTHER", "about": "...",
+ *    "FIELD": {"value": x, "from": "documented"|"counted"|"fitted", "source": "..."}, ...,
+ *    "runs": {"schedules": ["1f1b", ...], "sync": [...], "recompute": [...], "devices": ["gpu"],
+ *             "uneven_stages": true, ...}}
+ * A value with "from": "fitted" also has "rows" (what it rests on) and "interval" ([low, high]). What a file
+ * does not say is its parent's, in the end the default of the field table (mq_software_fields).
+ *
+ * A plan leaves to the software what it does not decide itself (mq_plan.says); mq_software_dress fills that
+ * in, and lowering sees dressed plans alone.
+ *
+ * Not modelled: versions of libraries below the software (cuBLAS, NCCL), and what software does for numerics
+ * and convergence.
+ */
+#ifndef MQ_CORE_SOFTWARE_H
+#define MQ_CORE_SOFTWARE_H
+
+#include "core/calib.h"
+#include "core/model.h"
+#include "core/opt.h"
+#include "core/plan.h"
+
+/* Implementations of attention; the first two store the scores of every head. */
+enum mq_attention { MQ_ATTENTION_STORED, MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1,
+		    MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE };
+/* Implementations of layer and RMS norms, see mq_norm_B. */
+enum mq_norm { MQ_NORM_FUSED, MQ_NORM_EAGER };
+/* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
+enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
+/* What `recompute: selective` computes again: the attention core, everything but attention and every second
+ * product, every second layer, or the ops that recompute_ops names. */
+enum mq_selective { MQ_SELECTIVE_ATTENTION, MQ_SELECTIVE_OPS, MQ_SELECTIVE_LAYERS, MQ_SELECTIVE_NAMED };
+/* Type of reduced gradients: that of training, or one of these. */
+enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16 };
+/* Layers that do not divide by the stages: the first stages have one more, or all but the last have
+ * ceil(layers / stages), or embedding and head count as a layer each. */
+enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS };
+
+/* Plans that a software can run: bits 1u << enum value, and what else a plan may have. */
+struct mq_software_space {
+	uint32_t schedules, syncs, recomputes, dtypes; /* enum mq_pipeline, mq_sync, mq_recompute, mq_dtype */
+	bool gpu, cpu;             /* kinds of devices */
+	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
+	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
+	bool uneven_stages;        /* stages of unequal numbers of layers */
+	bool unequal_degrees;      /* stages of unequal degrees or numbers of devices */
+	bool shares;               /* uneven shares of the batch */
+	bool placement;            /* ops placed one by one, splits that no shape has */
+};
+
+struct mq_software {
+	const char *name;          /* as asked for: "NAME" or "NAME,key=value,..." */
+	const char *file;          /* the software's own name, without options */
+	const char *about;
+	/* kernels */
+	uint32_t attention, norm;  /* enum mq_attention, mq_norm */
+	double attention_speed;    /* of its fused attention / the device's attention_eff */
+	double ring_speed;         /* of a ring's later steps of attention / of its first */
+	double traffic;            /* bytes of element-wise kernels / fused minimum */
+	double traffic_32;         /* the same in 32-bit training / that in 16-bit training */
+	double score_traffic;      /* as traffic, of kernels over stored attention scores */
+	double image_traffic;      /* as traffic, of image networks, whose graph has every kernel */
+	uint32_t channels_first;   /* enum mq_channels_first */
+	double layout_passes;      /* over tensors of convolutions that tensor cores want otherwise */
+	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
+	double cast_B, accum_B;    /* moved per parameter and micro-batch: in 16-bit training; where
+				    * micro-batches are accumulated */
+	double update_B, reduce_B; /* moved per parameter and step beside the optimizer's least; more of
+				    * it where gradients are reduced */
+	double update_calls;       /* kernels that update an op's parameters */
+	bool tf32;                 /* fp32 products use TF32 where the device has it */
+	bool fused_experts;        /* experts are one fused kernel: activations stay inside it, and tokens
+				    * are sorted by expert on their way */
+	bool fp8_attention;        /* with fp8 products: those of fused attention too */
+	/* host */
+	double host;               /* time per kernel / the machine's host_launch_s */
+	bool launch_waits;         /* the host waits for each kernel before it launches the next */
+	double step_ms, sync_ms;   /* of a step that nothing hides; more with several devices */
+	/* communication */
+	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
+	bool sequence_parallel, vocab_parallel;
+	double bucket_MB;          /* gradients reduced together; 0 = a stage's */
+	double vocab_multiple;     /* each share of the vocabulary is padded to a multiple of this */
+	uint32_t grad_dtype;       /* enum mq_grad_type */
+	uint32_t shard_group;      /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
+	bool merge_copies;         /* an all-to-all brings a token once to a rank, however many of its
+				    * experts are there (DeepEP, HybridEP) */
+	bool repeat_kv;            /* keys and values are copied for each query head before a ring */
+	/* memory */
+	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
+	bool grads_twice, saves_casts, frees_outputs; /* see lower/holding.c */
+	double flat_M;             /* gradients, in millions, reduced through one flat copy */
+	double reserve_GB;         /* context, framework, libraries, workspaces */
+	double comm_GB;            /* buffers of communicators where NVLink joins GPUs */
+	bool offload_optimizer;
+	/* what it does where nothing is said */
+	uint32_t sync, recompute;  /* enum mq_sync, mq_recompute */
+	uint32_t selective;        /* enum mq_selective */
+	const char *recompute_ops; /* names of ops of a layer, '|' between: "q|kv|norm*" */
+	bool early_stop;           /* see mq_plan */
+	uint32_t partition;        /* enum mq_stage_rule */
+	uint32_t chunks;           /* per device of an interleaved pipeline; 0 = it must be said */
+	bool split_batch;          /* a pipeline divides a replica's one batch by its stages */
+	struct mq_software_space runs;
+};
+
+enum mq_software_group { MQ_SW_KERNELS, MQ_SW_HOST, MQ_SW_COMMUNICATION, MQ_SW_MEMORY, MQ_SW_DEFAULTS,
+			 MQ_N_SW_GROUPS };
+MQ_API const char *mq_software_group_name(enum mq_software_group group);
+
+/* One row per field: reader, options, documentation and tables of runs use it. */
+struct mq_software_field {
+	struct mq_opt opt;         /* of struct mq_software */
+	const char *unit;
+	enum mq_software_group group;
+};
+MQ_API const struct mq_software_field *mq_software_fields(void); /* ended by opt.type MQ_OPT_END */
+/* Index of a field; UINT32_MAX = there is none of that name. */
+MQ_API uint32_t mq_software_field_find(const char *name);
+
+enum mq_evidence { MQ_ASSUMED, MQ_DOCUMENTED, MQ_COUNTED, MQ_FITTED, MQ_N_EVIDENCE };
+MQ_API const char *mq_evidence_name(enum mq_evidence evidence);
+
+/* Where a value comes from. */
+struct mq_software_note {
+	enum mq_evidence evidence; /* ASSUMED: nothing says it, the field's default stands */
+	const char *source, *rows; /* rows: what a fit rests on */
+	double low, high;          /* interval of a fit; NaN = none */
+	const char *file;          /* software whose file says it; NULL = the default, or an option */
+};
+
+/* A software with what is known about each value. Lives in the arena it was loaded into. */
+struct mq_software_record {
+	struct mq_software software;
+	const char *inherits;      /* NULL = nothing */
+	struct mq_software_note *note; /* [fields] */
+};
+
+/* Reads NAME of the folder `dir`, its parents first. `text` may go on with options: "NAME,key=value,...",
+ * or with ';' in place of ','. MQ_EINPUT: no such software (with the near ones), a loop of inheritance, an
+ * unknown key, a value out of range, a value without its evidence; the message names file or option. */
+MQ_API enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
+				       struct mq_software_record *record, struct mq_err *err) MQ_MUST_CHECK;
+/* Options on top: "key=value" between ',' or ';'. `what` names their owner in messages. The name grows by
+ * them. */
+MQ_API enum mq_status mq_software_set(struct mq_software *software, const char *what, const char *options,
+				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+/* Names of all files of a folder in order, NULL-terminated. */
+MQ_API enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const char ***names,
+					struct mq_err *err) MQ_MUST_CHECK;
+
+/* The defaults of the field table and every plan: least traffic, no host factor. What a question without
+ * software means, in tests and on abstract devices. */
+MQ_API const struct mq_software *mq_software_plain(void);
+
+/* Fills in what the plan leaves to the software: overlaps and buckets, sharding groups, which ops are
+ * computed again, each only where the plan has what it takes. `to` may not be `from`. */
+MQ_API void mq_software_dress(const struct mq_software *software, const struct mq_model *model,
+			      const struct mq_plan *from, struct mq_arena *arena, struct mq_plan *to);
+
+/* Type of reduced gradients, for training in `dtype`. */
+MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);
+/* Bytes that a cast to the operands of products moves per element; 0 where products are in the dtype. */
+MQ_API double mq_software_cast_B(const struct mq_software *software, const struct mq_train *train);
+/* Are attention scores stored? */
+MQ_API bool mq_software_stores_scores(const struct mq_software *software);
+/* Layers of each of `stages` stages as the software divides them; NULL = evenly, the first ones more. */
+MQ_API const uint32_t *mq_software_stages(const struct mq_software *software, uint32_t layers,
+					  uint32_t stages, struct mq_arena *arena);
+
+#endif

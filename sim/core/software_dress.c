@@ -1,0 +1,230 @@
+/*
+ * software_dress.c - what software makes of a plan, and quantities that follow from it. See software.h.
+ */
+#include <fnmatch.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/software.h"
+
+/* ---- recomputation ----------------------------------------------------------------------------------- */
+
+/* Everything but attention and every second matrix product, as torchtitan does it. Of its seven products a
+ * layer (q, k, v, output, gate, up, down) q, k, v are one here, and gate and up: so that each of these is
+ * half kept, layers take turns in which half of their products they keep. */
+static bool cheap_op(const struct mq_model *model, uint32_t op)
+{
+	uint32_t products = model->op[op].layer;
+
+	if (model->op[op].kind == MQ_OP_ATTENTION)
+		return false;
+	if (model->op[op].kind != MQ_OP_GEMM)
+		return true;
+	for (uint32_t i = op; i-- > 0 && model->op[i].layer == model->op[op].layer;)
+		products += model->op[i].kind == MQ_OP_GEMM;
+	return products % 2 == 0;
+}
+
+/* Ops by their names inside a layer: "layer3.norm1" is "norm1". */
+static bool named_op(const struct mq_model *model, uint32_t op, const char *patterns)
+{
+	const char *name = strchr(model->op[op].name, '.');
+	char one[128];
+
+	while (name && *patterns) {
+		size_t n = strcspn(patterns, "|");
+
+		if (n < sizeof(one)) {
+			memcpy(one, patterns, n);
+			one[n] = '\0';
+			if (!fnmatch(one, name + 1, 0))
+				return true;
+		}
+		patterns += n + (patterns[n] == '|');
+	}
+	return false;
+}
+
+static bool again(const struct mq_software *s, const struct mq_model *model, uint32_t op)
+{
+	if (model->op[op].layer == MQ_NONE)
+		return false;
+	switch ((enum mq_selective)s->selective) {
+	case MQ_SELECTIVE_OPS:
+		return cheap_op(model, op);
+	case MQ_SELECTIVE_LAYERS:
+		return model->op[op].layer % 2 == 0;
+	case MQ_SELECTIVE_NAMED:
+		return named_op(model, op, s->recompute_ops);
+	case MQ_SELECTIVE_ATTENTION:
+		break;
+	}
+	return false;
+}
+
+/* Selective recomputation of more than attention: each such config becomes two, of which one computes its
+ * ops again and the other keeps what they made. */
+static void recompute_part(const struct mq_software *s, const struct mq_model *model, struct mq_arena *arena,
+			   struct mq_plan *plan)
+{
+	uint32_t n = plan->n_configs, *twin = mq_arena_array(arena, n, uint32_t), made = n;
+	struct mq_config *config = mq_arena_array(arena, 2 * (size_t)n, struct mq_config);
+
+	memcpy(config, plan->config, n * sizeof(*config));
+	for (uint32_t i = 0; i < n; i++) {
+		if (config[i].recompute != MQ_RECOMPUTE_SELECTIVE)
+			continue;
+		config[i].recompute = MQ_RECOMPUTE_NONE;
+		config[made] = config[i];
+		config[made].recompute = MQ_RECOMPUTE_FULL;
+		twin[i] = made++;
+	}
+	plan->config = config;
+	plan->n_configs = made;
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		if (twin[plan->config_of[op]] && again(s, model, op))
+			plan->config_of[op] = twin[plan->config_of[op]];
+}
+
+/* ---- communication ----------------------------------------------------------------------------------- */
+
+/* Ops split along their features or heads: tensor parallelism; those along experts. */
+struct has {
+	bool tensor, experts, sequence;
+};
+
+static struct has what_is_split(const struct mq_plan *plan)
+{
+	struct has has = { false, false, false };
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const uint32_t *split = plan->config[i].split;
+
+		has.tensor |= split[MQ_DIM_HEAD] > 1 || split[MQ_DIM_OUT] > 1 || split[MQ_DIM_IN] > 1;
+		has.experts |= split[MQ_DIM_EXPERT] > 1;
+		has.sequence |= split[MQ_DIM_SEQ] > 1;
+	}
+	return has;
+}
+
+static uint32_t stages_of(const struct mq_plan *plan)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (plan->config[i].stage >= n)
+			n = plan->config[i].stage + 1;
+	return n;
+}
+
+/* Is there a forward and a backward pass that can take turns? As mq_plan_check asks it. */
+static bool takes_turns(const struct mq_plan *plan)
+{
+	uint32_t stages = stages_of(plan);
+
+	if (plan->micro_batches < 2)
+		return false;
+	if (stages > 1)
+		return plan->virtual > 1 && stages != plan->virtual;
+	return plan->pipeline == MQ_PIPE_1F1B || plan->pipeline == MQ_PIPE_INTERLEAVED;
+}
+
+/* A group of so many that holds a part of all: fewer than hold the same, and they divide into such. */
+static uint32_t shard_group(const struct mq_software *s, const struct mq_plan *plan)
+{
+	for (uint32_t i = 0; s->shard_group && i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+		uint32_t same = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_SEQ];
+
+		if (c->sync < MQ_SYNC_ZERO1 || s->shard_group >= same || same % s->shard_group)
+			return 0;
+	}
+	return s->shard_group;
+}
+
+void mq_software_dress(const struct mq_software *s, const struct mq_model *model, const struct mq_plan *from,
+		       struct mq_arena *arena, struct mq_plan *to)
+{
+	struct has has = what_is_split(from);
+
+	if (!s)
+		s = mq_software_plain();
+	mq_plan_copy(to, from, arena);
+	if (!(to->says & MQ_SAYS_OVERLAP_GRADS))
+		to->overlap_grads = s->overlap_grads;
+	if (!(to->says & MQ_SAYS_SCATTER_GATHER))
+		to->scatter_gather = s->scatter_gather && has.tensor;
+	if (!(to->says & MQ_SAYS_BROADCAST_PARAMS))
+		to->broadcast_params = s->broadcast_params;
+	if (!(to->says & MQ_SAYS_EARLY_STOP))
+		to->early_stop = s->early_stop;
+	if (!(to->says & MQ_SAYS_OVERLAP_TP))
+		to->overlap_tp = s->overlap_tp && has.tensor && has.sequence;
+	if (!(to->says & MQ_SAYS_OVERLAP_EXPERTS))
+		to->overlap_experts = s->overlap_experts && has.experts && takes_turns(to);
+	if (!(to->says & MQ_SAYS_BUCKET))
+		to->bucket_B = s->bucket_MB * 1e6;
+	if (!(to->says & MQ_SAYS_OFFLOAD))
+		to->offload_optimizer = s->offload_optimizer;
+	if (!to->zero_group)
+		to->zero_group = shard_group(s, to);
+	to->says = MQ_SAYS_ALL;
+	if (s->selective != MQ_SELECTIVE_ATTENTION)
+		recompute_part(s, model, arena, to);
+}
+
+/* ---- what follows from the fields --------------------------------------------------------------------- */
+
+enum mq_dtype mq_software_grad_dtype(const struct mq_software *s, enum mq_dtype dtype)
+{
+	switch ((enum mq_grad_type)s->grad_dtype) {
+	case MQ_GRAD_FP32:
+		return MQ_FP32;
+	case MQ_GRAD_BF16:
+		return MQ_BF16;
+	case MQ_GRAD_FP16:
+		return MQ_FP16;
+	case MQ_GRAD_AS_TRAINED:
+		break;
+	}
+	return dtype;
+}
+
+double mq_software_cast_B(const struct mq_software *s, const struct mq_train *train)
+{
+	switch (train->products) {
+	case MQ_FP4:
+		return s->fp4_cast_B;
+	case MQ_FP8:
+		return train->mx ? s->mxfp8_cast_B : s->fp8_cast_B;
+	default:
+		return 0;
+	}
+}
+
+bool mq_model_fuses(const struct mq_model_request *request, bool asked)
+{
+	return asked && !(request->software && mq_software_stores_scores(request->software));
+}
+
+bool mq_software_stores_scores(const struct mq_software *s)
+{
+	return s->attention == MQ_ATTENTION_STORED || s->attention == MQ_ATTENTION_FUSED_SOFTMAX;
+}
+
+const uint32_t *mq_software_stages(const struct mq_software *s, uint32_t layers, uint32_t stages,
+				   struct mq_arena *arena)
+{
+	uint32_t most = (layers + stages - 1) / stages, left = layers;
+	uint32_t *stage = mq_arena_array(arena, stages, uint32_t);
+
+	if (s->partition != MQ_STAGES_CEIL || layers % stages == 0)
+		return NULL;
+	for (uint32_t i = 0; i < stages; i++) {
+		stage[i] = most < left ? most : left;
+		left -= stage[i];
+		if (!stage[i])
+			return NULL; /* too few layers for that rule: even */
+	}
+	return stage;
+}

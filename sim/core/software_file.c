@@ -1,0 +1,323 @@
+/*
+ * software_file.c - files of training software: reading, inheritance, what there is. See software.h.
+ */
+#include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/software_impl.h"
+
+enum { MAX_ANCESTORS = 16, MAX_NAMES = 512 };
+
+struct reader {
+	const char *dir;
+	struct mq_arena *arena;
+	struct mq_software_record *record;
+	const char *chain[MAX_ANCESTORS]; /* the software asked for and its parents so far */
+	uint32_t n_chain;
+	const char *path, *name;          /* of the file being read */
+	struct mq_err *err;
+};
+
+/* ---- what there is --------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum mq_status mq_software_names(const char *dir, struct mq_arena *arena, const char ***names,
+				 struct mq_err *err)
+{
+	DIR *folder = opendir(dir);
+	uint32_t n = 0;
+
+	if (!folder)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of training software: %m", dir);
+	*names = mq_arena_array(arena, MAX_NAMES + 1, const char *);
+	for (const struct dirent *d; n < MAX_NAMES && (d = readdir(folder));) {
+		size_t length = strlen(d->d_name);
+
+		if (length > 5 && !strcmp(d->d_name + length - 5, ".json"))
+			(*names)[n++] = mq_arena_printf(arena, "%.*s", (int)length - 5, d->d_name);
+	}
+	closedir(folder);
+	qsort(*names, n, sizeof(**names), by_text);
+	return MQ_OK;
+}
+
+static enum mq_status unknown(const struct reader *r, const char *name)
+{
+	const char **names;
+	char list[320] = "";
+	size_t used = 0;
+
+	MQ_TRY(mq_software_names(r->dir, r->arena, &names, r->err));
+	const char *near = mq_nearest(name, names);
+	if (near)
+		return mq_fail(r->err, MQ_EINPUT, "no training software '%s'; did you mean '%s'? "
+			       "`maquette list software` has all", name, near);
+	for (; *names && used + strlen(*names) + 2 < sizeof(list); names++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", *names);
+	return mq_fail(r->err, MQ_EINPUT, "no training software '%s'; there are:%s%s", name, list,
+		       *names ? " ..." : "");
+}
+
+/* ---- values ----------------------------------------------------------------------------------------- */
+
+static enum mq_status bad(const struct reader *r, const char *key, const char *remedy)
+{
+	return mq_fail(r->err, MQ_EINPUT, "%s: '%s' %s", r->path, key, remedy);
+}
+
+/* The text of a number, word or truth value; NULL for others. */
+static const char *text_of(const json_t *value, struct mq_arena *arena)
+{
+	if (json_is_string(value))
+		return mq_arena_strdup(arena, json_string_value(value));
+	if (json_is_boolean(value))
+		return json_is_true(value) ? "1" : "0";
+	if (json_is_number(value))
+		return mq_arena_printf(arena, "%.17g", json_number_value(value));
+	return NULL;
+}
+
+static const char *copied(const struct reader *r, const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? mq_arena_strdup(r->arena, text) : NULL;
+}
+
+static enum mq_status read_note(const struct reader *r, const char *key, const json_t *object,
+				struct mq_software_note *note)
+{
+	const json_t *interval = json_object_get(object, "interval");
+	const char *from = json_string_value(json_object_get(object, "from"));
+
+	*note = (struct mq_software_note){
+		.evidence = (enum mq_evidence)MQ_ENUM_FIND(mq_evidence_name, MQ_N_EVIDENCE, from ? from : ""),
+		.source = copied(r, object, "source"),
+		.rows = copied(r, object, "rows"),
+		.low = json_number_value(json_array_get(interval, 0)),
+		.high = json_number_value(json_array_get(interval, 1)),
+		.file = r->name,
+	};
+	if (!json_is_array(interval))
+		note->low = note->high = NAN;
+	if (note->evidence == MQ_ASSUMED || note->evidence >= MQ_N_EVIDENCE)
+		return bad(r, key, "does not say where it is from; give \"from\": documented, counted or fitted");
+	if (!note->source || !*note->source)
+		return bad(r, key, "has no \"source\"");
+	if (note->evidence == MQ_FITTED && (!note->rows || json_array_size(interval) != 2))
+		return bad(r, key, "is fitted: give its \"rows\" and \"interval\": [low, high]");
+	return MQ_OK;
+}
+
+static enum mq_status read_value(const struct reader *r, const char *key, const json_t *object)
+{
+	const char *text = text_of(json_object_get(object, "value"), r->arena);
+	uint32_t field;
+
+	if (!text)
+		return bad(r, key, "has no \"value\" that is a number, a word, true or false");
+	MQ_TRY(mq_software_set_one(&r->record->software, r->path, key, text, r->arena, r->err));
+	field = mq_software_field_find(key);
+	return read_note(r, key, object, &r->record->note[field]);
+}
+
+/* ---- plans it runs ----------------------------------------------------------------------------------- */
+
+struct list {
+	const char *key;
+	uint32_t *bits;
+	const char *(*name_of)(int);
+	int n;
+};
+
+static enum mq_status read_list(const struct reader *r, const struct list *list, const json_t *value)
+{
+	const json_t *item;
+	size_t i;
+
+	if (!json_is_array(value))
+		return bad(r, list->key, "in \"runs\" is not a list");
+	*list->bits = 0;
+	json_array_foreach(value, i, item) {
+		const char *word = json_string_value(item);
+		int at = mq_enum_find(list->name_of, list->n, word ? word : "");
+
+		if (at == list->n)
+			return mq_fail(r->err, MQ_EINPUT, "%s: \"runs\": %s has no '%s'", r->path,
+				       list->key, word ? word : "(not a word)");
+		*list->bits |= 1u << at;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status read_devices(const struct reader *r, const json_t *value)
+{
+	struct mq_software_space *s = &r->record->software.runs;
+	const json_t *item;
+	size_t i;
+
+	s->gpu = s->cpu = false;
+	json_array_foreach(value, i, item) {
+		const char *word = json_string_value(item);
+
+		if (word && !strcmp(word, "gpu"))
+			s->gpu = true;
+		else if (word && !strcmp(word, "cpu"))
+			s->cpu = true;
+		else
+			return bad(r, "devices", "in \"runs\" are gpu and cpu");
+	}
+	return s->gpu || s->cpu ? MQ_OK : bad(r, "devices", "in \"runs\" is a list of gpu and cpu");
+}
+
+typedef const char *name_fn(int);
+
+static enum mq_status read_rule(const struct reader *r, const char *key, const json_t *value)
+{
+	struct mq_software_space *s = &r->record->software.runs;
+	const struct list lists[] = {
+		{ "schedules", &s->schedules, (name_fn *)mq_pipeline_name, MQ_N_PIPELINES },
+		{ "sync", &s->syncs, (name_fn *)mq_sync_name, MQ_N_SYNCS },
+		{ "recompute", &s->recomputes, (name_fn *)mq_recompute_name, MQ_N_RECOMPUTES },
+		{ "dtypes", &s->dtypes, (name_fn *)mq_dtype_name, MQ_N_TENSOR_DTYPES },
+	};
+	const struct {
+		const char *key;
+		bool *flag;
+	} flags[] = {
+		{ "tensor", &s->tensor }, { "pipeline", &s->pipeline }, { "context", &s->context },
+		{ "expert", &s->expert }, { "zero_pipeline", &s->zero_pipeline },
+		{ "uneven_stages", &s->uneven_stages }, { "unequal_degrees", &s->unequal_degrees },
+		{ "shares", &s->shares }, { "placement", &s->placement },
+	};
+
+	if (!strcmp(key, "devices"))
+		return read_devices(r, value);
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		if (!strcmp(key, lists[i].key))
+			return read_list(r, &lists[i], value);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (!strcmp(key, flags[i].key)) {
+			*flags[i].flag = json_is_true(value);
+			return json_is_boolean(value) ? MQ_OK : bad(r, key, "in \"runs\" is true or false");
+		}
+	return bad(r, key, "in \"runs\" is unknown; there are schedules sync recompute dtypes devices tensor "
+		   "pipeline context expert zero_pipeline uneven_stages unequal_degrees shares placement");
+}
+
+/* ---- files ------------------------------------------------------------------------------------------- */
+
+static enum mq_status read_file(struct reader *r, const char *name);
+
+static enum mq_status read_parent(struct reader *r, const json_t *root)
+{
+	const char *parent = copied(r, root, "inherits"), *path = r->path, *name = r->name;
+
+	if (r->n_chain == 1)
+		r->record->inherits = parent;
+	if (!parent)
+		return MQ_OK;
+	for (uint32_t i = 0; i < r->n_chain; i++)
+		if (!strcmp(r->chain[i], parent))
+			return mq_fail(r->err, MQ_EINPUT, "%s: inherits '%s', which inherits it: a loop", path,
+				       parent);
+	if (r->n_chain == MAX_ANCESTORS)
+		return mq_fail(r->err, MQ_EINPUT, "%s: more than %d generations", path, MAX_ANCESTORS);
+	if (read_file(r, parent) != MQ_OK)
+		return mq_wrap(r->err, "%s: inherits '%s'", path, parent);
+	r->path = path;
+	r->name = name;
+	return MQ_OK;
+}
+
+static enum mq_status read_keys(struct reader *r, json_t *root)
+{
+	const char *key, *rule;
+	json_t *value, *said;
+
+	json_object_foreach(root, key, value) {
+		if (!strcmp(key, "maquette_software") || !strcmp(key, "inherits") || !strcmp(key, "about"))
+			continue;
+		if (strcmp(key, "runs")) {
+			MQ_TRY(read_value(r, key, value));
+			continue;
+		}
+		if (!json_is_object(value))
+			return bad(r, key, "is not an object");
+		json_object_foreach(value, rule, said)
+			MQ_TRY(read_rule(r, rule, said));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status read_root(struct reader *r, json_t *root)
+{
+	const char *about = copied(r, root, "about");
+
+	if (json_integer_value(json_object_get(root, "maquette_software")) != 1)
+		return mq_fail(r->err, MQ_EINPUT, "%s: no training software; it begins with "
+			       "\"maquette_software\": 1", r->path);
+	if (!about)
+		return bad(r, "about", "is missing: a line that says what it is");
+	MQ_TRY(read_parent(r, root));
+	r->record->software.about = about;
+	return read_keys(r, root);
+}
+
+/* A file by its path, or by its name in the folder. */
+static bool is_path(const char *name)
+{
+	size_t n = strlen(name);
+
+	return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"));
+}
+
+static enum mq_status read_file(struct reader *r, const char *name)
+{
+	const char *path = is_path(name) ? name : mq_arena_printf(r->arena, "%s/%s.json", r->dir, name);
+	json_error_t where;
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		return is_path(name) ? mq_fail(r->err, MQ_EINPUT, "%s: cannot be read: %m", path) :
+				       unknown(r, name);
+	json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &where);
+	fclose(file);
+	if (!root)
+		return mq_fail(r->err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
+	r->chain[r->n_chain++] = name;
+	r->path = path;
+	r->name = name;
+	enum mq_status status = read_root(r, root);
+	json_decref(root);
+	return status;
+}
+
+enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
+				struct mq_software_record *record, struct mq_err *err)
+{
+	size_t n = strcspn(text, ",;");
+	struct reader r = { .dir = dir, .arena = arena, .record = record, .err = err };
+	uint32_t fields = 0;
+
+	while (mq_software_fields()[fields].opt.type != MQ_OPT_END)
+		fields++;
+	*record = (struct mq_software_record){ .note = mq_arena_array(arena, fields, struct mq_software_note) };
+	for (uint32_t i = 0; i < fields; i++)
+		record->note[i].low = record->note[i].high = NAN;
+	mq_software_init(&record->software);
+	const char *name = mq_arena_printf(arena, "%.*s", (int)n, text);
+	MQ_TRY(read_file(&r, name));
+	record->software.name = record->software.file = name;
+	if (!text[n])
+		return MQ_OK;
+	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text + n + 1,
+			       arena, err);
+}
