@@ -29,7 +29,8 @@ struct mq_list {
 struct mq_asked {
 	const char *model;      /* -m */
 	const char *software;   /* --software NAME[,key=value...], default generic */
-	const char *platform;   /* -p: a file, the name of a shipped platform, or "model" */
+	const char *platform;   /* -p: a file, the name of a shipped platform, keys of
+				 * `platform generate` ("gpu=H100 nodes=8"), or "model" */
 	const char *start;      /* --start: plan file, or NULL */
 	const char *devices;    /* --devices: ranks of the platform to use, "0-31"; NULL = all */
 	struct mq_list calib;   /* --calib, on top of the shipped calibrations */
@@ -83,6 +84,7 @@ struct mq_session {
 	struct mq_plan *start;        /* --start, or NULL */
 	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
 	bool own_platform;            /* platform_path is a temporary file: removed on close */
+	const char *assumed;          /* of device types without calibration, for people; or NULL */
 	struct mq_session_files *files;
 };
 
@@ -90,6 +92,8 @@ struct mq_session {
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked,
 			       struct mq_err *err) MQ_MUST_CHECK;
 void mq_session_close(struct mq_session *session);
+/* A line for each device type without calibration: what was taken from the platform, what was assumed. */
+void mq_session_note(const struct mq_session *session, FILE *file);
 /* The question as worker processes are asked it; lives as long as the session. */
 struct mq_job;
 const struct mq_job *mq_session_job(const struct mq_session *session);
@@ -114,6 +118,19 @@ const char *mq_find_program(const char *name, struct mq_arena *arena);
 /* A platform file: a path as given, or the name of a shipped one with or without ".xml". */
 enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const char **path,
 				struct mq_err *err) MQ_MUST_CHECK;
+
+/* A platform as -p takes it (but `model`): its XML file, in a folder of its own where it is generated. */
+struct mq_platform_file {
+	const char *path;
+	const char *dir;      /* to be removed, or NULL */
+	const char *assumed;  /* see mq_platform_assumed */
+};
+enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,
+				struct mq_platform_file *file, struct mq_err *err) MQ_MUST_CHECK;
+/* Such a folder, with room for a platform file; nothing is written. */
+enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_file *file,
+				  struct mq_err *err) MQ_MUST_CHECK;
+void mq_platform_file_close(const struct mq_platform_file *file);
 
 /* Makes the output folder (and its parents). */
 enum mq_status mq_make_dir(const char *path, struct mq_err *err) MQ_MUST_CHECK;

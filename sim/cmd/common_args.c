@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/opt.h"
+#include "platform/platform_generate.h"
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
        KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
@@ -19,7 +20,8 @@ enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_O
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
 	{ "model", 'm', "MODEL", 0, "NAME[:key=value,...] of a built-in model, or a file", 1 },
-	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, or 'model'", 1 },
+	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, keys of `platform generate` "
+	  "(\"gpu=H100 nodes=8\"), or 'model'", 1 },
 	{ "devices", KEY_DEVICES, "RANKS", 0,
 	  "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0", 1 },
 	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },
@@ -311,7 +313,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		q->model = arg;
 		return 0;
 	case 'p':
-		q->platform = arg;
+		q->platform = mq_platform_spec_is(arg) ? mq_platform_spec_plain(arg) : arg;
 		return 0;
 	case KEY_CALIB:
 		return mq_arg_push("--calib", &q->calib, arg, q->err);

@@ -10,60 +10,67 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/common.h"
 #include "cmd/validate/validate_dir.h"
 #include "platform/platform_import.h"
 
-/* Nominal figures of a type that no table has: PCIe 4, and the NVLink that a large message saw. */
-static struct mq_device_type described(const struct mq_calibration *fit)
+/* How the measured type is joined: as its own calibration says where it is shipped; else PCIe 4, and the NVLink
+ * that a large message saw. */
+static void join(const struct mq_calib *calib, struct mq_calibration *fit)
 {
-	const struct mq_device_type *known = mq_device_type_find(fit->device.name);
-	struct mq_device_type type = {
-	        .aliases = "", .pcie_GBps = 31.5, .nic_GBps = 25, .p2p = true};
+	const struct mq_device_calib *known = mq_calib_type(calib, fit->device.name);
+	struct mq_device_calib *d = &fit->device;
 	double message_s = fit->has_link ? fit->link.call_s[MQ_CALL_P2P][MQ_CALL_KNOTS - 1] : 0;
-	double peak = fit->device.peak_flops[MQ_BF16];
 
-	if (known)
-		type = *known;
-	else if (message_s > 0)
-		type.nvlink_GBps = (double)(1 << 27) / message_s / 1e9; /* the last knot: 128 MiB */
-	type.name = fit->device.name;
-	type.tflops = (peak > 0 ? peak : fit->device.peak_flops[MQ_FP32]) / 1e12;
-	return type;
+	if (!known) {
+		if (message_s > 0)
+			d->nvlink_Bps = (double)(1 << 27) / message_s; /* the last knot: 128 MiB */
+		d->nvswitch = d->nvlink_Bps > 0;
+		return;
+	}
+	d->nvlink_Bps = known->nvlink_Bps;
+	d->bridge_Bps = known->bridge_Bps;
+	d->nvlink_port_Bps = known->nvlink_port_Bps;
+	d->pcie_Bps = known->pcie_Bps;
+	d->nic_Bps = known->nic_Bps;
+	d->gpus_per_nic = known->gpus_per_nic;
+	d->nvswitch = known->nvswitch;
+	d->cube_mesh = known->cube_mesh;
+	d->nvls = known->nvls;
+	d->p2p = known->p2p;
 }
 
-static enum mq_status usual_machine(const struct mq_device_type *type, uint32_t n_devices,
-                                    const char *path, struct mq_err *err)
+static enum mq_status usual_machine(const struct mq_device_calib *type, struct mq_calib *calib,
+                                    uint32_t n_devices, const char *path, struct mq_err *err)
 {
 	struct mq_platform_spec spec;
 
 	mq_platform_spec_init(&spec);
 	spec.gpu = type->name;
-	spec.tflops = type->tflops;
 	spec.nodes = 1;
 	spec.gpus = n_devices;
-	MQ_TRY(mq_platform_generate(&spec, path, err));
+	mq_calib_put_device(calib, type);
+	MQ_TRY(mq_platform_generate(&spec, calib, path, err));
 	printf("%s: the platform of this node (%u devices; no topology was recorded: links as is "
 	       "usual, `maquette platform import` reads yours)\n",
 	       path, n_devices);
 	return MQ_OK;
 }
 
-/* What the importer needs to know of CPU devices beside the GPUs. */
-static struct mq_device_type cpu_type(const struct mq_calibration *cpu)
+/* A CPU's processes meet in its memory. */
+static struct mq_device_calib cpu_type(const struct mq_calibration *cpu)
 {
-	return (struct mq_device_type){.name = cpu->device.name,
-	                               .aliases = "",
-	                               .tflops = cpu->device.peak_flops[MQ_FP32] / 1e12,
-	                               .pcie_GBps = cpu->device.mem_bw_Bps / 1e9,
-	                               .p2p = true,
-	                               .cpu = true};
+	struct mq_device_calib type = cpu->device;
+
+	type.pcie_Bps = type.mem_bw_Bps;
+	return type;
 }
 
 static enum mq_status import(const struct mq_node_gpus *node, const char *topology,
-                             const struct mq_device_type *type, const char *path, const char **link,
+                             const struct mq_device_calib *type, const char *path, const char **link,
                              struct mq_err *err)
 {
-	struct mq_device_type cpu;
+	struct mq_device_calib cpu;
 	struct mq_import_options options = {
 	        .type = type, .name = "this_node", .n_cpus = node->n_cpus};
 	struct mq_import_report report;
@@ -87,21 +94,28 @@ enum mq_status mq_node_gpu_save(const struct mq_node_gpus *node, const char *pat
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const char *folder = mq_arena_printf(&arena, "%s/launch-1", node->samples);
 	const char *topology = mq_arena_printf(&arena, "%s/topology.xml", folder);
-	const struct mq_device_type type = described(node->fit);
-	enum mq_status status;
+	const struct mq_device_calib *type = &node->fit->device;
+	const struct mq_list none = {.n = 0};
+	struct mq_calib *calib;
+	enum mq_status status = mq_calib_open(&none, &arena, &calib, err);
 
-	*link = type.nvlink_GBps > 0 ? "nvlink" : type.p2p ? "pcie" : "host";
+	if (status != MQ_OK) {
+		mq_arena_fini(&arena);
+		return status;
+	}
+	join(calib, node->fit);
+	*link = type->nvlink_Bps > 0 ? "nvlink" : type->p2p > 0 ? "pcie" : "host";
 	if (access(topology, R_OK))
 		topology = mq_arena_printf(&arena, "%s/nccl-topology.xml", folder);
 	if (!access(topology, R_OK))
-		status = import(node, topology, &type, path, link, err);
+		status = import(node, topology, type, path, link, err);
 	else if (node->n_cpus)
 		status = mq_fail(err, MQ_ENODEV,
 		                 "%s: no topology was recorded, so that CPU devices have no place "
 		                 "in it: measure again with this version of maquette-replay",
 		                 topology);
 	else
-		status = usual_machine(&type, node->n_devices, path, err);
+		status = usual_machine(type, calib, node->n_devices, path, err);
 	mq_arena_fini(&arena);
 	return status;
 }

@@ -2,10 +2,10 @@
  * common_session.c - a question loaded: model, platform, calibrations, start plan, worker processes.
  *
  * The worker server reads the platform first, because SimGrid dies of broken XML; what it could not load
- * comes back as one line. `-p model` writes the devices that a placement graph brings itself as a
- * platform of its own: every device at one ideal switch, a link as fast as the graph's costs say (a cost
- * of one unit takes one unit; SimGrid counts whole bytes, so costs are rounded to 1 / bytes of an
- * element).
+ * comes back as one line. `-p "gpu=TYPE nodes=N ..."` generates a platform for the session. `-p model` writes
+ * the devices that a placement graph brings itself as a platform of its own: every device at one ideal
+ * switch, a link as fast as the graph's costs say (a cost of one unit takes one unit; SimGrid counts whole
+ * bytes, so costs are rounded to 1 / bytes of an element).
  */
 #include <errno.h>
 #include <math.h>
@@ -20,10 +20,11 @@
 #include "core/opt.h"
 #include "executors/pool.h"
 #include "formats/format.h"
+#include "platform/platform_generate.h"
 
 struct mq_session_files {
 	struct mq_job job;
-	const char *temporary; /* folder to remove, or NULL */
+	struct mq_platform_file platform;
 	const char *calib[MQ_MAX_LIST + 2];
 	uint32_t n_calib;
 };
@@ -84,29 +85,46 @@ static enum mq_status write_own_calib(const char *dir, const char *type, enum mq
 	return mq_calib_save_device(d, mq_arena_printf(arena, "%s/%s.json", dir, type), err);
 }
 
+/* A folder for a platform file that lasts as long as the session. */
+static enum mq_status temporary(struct mq_session *s, struct mq_session_files *files, struct mq_err *err)
+{
+	MQ_TRY(mq_platform_folder(&s->arena, &files->platform, err));
+	s->own_platform = true;
+	s->platform_path = files->platform.path;
+	return MQ_OK;
+}
+
+/* -p KEY=VALUE...: as `platform generate` has them. */
+static enum mq_status generated_platform(struct mq_session *s, struct mq_session_files *files,
+					 struct mq_err *err)
+{
+	struct mq_calib *calib;
+
+	MQ_TRY(mq_calib_open(&s->asked->calib, &s->arena, &calib, err));
+	MQ_TRY(mq_platform_open(s->asked->platform, calib, &s->arena, &files->platform, err));
+	s->own_platform = true;
+	s->platform_path = files->platform.path;
+	s->assumed = files->platform.assumed;
+	return MQ_OK;
+}
+
 static enum mq_status own_platform(struct mq_session *s, struct mq_session_files *files,
 				   struct mq_err *err)
 {
 	const struct mq_model *m = s->model;
 	double bw_Bps = m->devices.bw_Bps;
-	const char *tmp = getenv("TMPDIR");
-	char *dir = mq_arena_printf(&s->arena, "%s/maquette-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 
 	if (!m->devices.n_accelerators && !m->devices.n_cpus)
 		return mq_fail(err, MQ_EINPUT,
 			       "-p model: '%s' brings no devices of its own; give a platform file",
 			       m->name);
-	if (!mkdtemp(dir))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder: %s", dir, strerror(errno));
-	files->temporary = dir;
-	s->own_platform = true;
-	s->platform_path = mq_arena_printf(&s->arena, "%s/platform.xml", dir);
+	MQ_TRY(temporary(s, files, err));
 	if (!(bw_Bps > 0)) /* edge amounts are times already: one element takes one unit */
 		bw_Bps = mq_dtype_size(s->train.dtype);
 	MQ_TRY(write_own_platform(m, s->platform_path, bw_Bps, err));
-	MQ_TRY(write_own_calib(dir, "accelerator", MQ_GPU, &s->arena, err));
-	MQ_TRY(write_own_calib(dir, "cpu", MQ_CPU, &s->arena, err));
-	files->calib[files->n_calib++] = files->temporary;
+	MQ_TRY(write_own_calib(files->platform.dir, "accelerator", MQ_GPU, &s->arena, err));
+	MQ_TRY(write_own_calib(files->platform.dir, "cpu", MQ_CPU, &s->arena, err));
+	files->calib[files->n_calib++] = files->platform.dir;
 	return MQ_OK;
 }
 
@@ -144,8 +162,8 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 			       "-m is missing: give a model (see `maquette list models`) or a file");
 	if (!q->platform)
 		return mq_fail(err, MQ_EINPUT,
-			       "-p is missing: give a platform file or a name of `maquette list "
-			       "platforms`");
+			       "-p is missing: give a platform file, a name of `maquette list "
+			       "platforms`, or \"gpu=TYPE nodes=N\"");
 	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
 	mq_asked_train(q, &s->software.software, &s->train);
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
@@ -201,6 +219,8 @@ static enum mq_status open_all(struct mq_session *s, struct mq_err *err)
 	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
 	if (!strcmp(q->platform, "model"))
 		MQ_TRY(own_platform(s, files, err));
+	else if (mq_platform_spec_is(q->platform))
+		MQ_TRY(generated_platform(s, files, err));
 	else
 		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
 	for (uint32_t i = 0; i < q->calib.n; i++)
@@ -224,26 +244,28 @@ enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *aske
 	return status;
 }
 
-static void remove_temporary(const char *dir)
-{
-	static const char *const names[] = { "platform.xml", "accelerator.json", "cpu.json" };
-	char path[4096];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-		unlink(path);
-	}
-	rmdir(dir);
-}
-
 void mq_session_close(struct mq_session *s)
 {
 	mq_pool_close(s->pool);
-	if (s->files && s->files->temporary)
-		remove_temporary(s->files->temporary);
+	if (s->files)
+		mq_platform_file_close(&s->files->platform);
 	mq_arena_fini(&s->screening);
 	mq_arena_fini(&s->arena);
 	memset(s, 0, sizeof(*s));
+}
+
+void mq_session_note(const struct mq_session *s, FILE *file)
+{
+	if (s->assumed)
+		fprintf(file, "note: %s\n", s->assumed);
+	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
+		const struct mq_device_calib *d = &s->calib->device[i];
+
+		if (d->described)
+			fprintf(file, "note: %s: %.4g Tflop/s, %.4g TB/s and %.4g GB as the platform says, "
+				"efficiencies are defaults; a file as in platforms/calib says more\n", d->name,
+				mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12, d->memory_B / 1e9);
+	}
 }
 
 const struct mq_job *mq_session_job(const struct mq_session *session)

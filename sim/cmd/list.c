@@ -1,5 +1,5 @@
 /*
- * list.c - `maquette list engines|platforms|models|executors`: what there is, one line each.
+ * list.c - `maquette list engines|platforms|models|executors|software|parameters`: what there is, one line each.
  */
 #include "cmd/cmd.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd/common.h"
+#include "cmd/list/list.h"
 #include "core/loader.h"
 #include "core/opt.h"
 #include "formats/format.h"
@@ -137,6 +138,29 @@ static enum mq_status list_executors(const char *only, struct mq_arena *arena, s
 	return MQ_OK;
 }
 
+static enum mq_status list_software(const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	const char *dir, **names;
+
+	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
+	if (only)
+		return mq_list_software(dir, only, arena, err);
+	MQ_TRY(mq_software_names(dir, arena, &names, err));
+	for (; *names; names++) {
+		struct mq_software_record record;
+
+		MQ_TRY(mq_software_load(dir, *names, arena, &record, err));
+		line(*names, record.software.about);
+	}
+	return MQ_OK;
+}
+
+static enum mq_status list_parameters(const char *only, struct mq_arena *arena, struct mq_err *err)
+{
+	mq_list_parameters();
+	return MQ_OK;
+}
+
 static const struct {
 	const char *name;
 	enum mq_status (*list)(const char *only, struct mq_arena *arena, struct mq_err *err);
@@ -145,6 +169,8 @@ static const struct {
 	{ "platforms", list_platforms },
 	{ "models", list_models },
 	{ "executors", list_executors },
+	{ "software", list_software },
+	{ "parameters", list_parameters },
 };
 
 struct options {
@@ -168,8 +194,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = {
 	.parser = parse,
-	.args_doc = "engines|platforms|models|executors [NAME]",
-	.doc = "Lists what there is, one line each; with NAME of an engine or a model, its options.",
+	.args_doc = "engines|platforms|models|executors|software|parameters [NAME]",
+	.doc = "Lists what there is, one line each; with NAME of an engine or a model its options, "
+	       "of a software its values and where each comes from. `parameters` prints the fields of "
+	       "calibrations and of software as Markdown.",
 };
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
@@ -185,10 +213,10 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 			mq_arena_fini(&arena);
 			return status;
 		}
-	return mq_fail(err, MQ_EINPUT, "%s%s: give engines, platforms, models or executors",
+	return mq_fail(err, MQ_EINPUT, "%s%s: give engines, platforms, models, executors, software or parameters",
 		       o.what ? "no list of " : "nothing to list", o.what ? o.what : "");
 }
 
 const struct mq_command mq_command_list = {
-	.name = "list", .summary = "engines, platforms, models or executors there are", .run = run
+	.name = "list", .summary = "engines, platforms, models, executors or software there are", .run = run
 };

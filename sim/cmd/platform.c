@@ -20,6 +20,7 @@ enum { MAX_OPTIONS = 64, FIRST_KEY = 3000 };
 struct generating {
 	struct mq_platform_spec spec;
 	struct mq_arena arena;
+	struct mq_list calib;
 	const char *output;
 	struct mq_err *err;
 };
@@ -40,15 +41,11 @@ static error_t parse_generate(int key, char *arg, struct argp_state *state)
 		g->output = arg;
 		return 0;
 	}
+	if (key == 'c')
+		return mq_arg_push("--calib", &g->calib, arg, g->err);
 	if (key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
-	char *value = strchr(arg, '=');
-	if (!value) {
-		mq_fail(g->err, MQ_EINPUT, "'%s': write KEY=VALUE, or --KEY VALUE", arg);
-		return EINVAL;
-	}
-	*value++ = '\0';
-	return set(g, arg, value);
+	return mq_platform_spec_parse(arg, &g->spec, &g->arena, g->err) == MQ_OK ? 0 : EINVAL;
 }
 
 /* One row of the option table as argp wants it. */
@@ -69,29 +66,43 @@ static struct argp_option row_of(const struct mq_opt *o, int key, struct mq_aren
 				     .arg = o->type == MQ_OPT_BOOL ? NULL : argument, .doc = help };
 }
 
+static enum mq_status generate(struct generating *g, struct mq_err *err)
+{
+	struct mq_calib *calib;
+
+	MQ_TRY(mq_calib_open(&g->calib, &g->arena, &calib, err));
+	MQ_TRY(g->output ? mq_platform_generate(&g->spec, calib, g->output, err) :
+			   mq_platform_generate_to(&g->spec, calib, stdout, err));
+	if (g->output)
+		printf("%s\n", g->output);
+	const char *note = mq_platform_assumed(&g->spec, calib, &g->arena);
+	if (note)
+		fprintf(stderr, "note: %s\n", note);
+	return MQ_OK;
+}
+
 static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 {
 	struct generating g = { .arena = MQ_ARENA_INIT, .err = err };
-	struct argp_option rows[MAX_OPTIONS + 2] = {
+	struct argp_option rows[MAX_OPTIONS + 3] = {
 		{ "output", 'o', "FILE", 0, "platform file to write (default: standard output)", -1 },
+		{ "calib", 'c', "FILE", 0, "device types to add to the shipped ones; repeatable", -1 },
 	};
 	const struct argp argp = {
 		.options = rows, .parser = parse_generate, .args_doc = "[KEY=VALUE...]",
 		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. "
-		       "Every option can also be written KEY=VALUE, and is the key platform.KEY of a study.",
+		       "Every option can also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE), "
+		       "is the key platform.KEY of a study, and all of them stand where -p takes a file.",
 	};
 
 	for (int i = 0; mq_platform_opts[i].type != MQ_OPT_END; i++) {
 		mq_assert(i < MAX_OPTIONS);
-		rows[i + 1] = row_of(&mq_platform_opts[i], FIRST_KEY + i, &g.arena);
+		rows[i + 2] = row_of(&mq_platform_opts[i], FIRST_KEY + i, &g.arena);
 	}
 	mq_platform_spec_init(&g.spec);
 	enum mq_status status = mq_args_parse(&argp, argc, argv, &g, err);
 	if (status == MQ_OK)
-		status = g.output ? mq_platform_generate(&g.spec, g.output, err) :
-				    mq_platform_generate_to(&g.spec, stdout, err);
-	if (status == MQ_OK && g.output)
-		printf("%s\n", g.output);
+		status = generate(&g, err);
 	mq_arena_fini(&g.arena);
 	return status;
 }
@@ -199,6 +210,8 @@ static enum mq_status run_look(int argc, char **argv, bool show, bool inside, st
 struct importing {
 	struct mq_import_options options;
 	const char *file, *output;
+	struct mq_list calib;
+	struct mq_err *err;
 	bool here;
 };
 
@@ -219,6 +232,8 @@ static error_t parse_import(int key, char *arg, struct argp_state *state)
 	case 'H':
 		i->here = true;
 		return 0;
+	case 'c':
+		return mq_arg_push("--calib", &i->calib, arg, i->err);
 	case ARGP_KEY_ARG:
 		if (i->file)
 			return ARGP_ERR_UNKNOWN;
@@ -233,6 +248,7 @@ static const struct argp_option import_rows[] = {
 	{ "gpu", 'g', "TYPE", 0, "device type (hwloc's files mostly say it themselves)", 0 },
 	{ "name", 'n', "NAME", 0, "of the platform (default: the file's)", 0 },
 	{ "here", 'H', NULL, 0, "instead of a file: this machine, as hwloc finds it", 0 },
+	{ "calib", 'c', "FILE", 0, "device types to add to the shipped ones; repeatable", 0 },
 	{ 0 },
 };
 static const struct argp import_argp = {
@@ -244,8 +260,10 @@ static const struct argp import_argp = {
 /* hwloc crashes on some broken files, so reading happens in a process of its own. */
 static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_err *err)
 {
-	struct importing i = { .file = NULL };
+	struct importing i = { .err = err };
+	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_import_report r;
+	struct mq_calib *calib;
 
 	MQ_TRY(mq_args_parse(&import_argp, argc, argv, &i, err));
 	if (!i.file == !i.here || !i.output)
@@ -254,19 +272,31 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	if (!inside)
 		return mq_platform_child("import-inside", i.here ? "this machine" : i.file, argc - 1,
 					 argv + 1, err);
-	MQ_TRY(mq_platform_import(i.file, &i.options, i.output, &r, err));
+	enum mq_status status = mq_calib_open(&i.calib, &arena, &calib, err);
+	i.options.calib = status == MQ_OK ? calib : NULL;
+	if (status == MQ_OK)
+		status = mq_platform_import(i.file, &i.options, i.output, &r, err);
+	if (status != MQ_OK) {
+		mq_arena_fini(&arena);
+		return status;
+	}
 	printf("%s: %u %s%s, %u sockets, %u network ports", i.output, r.n_devices, r.type,
 	       r.nvswitch ? " on NVSwitch" : "", r.n_sockets, r.n_nics);
 	if (r.nic_GBps > 0)
 		printf(" of %.4g GB/s", r.nic_GBps);
 	printf(" (%s)\n", r.format);
+	mq_arena_fini(&arena);
 	return MQ_OK;
 }
 
 /* ---- all ---------------------------------------------------------------------------------------- */
 
-static void usage(FILE *file)
+static enum mq_status usage(FILE *file, struct mq_err *err)
 {
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_list none = { .n = 0 };
+	struct mq_calib *calib;
+
 	fprintf(file, "Usage: maquette platform generate|check|show|import [options]\n\n"
 		      "  generate [KEY=VALUE...] [-o FILE]  a cluster that nobody has yet, as SimGrid XML\n"
 		      "  check FILE                         load it, check values and routes\n"
@@ -283,10 +313,12 @@ static void usage(FILE *file)
 			fprintf(file, " (default %g)", o->initial);
 		fprintf(file, "\n");
 	}
-	fprintf(file, "\nDevice types:");
-	for (const struct mq_device_type *t = mq_device_types(); t->name; t++)
-		fprintf(file, " %s", t->name);
+	enum mq_status status = mq_calib_open(&none, &arena, &calib, err);
+	for (uint32_t i = 0; status == MQ_OK && i < calib->n_devices; i++)
+		fprintf(file, "%s %s", i ? "" : "\nDevice types:", calib->device[i].name);
 	fprintf(file, "\n");
+	mq_arena_fini(&arena);
+	return status;
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
@@ -296,8 +328,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	char name[64];
 
 	if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "--usage")) {
-		usage(stdout);
-		return MQ_OK;
+		return usage(stdout, err);
 	}
 	if (argc > 1) { /* the name that --help and messages show */
 		snprintf(name, sizeof(name), "platform %.40s", word);

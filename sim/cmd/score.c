@@ -12,12 +12,11 @@
 
 #include "cmd/score/score_runs.h"
 
-enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_FIT, KEY_THRESHOLD, KEY_PARAMETERS, KEY_WORKER };
+enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_FIT, KEY_THRESHOLD, KEY_WRITE_JOBS };
 
 struct options {
 	struct mq_score_options score;
-	const char *worker;
-	bool gemm, collectives, parameters;
+	bool gemm, collectives;
 };
 
 static const struct argp_option option_rows[] = {
@@ -25,9 +24,8 @@ static const struct argp_option option_rows[] = {
 	{ "collectives", KEY_COLLECTIVES, NULL, 0, "the table holds timings of collectives", 0 },
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm: estimate the device's parameters first", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
-	{ "parameters", KEY_PARAMETERS, NULL, 0,
-	  "print what a calibration may say, as Markdown tables, and do nothing else", 0 },
-	{ "worker", KEY_WORKER, "XML", OPTION_HIDDEN, NULL, 0 },
+	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,
+	  "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`", 0 },
 	{ 0 },
 };
 
@@ -50,11 +48,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_THRESHOLD:
 		return mq_arg_f64("--threshold", arg, 0, 1e6, &o->score.threshold, o->score.err);
-	case KEY_PARAMETERS:
-		o->parameters = true;
-		return 0;
-	case KEY_WORKER:
-		o->worker = arg;
+	case KEY_WRITE_JOBS:
+		o->score.write_jobs = arg;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->score.input)
@@ -97,11 +92,7 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 {
 	double mean = NAN;
 
-	if (o->parameters)
-		return mq_score_print_parameters(&o->score, err);
 	MQ_TRY(check(o, err));
-	if (o->worker)
-		return mq_score_work(&o->score, o->worker, err);
 	MQ_TRY(mq_make_dir(o->score.out, err));
 	if (o->gemm)
 		MQ_TRY(mq_score_gemm(&o->score, &mean, err));

@@ -217,6 +217,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
+	mq_session_note(&session, stderr);
 	enum mq_status status = run_simulation(&o, &session, err);
 	mq_session_close(&session);
 	return status;

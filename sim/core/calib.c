@@ -7,7 +7,6 @@
  */
 #include "core/calib.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,6 +37,17 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(memory_B, "B", GIVEN, 1e6, 1e15, "nominal memory capacity"),
 	DEV(sm_count, "1", 100, 1, 1e5, "streaming multiprocessors, or cores"),
 	DEV(compute_capability, "1", 80, 0, 1000, "major * 10 + minor; 0 for a CPU"),
+	DEV(nvlink_Bps, "B/s", 0, 0, 1e15, "all NVLinks of a GPU, nominal, one direction; 0 = none"),
+	DEV(bridge_Bps, "B/s", 0, 0, 1e15, "NVLink bridge between two cards, one direction; 0 = none"),
+	DEV(nvlink_port_Bps, "B/s", 25e9, 1e6, 1e15, "one NVLink, nominal, one direction"),
+	DEV(pcie_Bps, "B/s", 31.5e9, 1e6, 1e15,
+	    "PCIe, nominal, one direction; of a CPU: memory between processes"),
+	DEV(nic_Bps, "B/s", 25e9, 1e6, 1e15, "network port that is usual beside it, one direction"),
+	DEV(gpus_per_nic, "1", 0, 0, 1024, "usual devices per network port; 0 = one for the machine"),
+	DEV(nvswitch, "1", 0, 0, 1, "1 = its NVLinks end in NVSwitch; 0 = in other GPUs"),
+	DEV(cube_mesh, "1", 0, 0, 1, "1 = eight of them are a hybrid cube mesh, as in DGX-1"),
+	DEV(nvls, "1", 0, 0, 1, "1 = its NVSwitch can reduce (NVLS)"),
+	DEV(p2p, "1", 1, 0, 1, "1 = GPUs transfer to each other over PCIe; 0 = through the host"),
 	DEV(gemm_eff, "1", .78, .001, 2, "share of peak that the inner loop of the largest tile reaches"),
 	DEV(gemm_fp32, "1", 1, .1, 4,
 	    "the same for fp32 products, which run on plain cores, / gemm_eff"),
@@ -112,77 +122,7 @@ struct mq_calib *mq_calib_new(struct mq_arena *arena)
 	return calib;
 }
 
-/* Absence has a meaning of its own for these two. */
-static bool may_be_unknown(const struct mq_calib_field *f)
-{
-	return !strcmp(f->name, "price_per_h") || !strcmp(f->name, "power_W");
-}
-
-static double *field_of(const struct mq_calib_field *f, void *entry)
-{
-	return (double *)(void *)((char *)entry + f->offset);
-}
-
-static double field_value(const struct mq_calib_field *f, const void *entry)
-{
-	return *(const double *)(const void *)((const char *)entry + f->offset);
-}
-
-static enum mq_status set_field(const struct mq_calib_field *f, void *entry, const json_t *value,
-				const char *path, struct mq_err *err)
-{
-	if (json_is_object(value)) {
-		const char *unit = json_string_value(json_object_get(value, "unit"));
-
-		if (unit && strcmp(unit, f->unit))
-			return mq_fail(err, MQ_EINPUT, "%s: %s is in '%s'; give it in '%s'", path,
-				       f->name, unit, f->unit);
-		value = json_object_get(value, "value");
-	}
-	if (!json_is_number(value))
-		return mq_fail(err, MQ_EINPUT, "%s: %s has no number; give {\"value\": x}", path,
-			       f->name);
-
-	double x = json_number_value(value);
-	if (!(x >= f->min && x <= f->max))
-		return mq_fail(err, MQ_EINPUT, "%s: %s = %g is outside %g .. %g %s", path, f->name,
-			       x, f->min, f->max, f->unit);
-	*field_of(f, entry) = x;
-	return MQ_OK;
-}
-
-static const struct mq_calib_field *find_field(const struct mq_calib_field *fields, const char *name)
-{
-	for (; fields->name; fields++)
-		if (!strcmp(fields->name, name))
-			return fields;
-	return NULL;
-}
-
-static enum mq_status set_fields(const struct mq_calib_field *fields, void *entry, json_t *values,
-				 const char *path, struct mq_err *err)
-{
-	const char *key;
-	json_t *value;
-
-	for (const struct mq_calib_field *f = fields; f->name; f++)
-		*field_of(f, entry) = f->initial;
-	json_object_foreach(values, key, value) {
-		const struct mq_calib_field *f = find_field(fields, key);
-
-		if (!f)
-			return mq_fail(err, MQ_EINPUT, "%s: unknown parameter '%s'; see "
-				       "platforms/calib/README.md for the list", path, key);
-		MQ_TRY(set_field(f, entry, value, path, err));
-	}
-	for (const struct mq_calib_field *f = fields; f->name; f++)
-		if (isnan(*field_of(f, entry)) && !may_be_unknown(f))
-			return mq_fail(err, MQ_EINPUT, "%s: '%s' (%s) is missing; add it to "
-				       "\"values\"", path, f->name, f->help);
-	return MQ_OK;
-}
-
-static void put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
+void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *entry)
 {
 	for (uint32_t i = 0; i < calib->n_devices; i++)
 		if (!strcmp(calib->device[i].name, entry->name)) {
@@ -192,134 +132,29 @@ static void put_device(struct mq_calib *calib, const struct mq_device_calib *ent
 	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, *entry);
 }
 
-static void put_link(struct mq_calib *calib, const struct mq_link_calib *entry)
+static json_t *words(const char *const *list)
 {
-	for (uint32_t i = 0; i < calib->n_links; i++)
-		if (!strcmp(calib->link[i].name, entry->name)) {
-			calib->link[i] = *entry;
-			return;
-		}
-	MQ_PUSH(calib->arena, calib->link, calib->n_links, calib->link_room, *entry);
-}
+	json_t *array = json_array();
 
-static enum mq_status read_device(struct mq_calib *calib, json_t *object,
-				  struct mq_device_calib *entry, const char *path,
-				  struct mq_err *err)
-{
-	const char *kind = json_string_value(json_object_get(object, "device_kind"));
-	double best = 0;
-
-	MQ_TRY(set_fields(device_fields, entry, json_object_get(object, "values"), path, err));
-	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
-		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", path,
-			       kind);
-	entry->kind = kind && !strcmp(kind, "cpu") ? MQ_CPU : MQ_GPU;
-	entry->serial_comm = json_is_true(json_object_get(object, "serial_comm"));
-	for (int i = 0; i < MQ_N_DTYPES; i++)
-		best = fmax(best, entry->peak_flops[i]);
-	if (best <= 0)
-		return mq_fail(err, MQ_EINPUT, "%s: no peak speed; give peak_fp32_flops, "
-			       "peak_fp16_flops or another", path);
-	put_device(calib, entry);
-	return MQ_OK;
-}
-
-static enum mq_status read_entry(struct mq_calib *calib, json_t *object, const char *path,
-				 struct mq_err *err)
-{
-	const char *kind = json_string_value(json_object_get(object, "kind"));
-	const char *name = json_string_value(json_object_get(object, "name"));
-	const char *source = json_string_value(json_object_get(object, "source"));
-
-	if (!name || !*name)
-		return mq_fail(err, MQ_EINPUT, "%s: an entry has no \"name\"", path);
-	if (!json_is_object(json_object_get(object, "values")))
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' has no object \"values\"", path, name);
-	name = mq_arena_strdup(calib->arena, name);
-	source = mq_arena_strdup(calib->arena, source ? source : "");
-	if (kind && !strcmp(kind, "device")) {
-		struct mq_device_calib entry = { .name = name, .source = source };
-
-		return read_device(calib, object, &entry, path, err);
-	}
-	if (kind && !strcmp(kind, "link")) {
-		struct mq_link_calib entry = { .name = name, .source = source };
-
-		MQ_TRY(set_fields(link_fields, &entry, json_object_get(object, "values"), path,
-				  err));
-		put_link(calib, &entry);
-		return MQ_OK;
-	}
-	return mq_fail(err, MQ_EINPUT, "%s: '%s' has kind '%s'; it must be device or link", path,
-		       name, kind ? kind : "(none)");
-}
-
-enum mq_status mq_calib_load(struct mq_calib *calib, const char *path, struct mq_err *err)
-{
-	json_error_t where;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-	json_t *entries, *entry;
-	enum mq_status status = MQ_OK;
-	size_t i;
-
-	if (!root)
-		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
-	entries = json_object_get(root, "entries");
-	if (json_is_array(entries)) {
-		json_array_foreach(entries, i, entry)
-			if (status == MQ_OK)
-				status = read_entry(calib, entry, path, err);
-	} else {
-		status = read_entry(calib, root, path, err);
-	}
-	json_decref(root);
-	return status;
-}
-
-static int is_json(const struct dirent *d)
-{
-	size_t n = strlen(d->d_name);
-
-	return n > 5 && !strcmp(d->d_name + n - 5, ".json");
-}
-
-/* strcmp, not alphasort: the order must not depend on the locale. */
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir, struct mq_err *err)
-{
-	struct dirent **found;
-	int n = scandir(dir, &found, is_json, by_name);
-	enum mq_status status = MQ_OK;
-
-	if (n < 0)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read the folder of calibrations: %m", dir);
-	for (int i = 0; i < n; i++) {
-		if (status == MQ_OK)
-			status = mq_calib_load(calib, mq_arena_printf(calib->arena, "%s/%s", dir,
-					       found[i]->d_name), err);
-		free(found[i]);
-	}
-	free(found);
-	return status;
+	for (; list && *list; list++)
+		json_array_append_new(array, json_string(*list));
+	return array;
 }
 
 enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 				    struct mq_err *err)
 {
 	json_t *values = json_object();
-	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name",
+	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "kind", "device", "name",
 				 device->name, "device_kind", device->kind == MQ_CPU ? "cpu" : "gpu",
 				 "source", device->source ? device->source : "", "serial_comm",
-				 (int)device->serial_comm, "values", values);
+				 (int)device->serial_comm, "aliases", words(device->alias), "reported",
+				 words(device->reported), "values", values);
 	FILE *file;
 	int bad;
 
 	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
-		double x = field_value(f, device);
+		double x = *(const double *)(const void *)((const char *)device + f->offset);
 
 		if (!isnan(x))
 			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x,
@@ -384,6 +219,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 {
 	struct mq_device_calib d = {
 		.name = mq_arena_strdup(calib->arena, type), .source = "ideal device",
+		.p2p = 1, .nvlink_port_Bps = mem_bw_Bps, .pcie_Bps = mem_bw_Bps, .nic_Bps = mem_bw_Bps,
 		.kind = MQ_GPU, .mem_bw_Bps = mem_bw_Bps, .memory_B = memory_B, .sm_count = 1,
 		.compute_capability = 80, .gemm_eff = 1, .gemm_fp32 = 1, .gemm_bw_share = 1,
 		.gemm_misaligned = 1, .bmm_misaligned = 1, .sustained = 1, .conv_eff = 1,
@@ -395,7 +231,7 @@ struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *t
 
 	for (int i = 0; i < MQ_N_DTYPES; i++)
 		d.peak_flops[i] = peak_flops;
-	put_device(calib, &d);
+	mq_calib_put_device(calib, &d);
 	for (uint32_t i = 0; i < calib->n_devices; i++)
 		if (!strcmp(calib->device[i].name, type))
 			return &calib->device[i];
@@ -412,8 +248,39 @@ static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq
 	for (uint32_t i = 0; i < calib->n_devices && used < sizeof(known) - 1; i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 calib->device[i].name);
-	return mq_fail(err, MQ_EINPUT, "device '%s' is of type '%s', which has no calibration; "
-		       "known: %s", device->name, device->type, *known ? known : "none");
+	return mq_fail(err, MQ_EINPUT, "device '%s' is of type '%s', which has no calibration: add one with "
+		       "--calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s", device->name, device->type,
+		       *known ? known : "none");
+}
+
+double mq_calib_peak_flops(const struct mq_device_calib *d)
+{
+	return fmax(d->peak_flops[MQ_FP32], fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]));
+}
+
+/* A type that only the platform knows: defaults, and peaks in the proportions of an A100, whose plain
+ * cores do a sixteenth of what its tensor cores do in 16 bits; of a CPU, those of its vector units. */
+static const struct mq_device_calib *describe(struct mq_calib *calib, const struct mq_device *device)
+{
+	struct mq_device_calib d = { .name = mq_arena_strdup(calib->arena, device->type),
+				     .source = "the platform file", .kind = device->kind,
+				     .described = true };
+	bool cpu = device->kind == MQ_CPU;
+
+	for (const struct mq_calib_field *f = device_fields; f->name; f++)
+		*(double *)(void *)((char *)&d + f->offset) = f->initial;
+	d.mem_bw_Bps = device->mem_bw_Bps;
+	d.memory_B = device->memory_B;
+	d.peak_flops[MQ_FP32] = device->speed_flops / (cpu ? 1 : 16);
+	d.peak_flops[MQ_FP64] = d.peak_flops[MQ_FP32] / 2;
+	if (cpu)
+		d.compute_capability = 0;
+	else
+		d.peak_flops[MQ_FP16] = d.peak_flops[MQ_BF16] = device->speed_flops;
+	if (!cpu)
+		d.peak_flops[MQ_TF32] = device->speed_flops / 2;
+	mq_calib_put_device(calib, &d);
+	return mq_calib_device(calib, d.name);
 }
 
 const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib, const char *class_name,
@@ -453,7 +320,7 @@ static void bind_links(const struct mq_calib *calib, struct mq_cluster *cluster)
 	}
 }
 
-enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cluster,
+enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 			     struct mq_err *err)
 {
 	uint32_t last = MQ_NONE;
@@ -464,6 +331,8 @@ enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cl
 		if (last == MQ_NONE || strcmp(calib->device[last].name, d->type)) {
 			const struct mq_device_calib *entry = mq_calib_device(calib, d->type);
 
+			if (!entry && d->mem_bw_Bps > 0 && d->memory_B > 0)
+				entry = describe(calib, d);
 			if (!entry)
 				return unknown_type(calib, d, err);
 			last = (uint32_t)(entry - calib->device);

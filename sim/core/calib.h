@@ -6,7 +6,10 @@
  * belongs to a data file or to a model.
  *
  * Files: {"kind": "device"|"link", "name": ..., "source": ..., "values": {"gemm_eff": {"value": .9,
- * "unit": "1", "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value.
+ * "unit": "1", "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value,
+ * null stands for the default. A device may have "aliases": [...], "reported": [...] (other names) and
+ * "inherits": NAME: what it leaves out is as NAME's, which may stand in the same file or folder, in any
+ * order, or in one loaded before; a device that inherits its own name changes the one loaded before.
  * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
  */
 #ifndef MQ_CORE_CALIB_H
@@ -20,12 +23,26 @@
 struct mq_device_calib {
 	const char *name;            /* device type */
 	const char *source;
+	const char *const *alias;    /* other names it goes by, NULL-terminated; NULL = none */
+	const char *const *reported; /* what drivers and the PCI list call it; the same */
 	enum mq_device_kind kind;
+	bool described;              /* has no file: made from what a platform says of it */
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
 	double mem_bw_Bps;           /* nominal memory bandwidth */
 	double memory_B;             /* nominal capacity */
 	double sm_count;             /* streaming multiprocessors, or cores */
 	double compute_capability;   /* 70, 80, 90, 100 ...; 0 for a CPU */
+	/* What generated and imported platforms join it by; bandwidths are nominal, one direction. */
+	double nvlink_Bps;           /* all NVLinks of its socket; 0 = none */
+	double bridge_Bps;           /* NVLink bridge that can join a pair of cards; 0 = none */
+	double nvlink_port_Bps;      /* one NVLink, to which `nvidia-smi topo` counts */
+	double pcie_Bps;             /* its PCIe lanes; of a CPU: the memory between processes */
+	double nic_Bps;              /* network port that is usual beside it */
+	double gpus_per_nic;         /* usual; 0 = one port for the whole machine */
+	double nvswitch;             /* 1 = its NVLinks end in NVSwitch, not in each other */
+	double cube_mesh;            /* 1 = eight of them are a hybrid cube mesh */
+	double nvls;                 /* 1 = its NVSwitch can reduce */
+	double p2p;                  /* 1 = direct transfers over PCIe */
 	/* GEMM: waves of tiles against memory traffic, plus a fixed time: see cost.c */
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
 	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
@@ -111,6 +128,22 @@ MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir,
 MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 					   struct mq_err *err) MQ_MUST_CHECK;
 MQ_API const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type);
+/* Adds an entry, or replaces that of the same name. */
+MQ_API void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *entry);
+/* Dense peak of the usual training type: the best of 32 and 16 bits on a GPU. */
+MQ_API double mq_calib_peak_flops(const struct mq_device_calib *device);
+/* calib_names.c: the device type of a name or alias, without regard to case; NULL where unknown. */
+MQ_API const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const char *word);
+/* The same; MQ_EINPUT with the nearest, or all, known types. `option` names where the word stands ("gpu"). */
+MQ_API enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option,
+					const char *word, const struct mq_device_calib **type,
+					struct mq_err *err) MQ_MUST_CHECK;
+/* The device type whose name stands in running text; NULL = none. Case and separators ("RTX 2080 Ti",
+ * "RTX-2080Ti") do not count, words do ("B200" is not in "GB200"); the longest name wins, of equals the first in
+ * the text. `reported`: by names and what drivers report, which tell variants apart, and not by aliases, of
+ * which some stand for the usual variant ("A100"). */
+MQ_API const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text,
+						      bool reported);
 /* The share of its nominal bandwidth, B/s, that a node's network port of this class gives. */
 MQ_API double mq_calib_port_share(const struct mq_link_calib *entry, double nominal_Bps);
 MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const char *class_name);
@@ -126,9 +159,10 @@ MQ_API const char *mq_calib_link_class(const struct mq_link *link);
 MQ_API struct mq_device_calib *mq_calib_add_ideal(struct mq_calib *calib, const char *type,
 						  double peak_flops, double mem_bw_Bps, double memory_B);
 /* Point every device of the cluster at its calibration and fill absent memory, price, power; give
- * every link the share of its class (1 where the class has no calibration).
- * MQ_EINPUT: a type without calibration (message lists the known ones). */
-MQ_API enum mq_status mq_calib_bind(const struct mq_calib *calib, struct mq_cluster *cluster,
+ * every link the share of its class (1 where the class has no calibration). A type without calibration
+ * whose memory and memory bandwidth the platform states gets an entry of defaults (`described`).
+ * MQ_EINPUT: any other type without calibration (message lists the known ones). */
+MQ_API enum mq_status mq_calib_bind(struct mq_calib *calib, struct mq_cluster *cluster,
 				    struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -29,9 +29,11 @@ uint32_t mq_model_vocab_op(const struct mq_model *m)
 	return MQ_NONE;
 }
 
-static void grow(struct mq_op *op, enum mq_dim dim, double factor)
+static void grow(struct mq_op *op, enum mq_dim dim, double padded)
 {
-	op->extent[dim] *= factor;
+	double factor = padded / op->extent[dim];
+
+	op->extent[dim] = padded; /* to the last bit: kernels ask whether rows are aligned */
 	op->param *= factor;
 	op->fixed_bwd *= factor;
 	if (dim == MQ_DIM_IN)
@@ -41,7 +43,7 @@ static void grow(struct mq_op *op, enum mq_dim dim, double factor)
 	op->write *= factor;
 	op->output *= factor;
 	if (op->kind == MQ_OP_GEMM) {
-		op->n *= factor;
+		op->n = padded;
 		return;
 	}
 	op->read *= factor;
@@ -71,7 +73,7 @@ const struct mq_model *mq_model_pad_vocab(const struct mq_model *m, double multi
 
 		if (dim == MQ_N_DIMS)
 			continue;
-		grow(&to->op[i], dim, factor);
+		grow(&to->op[i], dim, padded);
 		for (uint32_t e = m->out_first[i]; dim == MQ_DIM_OUT && e < m->out_first[i + 1]; e++)
 			to->edge[e].elems *= factor;
 	}

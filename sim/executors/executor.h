@@ -45,6 +45,7 @@ struct mq_judge {
 	mq_execute_fn *execute;
 	bool fold, interference;
 	bool keep_tasks;      /* see mq_lower_request */
+	double max_tasks;     /* see mq_lower_request */
 	bool time_oom;        /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;
 };

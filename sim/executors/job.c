@@ -37,11 +37,12 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 	argv[n++] = mq_arena_printf(a, "interference=%d", j->interference);
 	argv[n++] = mq_arena_printf(a, "time_oom=%d", j->time_oom);
 	argv[n++] = mq_arena_printf(a, "analytic=%d", j->analytic);
+	argv[n++] = mq_arena_printf(a, "max_tasks=%.17g", j->max_tasks);
 	if (isfinite(j->timeout_s))
 		argv[n++] = mq_arena_printf(a, "timeout=%.17g", j->timeout_s);
 	return n;
 }
-enum { QUESTION_ARGS = 16 };
+enum { QUESTION_ARGS = 20 };
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
@@ -103,6 +104,8 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->analytic = v;
 	else if (IS("time_oom") && (good = whole(text, 2, &v)))
 		j->time_oom = v;
+	else if (IS("max_tasks"))
+		good = mq_parse_f64(text, &j->max_tasks);
 	else if (IS("timeout"))
 		good = mq_parse_f64(text, &j->timeout_s);
 	else if (IS("seq") && (good = whole(text, MQ_NONE, &v)))

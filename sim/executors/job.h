@@ -23,6 +23,7 @@ struct mq_job {
 	uint64_t seed;              /* of random changes */
 	bool fold, interference;
 	bool time_oom;              /* see mq_judge */
+	double max_tasks;           /* of one plan's simulation; 0 = what memory allows */
 	bool analytic;              /* one pass without contention in place of the simulation */
 	double timeout_s;           /* simulated seconds per plan; +inf = none */
 	double wall_s;              /* clock seconds per plan before its worker is replaced; +inf = none */

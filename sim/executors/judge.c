@@ -41,7 +41,7 @@ static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, 
 {
 	struct mq_lower_request ask = { .q = j->q, .plan = plan, .fold = j->fold,
 					.fold_below = fold_below, .keep_tasks = j->keep_tasks,
-					.past_memory = j->time_oom };
+					.past_memory = j->time_oom, .max_tasks = j->max_tasks };
 	struct mq_exec_request request = { .cluster = j->q->cluster, .calib = j->q->calib,
 					   .timeout_s = j->timeout_s,
 					   .interference = j->interference };

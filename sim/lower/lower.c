@@ -340,6 +340,13 @@ static double count_tasks(const struct mq_low *low, uint32_t rank, const struct 
  * simulated. */
 enum { MAX_TASKS = 16 * 1000 * 1000 };
 
+static double most_tasks(const struct mq_low *low)
+{
+	double asked = low->rq->max_tasks;
+
+	return asked > 0 && asked < MAX_TASKS ? asked : MAX_TASKS;
+}
+
 static bool string_together(struct mq_low *low)
 {
 	struct instancer in = { low, NULL };
@@ -360,7 +367,7 @@ static bool string_together(struct mq_low *low)
 		}
 		tasks += count_tasks(low, r, slot[r], count[r]);
 	}
-	if (tasks > MAX_TASKS) {
+	if (tasks > most_tasks(low)) {
 		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks are too many to simulate one by one%s%s", tasks,
 			*low->out->unfolded ? ", and identical ranks cannot be folded: " :
 			low->rq->fold ? "" : "; let identical ranks be folded (no --no-fold, no --schedule)",

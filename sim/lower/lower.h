@@ -22,6 +22,7 @@ struct mq_lower_request {
 	bool keep_tasks;              /* of its tasks none is fused with others: reports show each */
 	bool past_memory;             /* go on where the plan does not fit: verdict and message stay OOM, the
 					 schedule is there */
+	double max_tasks;             /* a schedule of more is REFUSED; 0 = what memory allows */
 	bool memory_only;             /* stop after the memory verdict: no schedule */
 	bool held;                    /* fill the schedule's `held`, for a replay */
 };

@@ -77,8 +77,8 @@ static void put_all(struct mq_gen *gen)
 	fprintf(f, "</zone>\n</platform>\n");
 }
 
-enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE *file,
-				       struct mq_err *err)
+enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				       FILE *file, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_gen gen;
@@ -87,7 +87,7 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE
 	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
 		return mq_fail(err, MQ_EINPUT,
 			       "platform: name and gpu take letters, digits and -_.+*@: only");
-	status = mq_gen_prepare(spec, &arena, &gen, err);
+	status = mq_gen_prepare(spec, calib, &arena, &gen, err);
 	if (status == MQ_OK)
 		status = mq_gen_fabric_check(&gen, err);
 	if (status == MQ_OK) {
@@ -109,8 +109,8 @@ void mq_platform_discard(const char *path)
 		unlink(path);
 }
 
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const char *path,
-				    struct mq_err *err)
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				    const char *path, struct mq_err *err)
 {
 	FILE *file = fopen(path, "w");
 	enum mq_status status;
@@ -118,7 +118,7 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const c
 	if (!file)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %m", path);
 	setvbuf(file, NULL, _IOFBF, 1 << 18);
-	status = mq_platform_generate_to(spec, file, err);
+	status = mq_platform_generate_to(spec, calib, file, err);
 	bool lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
 	if (status == MQ_OK && lost)

@@ -16,6 +16,7 @@
 
 #include <stdio.h>
 
+#include "core/calib.h"
 #include "core/opt.h"
 
 enum mq_gen_intra { MQ_INTRA_AUTO, MQ_INTRA_NVSWITCH, MQ_INTRA_MESH, MQ_INTRA_PCIE };
@@ -55,7 +56,8 @@ struct mq_platform_spec {
 	uint32_t domain;       /* nvl72: GPUs of a scale-up domain */
 	double nic_us, switch_us; /* latencies; negative = usual for the network */
 	bool sharp;            /* switches reduce (CollNet) */
-	double tflops;         /* peak in XML; 0 = the device's own (a type not known here must give it) */
+	double tflops;         /* peak in XML; 0 = the device's own (a type without calibration must give it) */
+	double memory_GB, bw_TBps; /* of a type without calibration; 0 = assumed */
 	double price_per_h, power_W; /* per device; negative = the calibration's */
 };
 
@@ -65,36 +67,28 @@ extern const struct mq_opt mq_platform_opts[];
 /* Fill `spec` with the defaults of the table. */
 void mq_platform_spec_init(struct mq_platform_spec *spec);
 
-/* MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
-enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const char *path,
-				    struct mq_err *err) MQ_MUST_CHECK;
-/* The same to an open file; `written` (may be NULL) receives the cluster's name. */
-enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, FILE *file,
-				       struct mq_err *err) MQ_MUST_CHECK;
+/* Is this text such keys, and no file's name? It begins with KEY=. */
+bool mq_platform_spec_is(const char *text);
+/* The same text joined by blanks alone, in place: as one line of a job file, or one of a list. */
+char *mq_platform_spec_plain(char *text);
+/* "KEY=VALUE KEY=VALUE ...", joined by blanks, commas or semicolons, over what `spec` holds. A key alone turns
+ * a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
+ * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */
+enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec,
+				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+/* What had to be assumed of device types without calibration, as a line for people; NULL = nothing. */
+const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				struct mq_arena *arena);
+
+/* Device types are those of `calib`, by name or alias; any other needs `tflops`.
+ * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
+enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				    const char *path, struct mq_err *err) MQ_MUST_CHECK;
+/* The same to an open file. */
+enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+				       FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Remove a half-written platform file. */
 void mq_platform_discard(const char *path);
-
-/* What the generator and the importer know about a device type. */
-struct mq_device_type {
-	const char *name;
-	const char *aliases;   /* space separated */
-	double tflops;         /* dense peak of the usual training type */
-	double nvlink_GBps;    /* one direction, all links; 0 = none */
-	double pcie_GBps;      /* one direction */
-	double nic_GBps;       /* port that is usual beside it */
-	uint32_t gpus_per_nic; /* usual; 0 = one port for the whole node */
-	bool nvswitch, nvls;   /* joined by NVSwitch rather than a mesh; NVSwitch reduces */
-	bool p2p;              /* direct transfers over PCIe */
-	bool cpu;
-};
-
-/* By name or alias, without regard to case; NULL where unknown. */
-const struct mq_device_type *mq_device_type_find(const char *word);
-/* The same; MQ_EINPUT with the nearest, or all, known types. */
-enum mq_status mq_device_type_get(const char *word, const struct mq_device_type **type,
-				  struct mq_err *err) MQ_MUST_CHECK;
-/* The whole table, ended by name NULL. */
-const struct mq_device_type *mq_device_types(void);
 
 #endif

@@ -32,7 +32,7 @@ static enum mq_status slurp(const char *path, struct mq_arena *arena, char **tex
 	return MQ_OK;
 }
 
-static enum mq_status read_machine(const char *path, char *text, const struct mq_device_type *type,
+static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
 				   struct mq_machine *m, struct mq_err *err)
 {
 	enum mq_status status = MQ_DONE;
@@ -93,12 +93,13 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
-	const struct mq_device_type *type = options->type;
+	const struct mq_device_calib *type = options->type;
 	char *text = NULL;
 	enum mq_status status = MQ_OK;
 
+	m->calib = options->calib;
 	if (options->gpu && !type)
-		status = mq_device_type_get(options->gpu, &type, err);
+		status = mq_calib_type_get(options->calib, "gpu", options->gpu, &type, err);
 	if (status == MQ_OK && !path) {
 		status = mq_machine_read_hwloc(NULL, type, m, err);
 	} else if (status == MQ_OK) {

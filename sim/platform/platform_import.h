@@ -12,12 +12,13 @@
 #include "platform/platform_generate.h"
 
 struct mq_import_options {
+	const struct mq_calib *calib; /* the device types there are */
 	const char *gpu;   /* device type; NULL = as the file says (hwloc) */
-	const struct mq_device_type *type; /* or a type that the table does not have; NULL = `gpu` */
+	const struct mq_device_calib *type; /* or a type that is not among them; NULL = `gpu` */
 	const char *name;  /* of the platform; NULL = from the file's name ("here") */
 	/* CPU devices to put beside the GPUs: how many, which, and the memory of each. */
 	uint32_t n_cpus;
-	const struct mq_device_type *cpu;
+	const struct mq_device_calib *cpu;
 	double cpu_memory_B;
 };
 

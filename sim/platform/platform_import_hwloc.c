@@ -3,60 +3,25 @@
  * model where the CUDA or NVML back-end was there, PCIe speed and bridges, NVLink bandwidths where they
  * were measured into the file. A machine without GPUs gives its cores as devices.
  */
-#include <ctype.h>
-
 #include <hwloc.h>
 
 #include "core/cluster.h"
 #include "platform/platform_machine.h"
 
-/* How drivers and the PCI list name a device, '-' as a space; more special before more general. */
-static const char *const models[][2] = {
-	{ "V100 SXM2 16GB", "V100-SXM2-16GB" }, { "V100 SXM2 32GB", "V100-SXM2-32GB" },
-	{ "V100 SXM3 32GB", "V100-SXM3-32GB" }, { "V100 PCIE 16GB", "V100-PCIE-16GB" },
-	{ "V100 PCIE 32GB", "V100-PCIE-32GB" }, { "A100 SXM4 40GB", "A100-SXM4-40GB" },
-	{ "A100 SXM4 80GB", "A100-SXM4-80GB" }, { "A100 80GB PCIe", "A100-PCIE-80GB" },
-	{ "A100 PCIE 80GB", "A100-PCIE-80GB" }, { "GH200", "GH200-96GB" }, { "GB200", "GB200" },
-	{ "GB300", "GB300" }, { "H100 80GB HBM3", "H100-SXM-80GB" },
-	{ "H100 SXM5 80GB", "H100-SXM-80GB" }, { "H100 SXM5 96GB", "H100-SXM-96GB" },
-	{ "H100 PCIe", "H100-PCIE-80GB" }, { "H100 NVL", "H100-NVL-94GB" }, { "H200", "H200-SXM-141GB" },
-	{ "B200", "B200" }, { "B300", "B300" }, { "RTX 4090", "RTX-4090" }, { "RTX 3090", "RTX-3090" },
-	{ "RTX 2080 Ti", "RTX-2080Ti" }, { "TITAN RTX", "TITAN-RTX" }, { "1080 Ti", "1080Ti" },
-	{ "P100", "P100" }, { "A40", "A40" }, { "L4", "L4" }, { "T4", "T4" }, { NULL, NULL },
-};
-
-/* `word` in `text` without regard to case, ended by something that continues no name. */
-static bool holds(const char *text, const char *word)
+static const struct mq_device_calib *type_of_model(const struct mq_calib *calib, const char *text)
 {
-	for (const char *at = text; (at = strcasestr(at, word)); at++)
-		if (!isalnum((unsigned char)at[strlen(word)]) &&
-		    (at == text || !isalnum((unsigned char)at[-1])))
-			return true;
-	return false;
-}
-
-static const struct mq_device_type *type_of_model(const char *text)
-{
-	char plain[128];
-
-	snprintf(plain, sizeof(plain), "%s", text ? text : "");
-	for (char *c = plain; *c; c++)
-		*c = *c == '-' ? ' ' : *c;
-	for (uint32_t i = 0; models[i][0]; i++)
-		if (holds(plain, models[i][0]))
-			return mq_device_type_find(models[i][1]);
-	return NULL;
+	return text ? mq_calib_type_in(calib, text, true) : NULL;
 }
 
 /* What the object and its operating-system devices say it is. */
-static const struct mq_device_type *model_of(hwloc_obj_t pci)
+static const struct mq_device_calib *model_of(const struct mq_calib *calib, hwloc_obj_t pci)
 {
-	const struct mq_device_type *type = type_of_model(pci->name);
+	const struct mq_device_calib *type = type_of_model(calib, pci->name);
 
 	if (!type)
-		type = type_of_model(hwloc_obj_get_info_by_name(pci, "PCIDevice"));
+		type = type_of_model(calib, hwloc_obj_get_info_by_name(pci, "PCIDevice"));
 	for (hwloc_obj_t child = pci->io_first_child; child && !type; child = child->next_sibling)
-		type = type_of_model(hwloc_obj_get_info_by_name(child, "GPUModel"));
+		type = type_of_model(calib, hwloc_obj_get_info_by_name(child, "GPUModel"));
 	return type;
 }
 
@@ -104,9 +69,9 @@ static uint32_t switch_of(hwloc_obj_t pci)
 }
 
 static enum mq_status add_gpu(hwloc_topology_t topology, hwloc_obj_t pci, const char *path,
-			      const struct mq_device_type *type, struct mq_machine *m, struct mq_err *err)
+			      const struct mq_device_calib *type, struct mq_machine *m, struct mq_err *err)
 {
-	const struct mq_device_type *own = type ? type : model_of(pci);
+	const struct mq_device_calib *own = type ? type : model_of(m->calib, pci);
 
 	if (!own)
 		return mq_fail(err, MQ_EINPUT,
@@ -161,24 +126,24 @@ static void read_nvlinks(hwloc_topology_t topology, struct mq_machine *m)
 			m->nvlink_GBps[a][b] = GBps;
 			sum += GBps;
 		}
-		if (a != MQ_NONE && sum > 1.5 * m->device[a].type->nvlink_GBps &&
-		    m->device[a].type->nvswitch)
+		if (a != MQ_NONE && sum > 1.5 * m->device[a].type->nvlink_Bps / 1e9 &&
+		    m->device[a].type->nvswitch > 0)
 			m->nvswitch = true;
 	}
 	for (uint32_t a = 0; m->nvswitch && a < m->n_devices; a++)
-		m->nvlink_GBps[a][a] = m->device[a].type->nvlink_GBps;
+		m->nvlink_GBps[a][a] = m->device[a].type->nvlink_Bps / 1e9;
 	hwloc_distances_release(topology, distances);
 }
 
 /* No GPU: one device per core; memory in equal parts. */
-static void take_cores(hwloc_topology_t topology, const struct mq_device_type *type, struct mq_machine *m)
+static void take_cores(hwloc_topology_t topology, const struct mq_device_calib *type, struct mq_machine *m)
 {
 	int n = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
 	double memory = (double)hwloc_get_root_obj(topology)->total_memory;
 
 	for (int i = 0; i < n && i < MQ_MACHINE_MAX; i++)
 		m->device[m->n_devices++] = (struct mq_machine_device){
-			.type = type ? type : mq_device_type_find("CPU-core"), .pcie_switch = MQ_NONE,
+			.type = type, .pcie_switch = MQ_NONE,
 			.socket = socket_of(topology, hwloc_get_obj_by_type(topology, HWLOC_OBJ_CORE,
 									    (unsigned)i)),
 		};
@@ -187,7 +152,7 @@ static void take_cores(hwloc_topology_t topology, const struct mq_device_type *t
 }
 
 static enum mq_status read_topology(hwloc_topology_t topology, const char *path,
-				    const struct mq_device_type *type, struct mq_machine *m,
+				    const struct mq_device_calib *type, struct mq_machine *m,
 				    struct mq_err *err)
 {
 	for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci));) {
@@ -195,17 +160,20 @@ static enum mq_status read_topology(hwloc_topology_t topology, const char *path,
 			MQ_TRY(add_gpu(topology, pci, path, type, m, err));
 		m->n_nics += is_network(pci);
 	}
-	if (m->n_devices)
+	if (m->n_devices) {
 		read_nvlinks(topology, m);
-	else
-		take_cores(topology, type && type->cpu ? type : NULL, m);
+	} else {
+		if (!type || type->kind != MQ_CPU)
+			MQ_TRY(mq_calib_type_get(m->calib, "gpu", "CPU-core", &type, err));
+		take_cores(topology, type, m);
+	}
 	if (!m->n_devices)
 		return mq_fail(err, MQ_EINPUT, "%s: hwloc's topology has neither GPUs nor cores", path);
 	m->format = "hwloc";
 	return MQ_OK;
 }
 
-enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_type *type,
+enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type,
 				     struct mq_machine *machine, struct mq_err *err)
 {
 	hwloc_topology_t topology;

@@ -38,7 +38,7 @@ struct open_tag {
 
 struct reader {
 	const char *path;
-	const struct mq_device_type *type;
+	const struct mq_device_calib *type;
 	struct mq_machine *machine;
 	struct open_tag open[MAX_DEPTH];
 	uint32_t depth, n_bridges, n_links, socket;
@@ -232,7 +232,7 @@ static void find_nvlinks(struct reader *r)
 		m->nvswitch = m->nvswitch || r->link[i].to_switch;
 	for (uint32_t i = 0; i < r->n_links; i++) {
 		const struct nvlink *l = &r->link[i];
-		double GBps = l->count * mq_nvlink_GBps(m->device[l->device].type);
+		double GBps = l->count * m->device[l->device].type->nvlink_port_Bps / 1e9;
 
 		if (m->nvswitch)
 			m->nvlink_GBps[l->device][l->device] += l->to_switch ? GBps : 0;
@@ -242,7 +242,7 @@ static void find_nvlinks(struct reader *r)
 	}
 }
 
-enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_type *type,
+enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_calib *type,
 				    struct mq_machine *machine, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;

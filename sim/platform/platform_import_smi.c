@@ -158,7 +158,7 @@ static void find_nvlinks(const struct matrix *m, struct mq_machine *machine)
 
 			if (m->is_gpu[i] && m->is_gpu[j] && count)
 				machine->nvlink_GBps[a][b] =
-					count * mq_nvlink_GBps(machine->device[a].type);
+					count * machine->device[a].type->nvlink_port_Bps / 1e9;
 		}
 }
 
@@ -204,7 +204,7 @@ static enum mq_status read_matrix(char *text, const char *path, struct matrix *m
 	return m->n ? MQ_OK : MQ_DONE;
 }
 
-enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_type *type,
+enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
 				   struct mq_machine *machine, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;

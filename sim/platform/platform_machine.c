@@ -7,23 +7,6 @@
 
 #include "core/cluster.h"
 
-double mq_nvlink_GBps(const struct mq_device_type *type)
-{
-	static const struct {
-		const char *start;
-		double GBps;
-	} rate[] = {
-		/* NVLink 1; GA102's halved links; NVLink 5; all others NVLink 2 to 4 */
-		{ "P100", 20 }, { "A40", 14.0625 }, { "RTX-3090", 14.0625 }, { "B200", 50 },
-		{ "B300", 50 }, { "GB200", 50 }, { "GB300", 50 }, { NULL, 25 },
-	};
-	uint32_t i = 0;
-
-	while (rate[i].start && strncmp(type->name, rate[i].start, strlen(rate[i].start)) != 0)
-		i++;
-	return rate[i].GBps;
-}
-
 static uint32_t renumber(uint32_t value, uint32_t *seen, uint32_t *n)
 {
 	uint32_t i = 0;
@@ -59,7 +42,7 @@ void mq_machine_number(struct mq_machine *m)
 
 static double pcie_GBps(const struct mq_machine_device *d)
 {
-	return d->pcie_GBps > 0 ? d->pcie_GBps : d->type->pcie_GBps;
+	return d->pcie_GBps > 0 ? d->pcie_GBps : d->type->pcie_Bps / 1e9;
 }
 
 static void put_link(FILE *f, const char *name, double GBps, double us, const char *class)
@@ -75,21 +58,21 @@ static void put_link(FILE *f, const char *name, double GBps, double us, const ch
 static bool all_p2p(const struct mq_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_devices; i++)
-		if (!m->device[i].type->p2p || m->device[i].indirect)
+		if (m->device[i].type->p2p <= 0 || m->device[i].indirect)
 			return false;
 	return true;
 }
 
 /* The type of the CPU devices, NULL = there are none. */
-static const struct mq_device_type *cpu_of(const struct mq_machine *m)
+static const struct mq_device_calib *cpu_of(const struct mq_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_devices; i++)
-		if (m->device[i].type->cpu)
+		if (m->device[i].type->kind == MQ_CPU)
 			return m->device[i].type;
 	return NULL;
 }
 
-enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struct mq_device_type *type,
+enum mq_status mq_machine_add_cpus(struct mq_machine *m, uint32_t n, const struct mq_device_calib *type,
 				   double memory_B, struct mq_err *err)
 {
 	if (m->n_devices + n > MQ_MACHINE_MAX)
@@ -111,7 +94,7 @@ static void put_links(const struct mq_machine *m, FILE *f)
 	for (uint32_t i = 0; i < m->n_devices; i++) {
 		const struct mq_machine_device *d = &m->device[i];
 
-		if (d->type->cpu)
+		if (d->type->kind == MQ_CPU)
 			continue;
 		snprintf(name, sizeof(name), "pcie%u", i);
 		put_link(f, name, pcie_GBps(d), 0.5, "pcie");
@@ -134,11 +117,11 @@ static void put_links(const struct mq_machine *m, FILE *f)
 		snprintf(name, sizeof(name), "socket%u", i);
 		put_link(f, name, 62.4, 0.2, "socket");
 	}
-	const struct mq_device_type *cpu = cpu_of(m);
+	const struct mq_device_calib *cpu = cpu_of(m);
 	if (cpu)
 		for (uint32_t i = 0; i < m->n_sockets; i++) {
 			snprintf(name, sizeof(name), "host%u", i);
-			put_link(f, name, cpu->pcie_GBps, 0.2, "host");
+			put_link(f, name, cpu->pcie_Bps / 1e9, 0.2, "host");
 		}
 	else if (!all_p2p(m))
 		put_link(f, "host0", 102.4, 0.2, "host");
@@ -160,9 +143,9 @@ static void cross_sockets(FILE *f, uint32_t from, uint32_t to)
 static void pcie_route(const struct mq_machine *m, FILE *f, uint32_t a, uint32_t b)
 {
 	const struct mq_machine_device *x = &m->device[a], *y = &m->device[b];
-	bool direct = x->type->p2p && y->type->p2p && !x->indirect && !y->indirect;
+	bool direct = x->type->p2p > 0 && y->type->p2p > 0 && !x->indirect && !y->indirect;
 
-	if (x->type->cpu && y->type->cpu) {
+	if (x->type->kind == MQ_CPU && y->type->kind == MQ_CPU) {
 		fprintf(f, "<link_ctn id=\"host%u\"/>", x->socket);
 		cross_sockets(f, x->socket, y->socket);
 		if (x->socket != y->socket)
@@ -170,7 +153,7 @@ static void pcie_route(const struct mq_machine *m, FILE *f, uint32_t a, uint32_t
 		return;
 	}
 	step(f, "pcie", a, true);
-	if (y->type->cpu) { /* CPUs come last: the first end is a GPU */
+	if (y->type->kind == MQ_CPU) { /* CPUs come last: the first end is a GPU */
 		if (x->pcie_switch != MQ_NONE)
 			step(f, "pcie_switch", x->pcie_switch, true);
 		cross_sockets(f, x->socket, y->socket);
@@ -208,7 +191,7 @@ static void put_routes(const struct mq_machine *m, FILE *f)
 static bool reduces(const struct mq_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_devices; i++)
-		if (!m->device[i].type->nvls && !m->device[i].type->cpu)
+		if (m->device[i].type->nvls <= 0 && m->device[i].type->kind != MQ_CPU)
 			return false;
 	return m->nvswitch;
 }
@@ -230,11 +213,11 @@ enum mq_status mq_machine_write(const struct mq_machine *m, const char *name, co
 			"\t<host id=\"dev%u\" speed=\"%.9gTf\"><prop id=\"mq_type\" value=\"%s\"/>"
 			"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>"
 			"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
-			i, d->type->tflops, d->type->name, i, d->socket, m->n_nics);
+			i, mq_calib_peak_flops(d->type) / 1e12, d->type->name, i, d->socket, m->n_nics);
 		double memory_B = d->memory_B > 0 ? d->memory_B : m->memory_B;
 		if (memory_B > 0)
 			fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.0f\"/>", memory_B);
-		if (d->type->cpu && !m->device[0].type->cpu)
+		if (d->type->kind == MQ_CPU && m->device[0].type->kind != MQ_CPU)
 			fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
 		fprintf(f, "</host>\n");
 	}

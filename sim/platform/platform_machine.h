@@ -9,7 +9,7 @@
 enum { MQ_MACHINE_MAX = 64 }; /* devices, and network ports, of one machine */
 
 struct mq_machine_device {
-	const struct mq_device_type *type;
+	const struct mq_device_calib *type;
 	uint32_t pcie_switch;  /* MQ_NONE = at the root */
 	uint32_t socket;
 	double pcie_GBps;      /* 0 = the type's */
@@ -18,6 +18,7 @@ struct mq_machine_device {
 };
 
 struct mq_machine {
+	const struct mq_calib *calib; /* set before it is read: where models are looked up */
 	const char *format;
 	uint32_t n_devices, n_nics, n_sockets, n_switches;
 	struct mq_machine_device device[MQ_MACHINE_MAX];
@@ -30,20 +31,17 @@ struct mq_machine {
 
 /* Puts n CPU devices beside the GPUs, spread over the sockets; MQ_EINPUT: more than a machine holds. */
 enum mq_status mq_machine_add_cpus(struct mq_machine *machine, uint32_t n,
-				   const struct mq_device_type *type, double memory_B,
+				   const struct mq_device_calib *type, double memory_B,
 				   struct mq_err *err) MQ_MUST_CHECK;
 
 /* `text` is the whole file (changed while it is read). MQ_DONE: not this format. hwloc reads files
  * itself, and without `path` the machine it runs on. */
-enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_type *type,
+enum mq_status mq_machine_read_smi(char *text, const char *path, const struct mq_device_calib *type,
 				   struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_type *type,
+enum mq_status mq_machine_read_nccl(char *text, const char *path, const struct mq_device_calib *type,
 				    struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_type *type,
+enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_calib *type,
 				     struct mq_machine *machine, struct mq_err *err) MQ_MUST_CHECK;
-
-/* One NVLink of a device type, GB/s one way. */
-double mq_nvlink_GBps(const struct mq_device_type *type);
 
 /* Renumber PCIe switches and sockets 0, 1, 2 ... in device order; drop switches below which there is only
  * one device. */

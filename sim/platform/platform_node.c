@@ -14,7 +14,7 @@ static const unsigned char cube_mesh[8][8] = {
 
 static bool is_cube_mesh(const struct mq_gen_group *g)
 {
-	return g->intra == MQ_INTRA_MESH && g->gpus == 8 && !strncmp(g->type, "V100", 4);
+	return g->intra == MQ_INTRA_MESH && g->gpus == 8 && g->cube_mesh;
 }
 
 /* Share of a GPU's NVLink bandwidth that one pair has; 0 = no direct link. */
@@ -165,6 +165,10 @@ static void put_host(struct mq_gen *gen, uint32_t node, const struct mq_gen_grou
 		node, i, g->tflops, g->type, gen->rank++, node, socket_of(g, switch_of(g, i)), g->nics);
 	if (g->cpu)
 		fprintf(f, "<prop id=\"mq_kind\" value=\"cpu\"/>");
+	if (g->mem_bw_Bps > 0)
+		fprintf(f,
+			"<prop id=\"mq_memory_B\" value=\"%.9g\"/><prop id=\"mq_mem_bw_Bps\" value=\"%.9g\"/>",
+			g->memory_B, g->mem_bw_Bps);
 	if (spec->price_per_h >= 0)
 		fprintf(f, "<prop id=\"mq_price_per_h\" value=\"%.9g\"/>", spec->price_per_h);
 	if (spec->power_W >= 0)

@@ -9,6 +9,8 @@
 #include "core/cluster.h"
 
 #define SPEC struct mq_platform_spec
+#define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
+#define MEMORY_S .03
 
 const struct mq_opt mq_platform_opts[] = {
 	MQ_STR(SPEC, name, NULL, "name of the platform (default: made from the options)"),
@@ -38,7 +40,9 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_F64(SPEC, nic_us, -1, -1, 1e4, "latency of a port, us (negative: usual for the network)"),
 	MQ_F64(SPEC, switch_us, -1, -1, 1e4, "latency of a switch, us (negative: usual)"),
 	MQ_BOOL(SPEC, sharp, 0, "network switches can reduce (CollNet)"),
-	MQ_F64(SPEC, tflops, 0, 0, 1e6, "peak of a device type that is not known here, Tflop/s"),
+	MQ_F64(SPEC, tflops, 0, 0, 1e6, "peak of a device type that is not known, 16 bit, Tflop/s"),
+	MQ_F64(SPEC, memory_GB, 0, 0, 1e6, "memory of such a device, GB (0: 30 ms of its bandwidth)"),
+	MQ_F64(SPEC, bw_TBps, 0, 0, 1e6, "its memory bandwidth, TB/s (0: 1 byte per 200 flop)"),
 	MQ_F64(SPEC, price_per_h, -1, -1, 1e6, "$ per device and hour (negative: the calibration's)"),
 	MQ_F64(SPEC, power_W, -1, -1, 1e6, "power of a device, W (negative: the calibration's)"),
 	MQ_END
@@ -66,9 +70,10 @@ static bool after(char **text, char mark, double *value)
 
 /* TYPE[*NODES][xGPUS][@NIC_GBps]. A type's own name may hold an x ("RTX"): the count follows the type
  * only after a '*', or where what stands before the last x is a known type. */
-static enum mq_status parse_group(char *item, const struct mq_platform_spec *spec,
-				  struct mq_gen_group *group, struct mq_err *err)
+static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct mq_gen_group *group,
+				  struct mq_err *err)
 {
+	const struct mq_platform_spec *spec = gen->spec;
 	double nodes = spec->nodes, gpus = spec->gpus, nic = 0;
 	char *tail = item + strcspn(item, "*@"), *count = NULL;
 	bool sound = true;
@@ -80,7 +85,7 @@ static enum mq_status parse_group(char *item, const struct mq_platform_spec *spe
 	const char *rest = mq_arena_strdup(group->arena, tail);
 	char *at = mq_arena_strdup(group->arena, rest);
 	*tail = '\0';
-	if (count && !mq_device_type_find(item)) {
+	if (count && !mq_calib_type(gen->calib, item)) {
 		gpus = strtod(count + 1, NULL);
 		*count = '\0';
 	}
@@ -90,9 +95,9 @@ static enum mq_status parse_group(char *item, const struct mq_platform_spec *spe
 		return mq_fail(err, MQ_EINPUT,
 			       "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item,
 			       rest);
-	group->known = mq_device_type_find(item);
+	group->known = mq_calib_type(gen->calib, item);
 	if (!group->known && spec->tflops <= 0)
-		return mq_device_type_get(item, &group->known, err);
+		return mq_calib_type_get(gen->calib, "gpu", item, &group->known, err);
 	group->type = group->known ? group->known->name : mq_arena_strdup(group->arena, item);
 	group->nodes = (uint32_t)nodes;
 	group->gpus = (uint32_t)gpus;
@@ -105,24 +110,36 @@ static double first_positive(double a, double b, double c)
 	return a > 0 ? a : b > 0 ? b : c;
 }
 
+/* What the platform itself must say of a device type without calibration: bandwidth as A100 and H100 have it
+ * for their speed (153 and 295 flop per byte), memory that it reads in the time of theirs (42 and 26 ms). */
+static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g)
+{
+	if (g->known)
+		return;
+	g->mem_bw_Bps = spec->bw_TBps > 0 ? spec->bw_TBps * 1e12 : g->tflops * 1e12 / FLOP_PER_BYTE;
+	g->memory_B = spec->memory_GB > 0 ? spec->memory_GB * 1e9 : g->mem_bw_Bps * MEMORY_S;
+}
+
 static enum mq_status derive_group(const struct mq_platform_spec *spec, struct mq_gen_group *g,
 				   struct mq_err *err)
 {
-	static const struct mq_device_type plain = { .name = "", .p2p = true };
-	const struct mq_device_type *t = g->known ? g->known : &plain;
+	/* joined by NVSwitch where it is given NVLinks: so are the machines that are built today */
+	static const struct mq_device_calib plain = { .pcie_Bps = 31.5e9, .nic_Bps = 25e9, .nvswitch = 1,
+						      .p2p = 1 };
+	const struct mq_device_calib *t = g->known ? g->known : &plain;
 
-	g->tflops = first_positive(spec->tflops, t->tflops, 0);
-	g->nvlink_GBps = first_positive(spec->nvlink_GBps, t->nvlink_GBps, 0);
-	g->pcie_GBps = first_positive(spec->pcie_GBps, t->pcie_GBps, 31.5);
-	g->nic_GBps = first_positive(g->nic_GBps, spec->nic_GBps, t->nic_GBps);
-	if (g->nic_GBps <= 0)
-		g->nic_GBps = 25;
-	g->p2p = t->p2p;
-	g->cpu = t->cpu;
+	g->tflops = first_positive(spec->tflops, mq_calib_peak_flops(t) / 1e12, 0);
+	g->nvlink_GBps = first_positive(spec->nvlink_GBps, t->nvlink_Bps / 1e9, 0);
+	g->pcie_GBps = first_positive(spec->pcie_GBps, t->pcie_Bps / 1e9, 0);
+	g->nic_GBps = first_positive(g->nic_GBps, spec->nic_GBps, t->nic_Bps / 1e9);
+	g->p2p = t->p2p > 0;
+	g->cpu = t->kind == MQ_CPU;
+	g->cube_mesh = t->cube_mesh > 0;
+	describe(spec, g);
 	g->intra = spec->intra;
 	if (g->intra == MQ_INTRA_AUTO)
 		g->intra = g->nvlink_GBps <= 0 ? MQ_INTRA_PCIE :
-			   t->nvswitch || !g->known ? MQ_INTRA_NVSWITCH : MQ_INTRA_MESH;
+			   t->nvswitch > 0 ? MQ_INTRA_NVSWITCH : MQ_INTRA_MESH;
 	if (g->intra != MQ_INTRA_PCIE && g->nvlink_GBps <= 0)
 		return mq_fail(err, MQ_EINPUT,
 			       "gpu=%s has no NVLink; give intra=pcie, or nvlink_GBps=", g->type);
@@ -130,10 +147,10 @@ static enum mq_status derive_group(const struct mq_platform_spec *spec, struct m
 		return mq_fail(err, MQ_EINPUT,
 			       "intra=nvlink-mesh joins at most 16 GPUs, gpus=%u; give intra=nvswitch",
 			       g->gpus);
-	g->nvls = t->nvls && g->intra == MQ_INTRA_NVSWITCH;
+	g->nvls = t->nvls > 0 && g->intra == MQ_INTRA_NVSWITCH;
 	g->nics = spec->nics;
 	if (!g->nics)
-		g->nics = t->gpus_per_nic ? (g->gpus + t->gpus_per_nic - 1) / t->gpus_per_nic : 1;
+		g->nics = t->gpus_per_nic > 0 ? (uint32_t)ceil(g->gpus / t->gpus_per_nic) : 1;
 	g->sockets = spec->sockets < g->gpus ? spec->sockets : g->gpus;
 	g->switches = spec->pcie_switches ? spec->pcie_switches : g->sockets;
 	if (g->switches > g->gpus)
@@ -202,13 +219,14 @@ static uint32_t usual_leaf(const struct mq_gen *gen, uint32_t fabric)
 	return nics >= 32 ? 1 : 32 / nics;
 }
 
-enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, struct mq_arena *arena,
-			      struct mq_gen *gen, struct mq_err *err)
+enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, const struct mq_calib *calib,
+			      struct mq_arena *arena, struct mq_gen *gen, struct mq_err *err)
 {
 	char *list = mq_arena_strdup(arena, spec->gpu ? spec->gpu : ""), *save = NULL;
 
 	memset(gen, 0, sizeof(*gen));
 	gen->spec = spec;
+	gen->calib = calib;
 	gen->arena = arena;
 	gen->flat = true;
 	for (char *item = strtok_r(list, "+, ", &save); item; item = strtok_r(NULL, "+, ", &save)) {
@@ -216,7 +234,7 @@ enum mq_status mq_gen_prepare(const struct mq_platform_spec *spec, struct mq_are
 			return mq_fail(err, MQ_EINPUT, "gpu=%s: at most %d node types", spec->gpu,
 				       MQ_GEN_MAX_GROUPS);
 		gen->group[gen->n_groups].arena = arena;
-		MQ_TRY(parse_group(item, spec, &gen->group[gen->n_groups++], err));
+		MQ_TRY(parse_group(item, gen, &gen->group[gen->n_groups++], err));
 	}
 	if (!gen->n_groups)
 		return mq_fail(err, MQ_EINPUT, "gpu= is empty; give a device type, as H100-80GB");

@@ -75,6 +75,7 @@ static void in_child(const char *options)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
 	struct mq_platform_spec spec;
 	struct mq_cluster *cluster;
 	char path[] = "/tmp/mq-bench-XXXXXX";
@@ -84,7 +85,8 @@ static void in_child(const char *options)
 	double t0 = clock_s();
 	if (file < 0 || close(file) ||
 	    mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) != MQ_OK ||
-	    mq_platform_generate(&spec, path, &err) != MQ_OK) {
+	    mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK ||
+	    mq_platform_generate(&spec, calib, path, &err) != MQ_OK) {
 		fprintf(stderr, "%s\n", err.text);
 		exit(1);
 	}

@@ -167,10 +167,10 @@ static void in_child(const struct point *point)
 	if (file < 0 || close(file))
 		_exit(1);
 	stop_on(mq_opt_parse(mq_platform_opts, &spec, "platform", point->platform, &b.arena, &err), &err);
-	stop_on(mq_platform_generate(&spec, path, &err), &err);
-	mq_platform_start("bench");
 	b.calib = mq_calib_new(&b.arena);
 	stop_on(mq_calib_load_dir(b.calib, "platforms/calib", &err), &err);
+	stop_on(mq_platform_generate(&spec, b.calib, path, &err), &err);
+	mq_platform_start("bench");
 	stop_on(mq_platform_load(path, &b.arena, &b.cluster, &err), &err);
 	unlink(path);
 	stop_on(mq_calib_bind(b.calib, b.cluster, &err), &err);

@@ -9,7 +9,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct mq_import_options options = { .gpu = "V100-16GB" };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_device_calib *v100 = mq_calib_add_ideal(calib, "V100", 1e14, 1e12, 16e9);
+	const struct mq_import_options options = { .type = v100, .calib = calib };
 	struct mq_import_report report;
 	struct mq_err err = MQ_ERR_INIT;
 
@@ -17,5 +20,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		mq_assert(err.text[0]);
 	else
 		mq_assert(report.n_devices > 0 && report.type && report.format);
+	mq_arena_fini(&arena);
 	return 0;
 }

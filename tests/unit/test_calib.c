@@ -111,6 +111,148 @@ static void test_round_trip(void **state)
 	assert_int_equal(mq_calib_save_device(d, "/nowhere/x.json", &err), MQ_EINPUT);
 }
 
+#define DEVICE(name) "{\"kind\": \"device\", \"name\": \"" name "\", "
+#define FROM(name) "\"inherits\": \"" name "\", "
+
+/* What a child leaves out is its parent's; null is the default; the order of entries does not matter. */
+static void test_inherit(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+
+	if (load(calib, "{\"entries\": ["
+		 DEVICE("c") FROM("b") "\"values\": {\"gemm_q\": null, \"power_W\": {\"value\": null}}},"
+		 DEVICE("b") FROM("a") "\"aliases\": [\"bee\"], \"source\": \"sb\", \"values\": {\"memory_B\": 2e10}},"
+		 DEVICE("a") "\"device_kind\": \"cpu\", \"serial_comm\": true, \"aliases\": [\"ay\"], "
+		 "\"source\": \"sa\", \"values\": {" NEED ", \"gemm_q\": 0.5, \"power_W\": 300}}]}", &err))
+		fail_msg("%s", err.text);
+	const struct mq_device_calib *b = mq_calib_device(calib, "b"), *c = mq_calib_device(calib, "c");
+	assert_string_equal(calib->device[0].name, "c"); /* in the file's order */
+	assert_true(b->memory_B == 2e10 && b->mem_bw_Bps == 1e12 && b->gemm_q == .5 && b->power_W == 300);
+	assert_true(b->kind == MQ_CPU && b->serial_comm && !strcmp(b->source, "sb"));
+	assert_true(c->memory_B == 2e10 && c->gemm_q == .3 && isnan(c->power_W) && !*c->source);
+	/* names are one's own */
+	assert_ptr_equal(mq_calib_type(calib, "AY"), mq_calib_device(calib, "a"));
+	assert_ptr_equal(mq_calib_type(calib, "bee"), b);
+	/* from one loaded before; from oneself: a change of it, which others do not see */
+	assert_int_equal(load(calib, DEVICE("d") FROM("b") "\"values\": {\"gemm_q\": 0.25}}", &err), MQ_OK);
+	assert_true(mq_calib_device(calib, "d")->memory_B == 2e10);
+	assert_int_equal(load(calib, DEVICE("b") FROM("b") "\"values\": {\"gemm_q\": 0.75}}", &err), MQ_OK);
+	b = mq_calib_device(calib, "b");
+	assert_true(b->gemm_q == .75 && b->memory_B == 2e10);
+	assert_true(mq_calib_device(calib, "d")->gemm_q == .25 && calib->n_devices == 4);
+}
+
+static void test_refuse_inheritance(void **state)
+{
+	static const struct { const char *text, *says; } bad[] = {
+		{ DEVICE("kid") FROM("papa") "\"values\": {}}", "'kid' inherits 'papa'" },
+		{ DEVICE("kid") FROM("kid") "\"values\": {}}", "'kid' inherits 'kid'" },
+		{ DEVICE("kid") "\"inherits\": 4, \"values\": {}}", "no name" },
+		{ "{\"entries\": [" DEVICE("kid") FROM("pope") "\"values\": {}},"
+		  DEVICE("papa") "\"values\": {" NEED "}}]}", "did you mean 'papa'" },
+		{ "{\"entries\": [" DEVICE("x") FROM("y") "\"values\": {}}," DEVICE("y") FROM("z")
+		  "\"values\": {}}," DEVICE("z") FROM("x") "\"values\": {}}]}", "'z' inherits 'x'" },
+		{ DEVICE("x") "\"values\": {" NEED ", \"memory_B\": null}}", "" },
+		{ DEVICE("x") "\"aliases\": \"y\", \"values\": {" NEED "}}", "no list" },
+		{ DEVICE("x") "\"aliases\": [\"y\", 1], \"values\": {" NEED "}}", "entry 2" },
+		{ "{\"entries\": [" DEVICE("x") "\"aliases\": [\"w\"], \"values\": {" NEED "}}," DEVICE("y")
+		  "\"aliases\": [\"W\"], \"values\": {" NEED "}}]}", "an alias of" },
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct mq_err err = MQ_ERR_INIT;
+
+		assert_int_equal(load(mq_calib_new(&arena), bad[i].text, &err), MQ_EINPUT);
+		if (!strstr(err.text, bad[i].says) || !strstr(err.text, path))
+			fail_msg("case %zu: '%s' does not say '%s'", i, err.text, bad[i].says);
+	}
+}
+
+/* Files of a folder may inherit from each other in any order. */
+static void test_folder(void **state)
+{
+	static const char *const text[2] = { DEVICE("a") FROM("b") "\"values\": {\"gemm_q\": 0.5}}",
+					     DEVICE("b") "\"values\": {" NEED "}}" };
+	struct mq_err err = MQ_ERR_INIT;
+	char dir[] = "/tmp/mq-calib-XXXXXX";
+
+	for (int swap = 0; swap < 2; swap++) {
+		struct mq_calib *calib = mq_calib_new(&arena);
+
+		strcpy(dir + sizeof(dir) - 7, "XXXXXX");
+		assert_non_null(mkdtemp(dir));
+		for (int i = 0; i < 2; i++) {
+			FILE *file = fopen(mq_arena_printf(&arena, "%s/%d.json", dir, i), "w");
+
+			fputs(text[i ^ swap], file);
+			assert_int_equal(fclose(file), 0);
+		}
+		assert_int_equal(mq_calib_load_dir(calib, dir, &err), MQ_OK);
+		assert_true(mq_calib_device(calib, "a")->gemm_q == .5);
+		assert_true(mq_calib_device(calib, "a")->memory_B == 1e10);
+		for (int i = 0; i < 2; i++)
+			unlink(mq_arena_printf(&arena, "%s/%d.json", dir, i));
+		rmdir(dir);
+	}
+}
+
+static const char *type_in(const struct mq_calib *calib, const char *text, bool reported)
+{
+	const struct mq_device_calib *type = mq_calib_type_in(calib, text, reported);
+
+	return type ? type->name : "none";
+}
+
+/* Device types in running text: whole words, the longest name, no aliases where drivers speak. */
+static void test_names_in_text(void **state)
+{
+	static const struct { const char *text, *table, *driver; } cases[] = {
+		{ "8x A100-SXM4-40GB", "A100-SXM4-40GB", "A100-SXM4-40GB" },
+		{ "DGX with a100", "A100-SXM4-80GB", "none" },
+		{ "NVIDIA A100-PCIE-40GB", "A100-PCIE-80GB", "none" },
+		{ "NVIDIA A100 80GB PCIe", "A100-PCIE-80GB", "A100-PCIE-80GB" },
+		{ "NVIDIA H100 80GB HBM3", "H100-SXM-80GB", "H100-SXM-80GB" },
+		{ "GH100 [H100 SXM5 80GB]", "H100-SXM-80GB", "H100-SXM-80GB" },
+		{ "4x H100 NVL", "H100-NVL-94GB", "H100-NVL-94GB" },
+		{ "8x H100 NVLink", "H100-SXM-80GB", "none" },
+		{ "NVIDIA GB200", "GB200", "GB200" }, { "NVIDIA H200", "H200-SXM-141GB", "H200-SXM-141GB" },
+		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" }, { "L40S", "none", "none" },
+		{ "GP102 [GeForce GTX 1080 Ti]", "1080Ti", "1080Ti" }, { "TU104GL [Tesla T4]", "T4", "T4" },
+		{ "p3dn.24xlarge", "V100-SXM2-32GB", "none" }, { "", "none", "none" },
+	};
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+
+	assert_int_equal(mq_calib_load_dir(calib, "platforms/calib", &err), MQ_OK);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_string_equal(type_in(calib, cases[i].text, false), cases[i].table);
+		assert_string_equal(type_in(calib, cases[i].text, true), cases[i].driver);
+	}
+}
+
+/* A type that only the platform knows gets defaults if the platform says how much and how fast its memory is. */
+static void test_described(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_device device[2] = {
+		{ .name = "d0", .type = "new", .speed_flops = 16e12, .memory_B = 3e10 },
+		{ .name = "d1", .type = "new", .speed_flops = 16e12, .memory_B = 3e10, .mem_bw_Bps = 2e12 },
+	};
+	struct mq_cluster cluster = { .n_devices = 2, .device = device };
+
+	assert_int_equal(mq_calib_bind(calib, &cluster, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "mq_mem_bw_Bps"));
+	device[0].mem_bw_Bps = 2e12;
+	assert_int_equal(mq_calib_bind(calib, &cluster, &err), MQ_OK);
+	assert_int_equal(calib->n_devices, 1);
+	const struct mq_device_calib *d = mq_calib_device(calib, "new");
+	assert_true(d->described && d->peak_flops[MQ_BF16] == 16e12 && d->peak_flops[MQ_TF32] == 8e12 &&
+		    d->peak_flops[MQ_FP32] == 1e12 && d->mem_bw_Bps == 2e12 && d->gemm_eff == .78);
+	assert_true(mq_calib_peak_flops(d) == 16e12);
+}
+
 static void test_bind(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
@@ -150,7 +292,7 @@ static void test_shipped(void **state)
 
 	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK)
 		fail_msg("%s", err.text);
-	assert_true(calib->n_devices >= 29);
+	assert_true(calib->n_devices >= 31);
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		const struct mq_device_calib *d = &calib->device[i];
 
@@ -158,6 +300,10 @@ static void test_shipped(void **state)
 		assert_true(d->kind == MQ_CPU || d->peak_flops[MQ_FP16] > 1e12);
 	}
 	assert_true(mq_calib_device(calib, "A100-SXM4-80GB")->peak_flops[MQ_BF16] == 312e12);
+	/* exported models: as their siblings but for NVLink */
+	const struct mq_device_calib *a800 = mq_calib_device(calib, "A800-SXM4-80GB");
+	assert_true(a800->peak_flops[MQ_BF16] == 312e12 && a800->nvlink_Bps == 200e9 && a800->sustained == .94);
+	assert_true(mq_calib_device(calib, "H800-SXM-80GB")->nvlink_Bps == 200e9);
 }
 
 static int teardown(void **state)
@@ -172,6 +318,11 @@ int main(void)
 		cmocka_unit_test_teardown(test_read, teardown),
 		cmocka_unit_test_teardown(test_refuse, teardown),
 		cmocka_unit_test_teardown(test_round_trip, teardown),
+		cmocka_unit_test_teardown(test_inherit, teardown),
+		cmocka_unit_test_teardown(test_refuse_inheritance, teardown),
+		cmocka_unit_test_teardown(test_folder, teardown),
+		cmocka_unit_test_teardown(test_names_in_text, teardown),
+		cmocka_unit_test_teardown(test_described, teardown),
 		cmocka_unit_test_teardown(test_bind, teardown),
 		cmocka_unit_test_teardown(test_shipped, teardown),
 	};

@@ -37,6 +37,16 @@ static void inspect(int argc, char **argv)
 	job->passed = job->check(job->cluster);
 }
 
+static const struct mq_calib *shipped(struct mq_arena *arena)
+{
+	struct mq_calib *calib = mq_calib_new(arena);
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK)
+		fail_msg("%s (run from the project's root)", err.text);
+	return calib;
+}
+
 static void in_child(const char *options, check_fn *check)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -50,7 +60,7 @@ static void in_child(const char *options, check_fn *check)
 	int file = mkstemp(path);
 	if (file < 0 || close(file) ||
 	    mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) != MQ_OK ||
-	    mq_platform_generate(&spec, path, &err) != MQ_OK) {
+	    mq_platform_generate(&spec, shipped(&arena), path, &err) != MQ_OK) {
 		fprintf(stderr, "%s: %s\n", options, err.text);
 		_exit(2);
 	}
@@ -298,13 +308,17 @@ static void every_type_in_every_fabric(void **state)
 		"ethernet,leaf=3",
 	};
 
-	for (const struct mq_device_type *t = mq_device_types(); t->name; t++) {
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_calib *calib = shipped(&arena);
+
+	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		char options[200];
 
-		snprintf(options, sizeof(options), "gpu=%s,nodes=4,gpus=3,fabric=%s", t->name,
-			 fabric[(t - mq_device_types()) % 6]);
+		snprintf(options, sizeof(options), "gpu=%s,nodes=4,gpus=3,fabric=%s", calib->device[i].name,
+			 fabric[i % 6]);
 		assert_int_equal(outcome(options, pairs), 0);
 	}
+	mq_arena_fini(&arena);
 }
 
 static void refused(const char *options, const char *word)
@@ -318,7 +332,7 @@ static void refused(const char *options, const char *word)
 	mq_platform_spec_init(&spec);
 	status = mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err);
 	if (status == MQ_OK)
-		status = mq_platform_generate_to(&spec, nowhere, &err);
+		status = mq_platform_generate_to(&spec, shipped(&arena), nowhere, &err);
 	assert_int_equal(status, MQ_EINPUT);
 	if (!strstr(err.text, word))
 		fail_msg("'%s' lacks '%s'", err.text, word);
@@ -349,34 +363,122 @@ static void bad_options(void **state)
 
 static void a_full_disk_is_an_error(void **state)
 {
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_calib *calib = shipped(&arena);
 	struct mq_platform_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 
 	mq_platform_spec_init(&spec);
-	assert_int_equal(mq_platform_generate(&spec, "/nowhere/x.xml", &err), MQ_EINPUT);
-	assert_int_equal(mq_platform_generate(&spec, "/dev/full", &err), MQ_EINPUT);
+	assert_int_equal(mq_platform_generate(&spec, calib, "/nowhere/x.xml", &err), MQ_EINPUT);
+	assert_int_equal(mq_platform_generate(&spec, calib, "/dev/full", &err), MQ_EINPUT);
 	FILE *full = fopen("/dev/full", "w");
 	assert_non_null(full);
-	assert_int_equal(mq_platform_generate_to(&spec, full, &err), MQ_EINPUT);
+	assert_int_equal(mq_platform_generate_to(&spec, calib, full, &err), MQ_EINPUT);
 	fclose(full);
+	mq_arena_fini(&arena);
 }
 
 static void names_and_aliases(void **state)
 {
-	assert_string_equal(mq_device_type_find("A100-80GB")->name, "A100-SXM4-80GB");
-	assert_string_equal(mq_device_type_find("a100")->name, "A100-SXM4-80GB");
-	assert_string_equal(mq_device_type_find("H100-80GB")->name, "H100-SXM-80GB");
-	assert_string_equal(mq_device_type_find("V100-32GB")->name, "V100-SXM2-32GB");
-	assert_string_equal(mq_device_type_find("V100-16GB")->name, "V100-SXM2-16GB");
-	assert_null(mq_device_type_find("V100-SXM2-16"));
-	for (const struct mq_device_type *t = mq_device_types(); t->name; t++)
-		assert_ptr_equal(mq_device_type_find(t->name), t);
+	static const char *const pairs_of[][2] = {
+		{ "A100-80GB", "A100-SXM4-80GB" }, { "a100", "A100-SXM4-80GB" }, { "H100-80GB", "H100-SXM-80GB" },
+		{ "V100-32GB", "V100-SXM2-32GB" }, { "V100", "V100-SXM2-32GB" }, { "V100-16GB", "V100-SXM2-16GB" },
+		{ "A800", "A800-SXM4-80GB" }, { "h800", "H800-SXM-80GB" },
+	};
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_calib *calib = shipped(&arena);
+
+	for (size_t i = 0; i < sizeof(pairs_of) / sizeof(*pairs_of); i++)
+		assert_string_equal(mq_calib_type(calib, pairs_of[i][0])->name, pairs_of[i][1]);
+	assert_null(mq_calib_type(calib, "V100-SXM2-16"));
+	for (uint32_t i = 0; i < calib->n_devices; i++)
+		assert_ptr_equal(mq_calib_type(calib, calib->device[i].name), &calib->device[i]);
+	mq_arena_fini(&arena);
+}
+
+static struct mq_platform_spec parsed(const char *text, struct mq_arena *arena)
+{
+	struct mq_platform_spec spec;
+	struct mq_err err = MQ_ERR_INIT;
+
+	mq_platform_spec_init(&spec);
+	if (mq_platform_spec_parse(text, &spec, arena, &err) != MQ_OK)
+		fail_msg("%s: %s", text, err.text);
+	return spec;
+}
+
+static void keys_in_one_text(void **state)
+{
+	static const char *const same[] = {
+		"gpu=A100*2x8+V100*2x8@3.125 nics=4 nic_GBps=12.5 dims=4x4x4 sharp",
+		" gpu=A100*2x8,V100*2x8@3.125;nics=4;  nic_GBps=12.5,dims=4x4x4,sharp=true",
+		"sharp,gpu=A100*2x8 V100*2x8@3.125,nics=4\tnic_GBps=12.5\ndims=4x4x4",
+	};
+	static const struct { const char *text, *says; } bad[] = {
+		{ "gpu=A100 noodles=2", "did you mean 'nodes'" }, { "nodes", "KEY=VALUE" },
+		{ "nodes=2 A100", "'A100'" }, { "nodes=two", "not a number" }, { "=4", "no option" },
+	};
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+		struct mq_platform_spec spec = parsed(same[i], &arena);
+
+		assert_string_equal(spec.gpu, "A100*2x8+V100*2x8@3.125");
+		assert_string_equal(spec.dims, "4x4x4");
+		assert_true(spec.nics == 4 && spec.nic_GBps == 12.5 && spec.sharp && spec.nodes == 1);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct mq_platform_spec spec;
+		struct mq_err err = MQ_ERR_INIT;
+
+		mq_platform_spec_init(&spec);
+		assert_int_equal(mq_platform_spec_parse(bad[i].text, &spec, &arena, &err), MQ_EINPUT);
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("'%s' lacks '%s'", err.text, bad[i].says);
+	}
+	assert_true(mq_platform_spec_is("gpu=A100") && mq_platform_spec_is(" nodes=2,gpu=x/y"));
+	assert_false(mq_platform_spec_is("dgx_a100") || mq_platform_spec_is("runs/lr=3/a.xml"));
+	char text[] = " gpu=A100;, nodes=2 ,";
+	assert_string_equal(mq_platform_spec_plain(text), "gpu=A100 nodes=2 ");
+	mq_arena_fini(&arena);
+}
+
+/* A type without calibration says itself what no file does; known ones leave that to their file. */
+static void a_type_without_calibration(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_calib *calib = shipped(&arena);
+	struct mq_platform_spec spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1", &arena);
+	struct mq_err err = MQ_ERR_INIT;
+	char *text;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	const char *note = mq_platform_assumed(&spec, calib, &arena);
+	assert_non_null(note); /* 1e15 / 200 = 5 TB/s, 30 ms of it are 150 GB */
+	assert_non_null(strstr(note, "MI300X has no calibration: assumed 150 GB of memory and 5 TB/s"));
+	spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1,memory_GB=192", &arena);
+	note = mq_platform_assumed(&spec, calib, &arena);
+	assert_true(note && !strstr(note, "memory_GB=") && strstr(note, "bw_TBps="));
+	spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1,memory_GB=192,bw_TBps=5.3", &arena);
+	assert_null(mq_platform_assumed(&spec, calib, &arena));
+	assert_int_equal(mq_platform_generate_to(&spec, calib, file, &err), MQ_OK);
+	fclose(file);
+	assert_non_null(strstr(text, "\"MI300X\""));
+	const char *memory = strstr(text, "<prop id=\"mq_memory_B\" value=\"1.92e+11\"/>");
+	assert_non_null(memory);
+	assert_non_null(strstr(text, "<prop id=\"mq_mem_bw_Bps\" value=\"5.3e+12\"/>"));
+	assert_null(strstr(memory + 20, "mq_memory_B")); /* nothing of the T4 */
+	free(text);
+	mq_arena_fini(&arena);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_aliases),
+		cmocka_unit_test(keys_in_one_text),
+		cmocka_unit_test(a_type_without_calibration),
 		cmocka_unit_test(bad_options),
 		cmocka_unit_test(a_full_disk_is_an_error),
 		cmocka_unit_test(closed_forms),

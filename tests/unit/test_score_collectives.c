@@ -17,14 +17,24 @@
 #include "cmd/score/score.h"
 #include "cmd/score/score_fabrics.h"
 
-static struct mq_fabric_spec read_words(const char *system, const char *interconnect, uint32_t gpus,
-					uint32_t nodes)
+static const struct mq_calib *shipped(struct mq_arena *arena)
+{
+	struct mq_calib *calib = mq_calib_new(arena);
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK)
+		fail_msg("%s (run from the project's root)", err.text);
+	return calib;
+}
+
+static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system,
+					const char *interconnect, uint32_t gpus, uint32_t nodes)
 {
 	const struct mq_fabric_text text = { system, interconnect, "", "2.18.3", gpus, nodes };
 	struct mq_fabric_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (mq_fabric_read(&text, &spec, &err) != MQ_OK)
+	if (mq_fabric_read(&text, calib, &spec, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	assert_int_equal(spec.nccl_version, 21803);
 	return spec;
@@ -32,44 +42,58 @@ static struct mq_fabric_spec read_words(const char *system, const char *intercon
 
 static void test_words(void **state)
 {
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_calib *calib = shipped(&arena);
 	struct mq_fabric_spec s;
 
-	s = read_words("Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter",
+	s = read_words(calib, "Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter",
 		       16, 2);
 	assert_string_equal(s.type, "H100-SXM-80GB");
 	assert_true(s.inside == MQ_INSIDE_SWITCH && s.nvls && s.rails == 8 &&
 		    s.fabric == MQ_FABRIC_IB && fabs(s.nic_Bps - 50e9) < 1 && s.per_process == 1);
-	s = read_words("8x V100-SXM2-16GB", "NVLink2 hybrid cube mesh (no NVSwitch)", 8, 1);
+	s = read_words(calib, "8x V100-SXM2-16GB", "NVLink2 hybrid cube mesh (no NVSwitch)", 8, 1);
 	assert_true(s.inside == MQ_INSIDE_CUBE && !s.nvls && s.per_process == 8);
-	s = read_words("4x V100-PCIE-32GB", "PCIe Gen3; no NVLink", 4, 1);
+	s = read_words(calib, "4x V100-PCIE-32GB", "PCIe Gen3; no NVLink", 4, 1);
 	assert_string_equal(s.type, "V100-PCIE-32GB");
 	assert_true(s.inside == MQ_INSIDE_PCIE);
-	s = read_words("V100-PCIE-16GB", "PCIe (no NVLink) intra; Ethernet inter", 8, 2);
+	s = read_words(calib, "V100-PCIE-16GB", "PCIe (no NVLink) intra; Ethernet inter", 8, 2);
 	assert_true(s.inside == MQ_INSIDE_HOST && s.fabric == MQ_FABRIC_ETHERNET && s.rails == 1 &&
 		    fabs(s.nic_Bps - 1.25e9) < 1);
-	s = read_words("4x H100 NVL", "pairwise NVLink bridges; PCIe between pairs", 4, 1);
+	s = read_words(calib, "4x H100 NVL", "pairwise NVLink bridges; PCIe between pairs", 4, 1);
 	assert_string_equal(s.type, "H100-NVL-94GB");
 	assert_true(s.inside == MQ_INSIDE_PAIRS);
-	s = read_words("BM.GPU4.8 8x A100", "NVSwitch intra; 16x 100Gb RoCE inter", 16, 2);
+	s = read_words(calib, "BM.GPU4.8 8x A100", "NVSwitch intra; 16x 100Gb RoCE inter", 16, 2);
 	assert_true(s.fabric == MQ_FABRIC_ROCE && s.rails == 8 && fabs(s.nic_Bps - 25e9) < 1);
-	s = read_words("p3dn.24xlarge", "NVLink intra; EFA 100 Gb/s inter", 16, 2);
+	s = read_words(calib, "p3dn.24xlarge", "NVLink intra; EFA 100 Gb/s inter", 16, 2);
 	assert_true(s.inside == MQ_INSIDE_CUBE && s.fabric == MQ_FABRIC_EFA && s.rails == 1 &&
 		    fabs(s.nic_Bps - 12.5e9) < 1);
-	s = read_words("2x g4dn NCCL_PROTO=simple", "EFA (1 NIC) inter; 1 GPU per node", 2, 2);
+	s = read_words(calib, "2x g4dn NCCL_PROTO=simple", "EFA (1 NIC) inter; 1 GPU per node", 2, 2);
 	assert_true(s.inside == MQ_INSIDE_NONE && s.fabric == MQ_FABRIC_EFA &&
 		    s.proto == MQ_PROTO_SIMPLE);
+	assert_string_equal(s.type, "T4");
+	s = read_words(calib, "8x H100 NVLink (notes)", "NVSwitch", 8, 1); /* no NVL */
+	assert_string_equal(s.type, "H100-SXM-80GB");
+	s = read_words(calib, "GCP a4 8x B200", "NVSwitch NVLink5 intra; 8x400G RoCE inter", 16, 2);
+	assert_string_equal(s.type, "B200");
+	s = read_words(calib, "2 of RTX 2080 Ti", "NVLink bridge", 2, 1);
+	assert_string_equal(s.type, "RTX-2080Ti");
+	assert_true(s.inside == MQ_INSIDE_PAIRS && fabs(s.nvlink_Bps - 50e9) < 1);
+	mq_arena_fini(&arena);
 }
 
 static void test_unknown_machine(void **state)
 {
 	const struct mq_fabric_text strange = { "8x abacus", "string", "", "", 8, 1 };
 	const struct mq_fabric_text uneven = { "8x H100", "NVSwitch", "", "", 9, 2 };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	const struct mq_calib *calib = shipped(&arena);
 	struct mq_fabric_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 
-	assert_int_equal(mq_fabric_read(&strange, &spec, &err), MQ_EINPUT);
+	assert_int_equal(mq_fabric_read(&strange, calib, &spec, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "abacus"));
-	assert_int_equal(mq_fabric_read(&uneven, &spec, &err), MQ_EINPUT);
+	assert_int_equal(mq_fabric_read(&uneven, calib, &spec, &err), MQ_EINPUT);
+	mq_arena_fini(&arena);
 }
 
 struct bench {

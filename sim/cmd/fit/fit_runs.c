@@ -16,8 +16,7 @@ static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *n
 	for (uint32_t i = 0; i < names->n; i++) {
 		struct mq_runs_param *p = &f->param[i];
 
-		MQ_TRY(mq_score_knob_find(f->options->calib, &f->tables.stacks, names->item[i],
-					  f->options->arena, &p->knob, err));
+		MQ_TRY(mq_score_knob_find(f->options, f->tables.software_dir, names->item[i], &p->knob, err));
 		p->start = p->value = p->knob.value;
 		p->low = p->high = NAN;
 		if (p->knob.differ)
@@ -37,7 +36,7 @@ static uint32_t group_of(const struct mq_runs_fit *f, const struct mq_runs_row *
 			 uint32_t *n_keys)
 {
 	const char *group = mq_arena_printf(f->options->arena, "%u|%s", row->table,
-					    mq_run_group(f->table[row->table].item[row->row].c,
+					    mq_run_group(&f->table[row->table].c[row->row],
 							 f->options->arena));
 
 	for (uint32_t k = 0; k < *n_keys; k++)
@@ -60,11 +59,11 @@ static enum mq_status keep_scored(struct mq_runs_fit *f, struct mq_err *err)
 		for (uint32_t r = 0; r < f->table[t].n; r++) {
 			struct mq_runs_row *row = &f->row[f->n_rows];
 
-			if (!mq_work_scored(&f->table[t], r))
+			if (!mq_table_scored(&f->table[t], r))
 				continue;
 			*row = (struct mq_runs_row){ .table = t, .row = r, .left_out_s = NAN };
 			row->measured_s = f->table[t].run[r].step_time_s;
-			row->start_s = row->fitted_s = f->table[t].item[r].step_s;
+			row->start_s = row->fitted_s = f->table[t].step_s[r];
 			row->group = group_of(f, row, key, &n_keys);
 			f->n_rows++;
 		}
@@ -77,16 +76,15 @@ static enum mq_status keep_scored(struct mq_runs_fit *f, struct mq_err *err)
 static enum mq_status run_table(struct mq_runs_fit *f, const struct mq_score_options *o, uint32_t t,
 				const bool *wanted, struct mq_err *err)
 {
-	struct mq_work_table *table = &f->table[t];
+	struct mq_judged_table *table = &f->table[t];
 
-	mq_work_group_rows(table, wanted, o->arena);
 	for (uint32_t i = 0; i < table->n; i++)
 		f->n_simulated += table->ready[i] && wanted[i];
-	return mq_work_run(o, table->path, table->group, table->n_groups, err);
+	return mq_table_judge(o, table, wanted, err);
 }
 
 /* Rows that a parameter may move; the others have no part in the fit and are not simulated. */
-static bool *rows_concerned(const struct mq_runs_fit *f, const struct mq_work_table *table)
+static bool *rows_concerned(const struct mq_runs_fit *f, const struct mq_judged_table *table)
 {
 	bool *wanted = mq_arena_array(f->options->arena, table->n, bool);
 
@@ -103,11 +101,11 @@ enum mq_status mq_runs_fit_open(struct mq_runs_fit *f, const struct mq_list *tab
 
 	MQ_TRY(mq_score_tables_load(o, &f->tables, err));
 	MQ_TRY(find_params(f, names, err));
-	f->table = mq_arena_array(o->arena, tables->n, struct mq_work_table);
+	f->table = mq_arena_array(o->arena, tables->n, struct mq_judged_table);
 	f->n_tables = tables->n;
 	for (uint32_t t = 0; t < tables->n; t++) {
 		f->table[t].path = tables->item[t];
-		MQ_TRY(mq_work_load(o, &f->tables, &f->table[t], err));
+		MQ_TRY(mq_table_load(o, &f->tables, &f->table[t], err));
 		MQ_TRY(run_table(f, o, t, rows_concerned(f, &f->table[t]), err));
 	}
 	MQ_TRY(keep_scored(f, err));
@@ -152,15 +150,19 @@ enum mq_status mq_runs_fit_predict(struct mq_runs_fit *f, const double *x, uint3
 		for (uint32_t i = 0; i < f->n_rows; i++)
 			if (f->row[i].table == t && concerned(f, &f->row[i], table, param))
 				any = wanted[f->row[i].row] = true;
+		struct mq_case *kept = f->table[t].c;
 		if (any)
+			status = mq_table_renew(&o, &f->tables, &f->table[t], err);
+		if (any && status == MQ_OK)
 			status = run_table(f, &o, t, wanted, err);
+		f->table[t].c = kept; /* the renewed ones go with this call */
 	}
 	for (uint32_t i = 0; i < f->n_rows && status == MQ_OK; i++) {
 		const struct mq_runs_row *row = &f->row[i];
 
 		if (concerned(f, row, table, param))
-			seconds[i] = mq_work_scored(&f->table[row->table], row->row) ?
-					     f->table[row->table].item[row->row].step_s :
+			seconds[i] = mq_table_scored(&f->table[row->table], row->row) ?
+					     f->table[row->table].step_s[row->row] :
 					     (double)NAN;
 	}
 	mq_arena_fini(&scratch);

@@ -18,7 +18,7 @@
 #define MQ_CMD_FIT_FIT_RUNS_H
 
 #include "cmd/score/score_set.h"
-#include "cmd/score/score_spawn.h"
+#include "cmd/score/score_judge.h"
 
 enum { MQ_RUNS_FIT_MAX = 64 };
 
@@ -31,7 +31,7 @@ struct mq_runs_param {
 
 /* A row that takes part. */
 struct mq_runs_row {
-	uint32_t table, row;  /* table[table].item[row] */
+	uint32_t table, row;  /* table[table].run[row] */
 	uint32_t group;       /* rows that differ only in plan */
 	double measured_s, start_s, fitted_s;
 	double left_out_s;    /* with the parameters found without its table */
@@ -40,7 +40,7 @@ struct mq_runs_row {
 struct mq_runs_fit {
 	const struct mq_score_options *options; /* --set of the user; its calibrations are not changed */
 	struct mq_score_tables tables;
-	struct mq_work_table *table;
+	struct mq_judged_table *table;
 	uint32_t n_tables;
 	struct mq_runs_param *param;
 	uint32_t n_params;

@@ -25,7 +25,8 @@ struct mq_score_options {
 	struct mq_list set;     /* --set NAME=VALUE, see score_set.h */
 	bool fit;               /* --fit: estimate device parameters from the table first */
 	double threshold;       /* --threshold: mean error above which the exit status is 5 */
-	double row_seconds;     /* --row-seconds: processor time that one row may take */
+	double row_tasks;       /* --row-tasks: tasks that the simulation of one row may have */
+	const char *write_jobs; /* --write-jobs DIR, or NULL */
 	uint32_t jobs;
 	struct mq_arena *arena; /* lives as long as the command */
 	struct mq_err *err;     /* set before parsing: where a bad value is reported */
@@ -36,7 +37,7 @@ struct mq_score_options {
  * `err` set. */
 extern const struct argp mq_score_argp;
 /* What they are where nothing is said. */
-#define MQ_SCORE_DEFAULTS .executor = "simgrid", .threshold = INFINITY, .row_seconds = 30
+#define MQ_SCORE_DEFAULTS .executor = "simgrid", .threshold = INFINITY, .row_tasks = 4e6
 
 /* Relative errors: predicted / measured - 1. */
 struct mq_score_stats {
@@ -78,10 +79,6 @@ enum mq_status mq_score_collectives(const struct mq_score_options *options, doub
 				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean,
 			     struct mq_err *err) MQ_MUST_CHECK;
-
-/* --parameters: what calibrations and software may say, as Markdown tables. */
-enum mq_status mq_score_print_parameters(const struct mq_score_options *options,
-					 struct mq_err *err) MQ_MUST_CHECK;
 
 /* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"), from
  * systems.csv; MQ_EINPUT lists what is known. */

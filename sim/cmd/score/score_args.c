@@ -7,19 +7,19 @@
 
 #include "cmd/score/score.h"
 
-enum { KEY_PLATFORMS = 3100, KEY_EXECUTOR, KEY_ONLY, KEY_ROW_SECONDS, KEY_SET };
+enum { KEY_PLATFORMS = 3100, KEY_EXECUTOR, KEY_ONLY, KEY_ROW_TASKS, KEY_SET };
 
 static const struct argp_option option_rows[] = {
 	{ "output", 'o', "DIR", 0, "folder for the tables", 0 },
 	{ "set", KEY_SET, "NAME=VALUE", 0,
 	  "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
-	  "stack:NAME.COLUMN=VALUE of stacks.csv; repeatable", 0 },
+	  "software:NAME.FIELD=VALUE of the software, words too; repeatable", 0 },
 	{ "platforms", KEY_PLATFORMS, "DIR", 0,
-	  "systems.csv, models.csv, stacks.csv and calib/ (default: the shipped ones)", 0 },
+	  "systems.csv, models.csv, publishers.csv, overlay.csv, software/ and calib/ (default: the shipped ones)", 0 },
 	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 0 },
 	{ "only", KEY_ONLY, "TEXT", 0, "rows whose id or model contains it", 0 },
-	{ "row-seconds", KEY_ROW_SECONDS, "S", 0,
-	  "processor time that one row may take (default 30); a row above it is refused", 0 },
+	{ "row-tasks", KEY_ROW_TASKS, "N", 0,
+	  "tasks that the simulation of one row may have (default 4 million); a row above it is refused", 0 },
 	{ "jobs", 'j', "N", 0, "worker processes (default: the processors)", 0 },
 	{ 0 },
 };
@@ -62,8 +62,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_ONLY:
 		o->only = arg;
 		return 0;
-	case KEY_ROW_SECONDS:
-		return mq_arg_f64("--row-seconds", arg, .001, 1e6, &o->row_seconds, o->err);
+	case KEY_ROW_TASKS:
+		return mq_arg_f64("--row-tasks", arg, 1, 16e6, &o->row_tasks, o->err);
 	case 'j':
 		return parse_jobs(o, arg);
 	default:

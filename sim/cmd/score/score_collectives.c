@@ -224,7 +224,7 @@ static enum mq_status predict(const struct mq_score_options *o, struct system *s
 
 	if (!system->cluster || !same_text(&row->text, &system->text)) {
 		system->cluster = NULL;
-		MQ_TRY(mq_fabric_read(&row->text, &system->spec, err));
+		MQ_TRY(mq_fabric_read(&row->text, &calib, &system->spec, err));
 		MQ_TRY(mq_fabric_build(&system->spec, &calib, o->arena, &system->cluster, err));
 		system->text = row->text;
 	}

@@ -1,9 +1,9 @@
 /*
  * score_fabrics.c - from the words of a collective timing's row to a cluster.
  *
- * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type, links
- * inside the node, network cards and how the benchmark was driven are read from them, with the
- * usual machine of that GPU where the words are silent. The cluster has one link each way per GPU
+ * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type (a name or
+ * alias of a calibration), links inside the node, network cards and how the benchmark was driven are
+ * read from them, with what is usual beside that GPU where the words are silent. The cluster has one link each way per GPU
  * port, per pair of a mesh, and per NIC.
  *
  * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
@@ -18,56 +18,6 @@
 
 #define GB 1e9
 #define HOST_MEMORY 200e9 /* of a server with two sockets */
-#define GEN3 15.75e9 /* PCIe x16, payload rate of one direction */
-
-struct gpu {
-	const char *words, *type;
-	double nvlink_Bps, pcie_Bps;
-	double nic_Gbps;  /* usual network card */
-	uint32_t rails;   /* usual cards per node */
-	bool nvls;
-};
-
-/* The first whose words are in the text. */
-static const struct gpu gpus[] = {
-	{ "H100 NVLink", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
-	{ "H100 NVL", "H100-NVL-94GB", 300 * GB, 4 * GEN3, 400, 1, false },
-	{ "H100 PCIe", "H100-PCIE-80GB", 300 * GB, 4 * GEN3, 400, 1, false },
-	{ "GB200", "GB200", 900 * GB, 4 * GEN3, 400, 4, true },
-	{ "GB300", "GB300", 900 * GB, 4 * GEN3, 800, 4, true },
-	{ "GH200", "GH200-96GB", 450 * GB, 4 * GEN3, 200, 4, false },
-	{ "B300", "B300", 900 * GB, 4 * GEN3, 800, 8, true },
-	{ "B200", "B200", 900 * GB, 4 * GEN3, 400, 8, true },
-	{ "H200", "H200-SXM-141GB", 450 * GB, 4 * GEN3, 400, 8, true },
-	{ "H100", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
-	{ "A100-PCIE", "A100-PCIE-80GB", 300 * GB, 2 * GEN3, 200, 1, false },
-	{ "A100 PCIe", "A100-PCIE-80GB", 300 * GB, 2 * GEN3, 200, 1, false },
-	{ "A100-SXM4-40GB", "A100-SXM4-40GB", 300 * GB, 2 * GEN3, 200, 8, false },
-	{ "A100", "A100-SXM4-80GB", 300 * GB, 2 * GEN3, 200, 8, false },
-	{ "V100-PCIE-32GB", "V100-PCIE-32GB", 0, GEN3, 100, 1, false },
-	{ "V100-PCIE", "V100-PCIE-16GB", 0, GEN3, 100, 1, false },
-	{ "V100-SXM3", "V100-SXM3-32GB", 150 * GB, GEN3, 100, 8, false },
-	{ "DGX-2", "V100-SXM3-32GB", 150 * GB, GEN3, 100, 8, false },
-	{ "p3dn", "V100-SXM2-32GB", 150 * GB, GEN3, 100, 1, false },
-	{ "p5en", "H200-SXM-141GB", 450 * GB, 4 * GEN3, 400, 8, true },
-	{ "p5.", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 400, 8, true },
-	{ "a3-", "H100-SXM-80GB", 450 * GB, 4 * GEN3, 200, 8, true },
-	{ "p4d", "A100-SXM4-40GB", 300 * GB, 2 * GEN3, 100, 4, false },
-	{ "ABCI", "V100-SXM2-16GB", 150 * GB, GEN3, 100, 2, false },
-	{ "V100-SXM2-32GB", "V100-SXM2-32GB", 150 * GB, GEN3, 100, 4, false },
-	{ "V100", "V100-SXM2-16GB", 150 * GB, GEN3, 100, 4, false },
-	{ "P100", "P100", 80 * GB, GEN3, 100, 1, false },
-	{ "4090", "RTX-4090", 0, 2 * GEN3, 100, 1, false },
-	{ "3090", "RTX-3090", 56.25 * GB, 2 * GEN3, 100, 1, false },
-	{ "2080 Ti", "RTX-2080Ti", 50 * GB, GEN3, 100, 1, false },
-	{ "TITAN RTX", "TITAN-RTX", 50 * GB, GEN3, 100, 1, false },
-	{ "1080", "1080Ti", 0, GEN3, 10, 1, false },
-	{ "A40", "A40", 56.25 * GB, 2 * GEN3, 200, 1, false },
-	{ "g4dn", "T4", 0, GEN3 / 2, 50, 1, false },
-	{ "T4", "T4", 0, GEN3 / 2, 50, 1, false },
-	{ "L4", "L4", 0, 2 * GEN3, 100, 1, false },
-};
-
 static bool has(const char *text, const char *word)
 {
 	return strcasestr(text, word) != NULL;
@@ -109,12 +59,12 @@ static double count_of(const char *text)
 	return value;
 }
 
-static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu,
+static void read_inside(const struct mq_fabric_text *text, const struct mq_device_calib *gpu,
 			struct mq_fabric_spec *spec)
 {
 	const char *words = text->interconnect;
 
-	spec->nvlink_Bps = gpu->nvlink_Bps;
+	spec->nvlink_Bps = gpu->nvlink_Bps > 0 ? gpu->nvlink_Bps : gpu->bridge_Bps;
 	spec->pcie_Bps = gpu->pcie_Bps;
 	if (spec->per_node == 1)
 		spec->inside = MQ_INSIDE_NONE;
@@ -123,7 +73,7 @@ static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu
 	else if (has(words, "pairwise") || has(words, "bridge"))
 		spec->inside = MQ_INSIDE_PAIRS;
 	else if (has(words, "NVSwitch") || (has(words, "NVLink") && !has(words, "no NVLink") &&
-					    !strstr(gpu->type, "SXM2")))
+					    gpu->cube_mesh <= 0))
 		spec->inside = MQ_INSIDE_SWITCH;
 	else if (has(words, "NVLink") && !has(words, "no NVLink"))
 		spec->inside = spec->per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
@@ -134,7 +84,7 @@ static void read_inside(const struct mq_fabric_text *text, const struct gpu *gpu
 		spec->inside = MQ_INSIDE_HOST;
 	/* Across nodes NVLSTree also needs the network's software to take part: only where it is
 	 * said. */
-	spec->nvls = gpu->nvls && spec->inside == MQ_INSIDE_SWITCH &&
+	spec->nvls = gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
 		     (text->nodes == 1 || has(words, "NVLS"));
 }
 
@@ -159,7 +109,12 @@ static double rate_Gbps(const char *words)
 	return rate;
 }
 
-static void read_network(const struct mq_fabric_text *text, const struct gpu *gpu,
+static double usual_cards(const struct mq_device_calib *gpu, uint32_t per_node)
+{
+	return gpu->gpus_per_nic > 0 ? ceil(per_node / gpu->gpus_per_nic) : 1;
+}
+
+static void read_network(const struct mq_fabric_text *text, const struct mq_device_calib *gpu,
 			 struct mq_fabric_spec *spec)
 {
 	/* "NVSwitch intra; 8x 400G IB inter": what stands after "intra" is the network. */
@@ -168,6 +123,7 @@ static void read_network(const struct mq_fabric_text *text, const struct gpu *gp
 	const char *words = intra ? intra : semicolon ? semicolon : text->interconnect;
 	double cards = count_of(words), rate = rate_Gbps(words),
 	       total = number_before(words, "GB/s");
+	bool said = rate > 0;
 
 	if (has(text->interconnect, "EFA"))
 		words = intra ? intra : text->interconnect;
@@ -176,11 +132,12 @@ static void read_network(const struct mq_fabric_text *text, const struct gpu *gp
 		       has(words, "Ethernet") || has(words, "TCP") ? MQ_FABRIC_ETHERNET :
 		       has(words, "Omni") || has(words, "OPA") ? MQ_FABRIC_OMNIPATH : MQ_FABRIC_IB;
 	if (!(rate > 0))
-		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Gbps;
+		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Bps * 8 / GB;
 	if (!(cards >= 1))
 		cards = number_before(text->interconnect, "NIC");
-	if (!(cards >= 1))
-		cards = spec->fabric == MQ_FABRIC_ETHERNET ? 1 : gpu->rails;
+	if (!(cards >= 1)) /* "100G EFA": such a rate is that of the whole machine */
+		cards = spec->fabric == MQ_FABRIC_ETHERNET || (said && spec->fabric == MQ_FABRIC_EFA) ? 1 :
+			usual_cards(gpu, spec->per_node);
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
 	if (total > 0 && has(words, "not stated"))
@@ -222,15 +179,14 @@ static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *s
 		spec->per_process = text->gpus;
 }
 
-enum mq_status mq_fabric_read(const struct mq_fabric_text *text, struct mq_fabric_spec *spec,
-			      struct mq_err *err)
+enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq_calib *calib,
+			      struct mq_fabric_spec *spec, struct mq_err *err)
 {
-	const struct gpu *gpu = NULL;
+	const struct mq_device_calib *gpu = mq_calib_type_in(calib, text->system, false);
 
 	*spec = (struct mq_fabric_spec){ .nodes = text->nodes };
-	for (size_t i = 0; i < sizeof(gpus) / sizeof(*gpus) && !gpu; i++)
-		if (has(text->system, gpus[i].words) || has(text->interconnect, gpus[i].words))
-			gpu = &gpus[i];
+	if (!gpu)
+		gpu = mq_calib_type_in(calib, text->interconnect, false);
 	if (!gpu)
 		return mq_fail(err, MQ_EINPUT,
 			       "system '%s' names no GPU that is known; name it as in "
@@ -241,7 +197,7 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, struct mq_fabri
 			       "%u GPUs in %u nodes: need at least 2, and as many in "
 			       "every node",
 			       text->gpus, text->nodes);
-	spec->type = gpu->type;
+	spec->type = gpu->name;
 	spec->per_node = text->gpus / text->nodes;
 	read_inside(text, gpu, spec);
 	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
@@ -346,7 +302,7 @@ static void make_links(const struct wiring *w)
 				  fmax(1, pair_Bps(spec, i % spec->per_node, k)), "pair");
 }
 
-enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, const struct mq_calib *calib,
+enum mq_status mq_fabric_build(const struct mq_fabric_spec *spec, struct mq_calib *calib,
 			       struct mq_arena *arena, struct mq_cluster **out, struct mq_err *err)
 {
 	struct mq_cluster *cluster = mq_cluster_new(arena);

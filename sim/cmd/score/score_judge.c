@@ -52,6 +52,7 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 enum mq_status mq_table_renew(const struct mq_score_options *o, const struct mq_score_tables *tables,
 			      struct mq_judged_table *t, struct mq_err *err)
 {
+	t->c = mq_arena_array(o->arena, t->n, struct mq_case);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->ready[i])
 			MQ_TRY(mq_case_build(o, tables, &t->run[i], &t->c[i], err));
@@ -101,7 +102,7 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	const char *calib = mq_arena_printf(&scratch, "%s/calib", o->platforms);
 	struct mq_job first = t->c[g->row[0]].job;
 	struct mq_pool *pool = NULL;
-	struct mq_platform_files files;
+	struct mq_platform_file file;
 	struct mq_err why = MQ_ERR_INIT;
 
 	for (uint32_t i = 0; i < g->n; i++) {
@@ -110,8 +111,8 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	}
 	first.calib = &calib;
 	first.n_calib = 1;
-	enum mq_status status = mq_platform_open(first.platform, &scratch, &files, &why);
-	first.platform = files.path;
+	enum mq_status status = mq_platform_open(first.platform, o->calib, &scratch, &file, &why);
+	first.platform = file.path;
 	if (status == MQ_OK)
 		status = mq_pool_open(&first, o->jobs < g->n ? o->jobs : g->n, &scratch, &pool, &why);
 	if (status != MQ_OK) /* machines that cannot be had refuse their rows, not the table */
@@ -122,7 +123,7 @@ static enum mq_status judge_group(const struct mq_score_options *o, struct mq_ju
 	for (uint32_t i = 0; i < g->n && pool && status == MQ_OK; i++)
 		take(t, g->row[i], &result[i], o->arena);
 	mq_pool_close(pool);
-	mq_platform_close(&files);
+	mq_platform_file_close(&file);
 	mq_arena_fini(&scratch);
 	return pool ? status : MQ_OK;
 }

@@ -379,7 +379,8 @@ static enum mq_status spec_of(const struct mq_case *c, struct mq_platform_spec *
 }
 
 /* Words of the row on its network that found no system of their own: ports and rate out of them. */
-static void put_network(struct mq_case *c, struct mq_platform_spec *spec, struct mq_arena *arena)
+static enum mq_status put_network(struct mq_case *c, struct mq_platform_spec *spec, struct mq_arena *arena,
+				  struct mq_err *err)
 {
 	const char *words = c->run->inter;
 	struct mq_network_words said;
@@ -388,21 +389,22 @@ static void put_network(struct mq_case *c, struct mq_platform_spec *spec, struct
 	c->network = "assumed";
 	if (c->system.network_said || spec->nodes == 1 || c->n_parts > 1) {
 		c->network = c->system.network_said ? "row" : c->n_parts > 1 ? "assumed" : "none";
-		return;
+		return MQ_OK;
 	}
 	if (!*words)
-		return;
+		return MQ_OK;
 	if (!mq_network_read(words, c->part[0].per_node, &said)) {
 		c->unread = words;
-		return;
+		return MQ_OK;
 	}
 	if (said.ports >= 1)
 		nics = fmin(said.ports, c->part[0].per_node);
 	spec->nics = (uint32_t)nics;
 	spec->nic_GBps = said.node_GBps / nics;
 	if (said.fabric)
-		(void)mq_opt_set(mq_platform_opts, spec, "network", "network", said.fabric, arena, NULL);
+		MQ_TRY(mq_opt_set(mq_platform_opts, spec, "network", "network", said.fabric, arena, err));
 	c->network = "row";
+	return MQ_OK;
 }
 
 static enum mq_status write_platform(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
@@ -410,27 +412,29 @@ static enum mq_status write_platform(struct mq_case *c, struct mq_arena *arena, 
 	struct mq_platform_spec spec;
 
 	MQ_TRY(spec_of(c, &spec, arena, err));
-	put_network(c, &spec, arena);
+	MQ_TRY(put_network(c, &spec, arena, err));
 	c->platform = mq_opt_print(mq_platform_opts, &spec, arena);
 	return MQ_OK;
 }
 
 /* The row's own column: keys of the generator, of which the machines are read; a name or a file says all. */
-static enum mq_status from_platform(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status from_platform(const struct mq_score_tables *t, struct mq_case *c, struct mq_arena *arena,
+				    struct mq_err *err)
 {
 	struct mq_platform_spec spec;
 	const char *text = c->run->platform;
 
 	c->platform = text;
 	c->network = "row";
-	if (!strchr(text, '='))
+	if (!mq_platform_spec_is(text))
 		return MQ_OK;
-	MQ_TRY(mq_platform_spec_parse(&spec, "platform", text, arena, err));
+	mq_platform_spec_init(&spec);
+	MQ_TRY(mq_platform_spec_parse(text, &spec, arena, err));
 	c->platform = mq_opt_print(mq_platform_opts, &spec, arena);
 	if (!spec.gpu || strpbrk(spec.gpu, "+*"))
 		return MQ_OK; /* several kinds, in rank order */
-	const struct mq_device_type *type;
-	MQ_TRY(mq_device_type_get(spec.gpu, &type, err));
+	const struct mq_device_calib *type;
+	MQ_TRY(mq_calib_type_get(t->calib, "gpu", spec.gpu, &type, err));
 	c->part[0] = (struct mq_case_part){
 		.system = { .name = type->name, .device = type->name, .platform = "", .host = 1, .network_said = true },
 		.gpus = c->n_devices, .nodes = spec.nodes, .per_node = spec.gpus,
@@ -450,7 +454,7 @@ enum mq_status mq_case_machines(const struct mq_score_tables *tables, struct mq_
 
 	c->n_parts = 0;
 	if (*c->run->platform)
-		return from_platform(c, arena, err);
+		return from_platform(tables, c, arena, err);
 	if (is_mixed(tables, c, where, arena))
 		MQ_TRY(from_placement(tables, c, where, arena, err));
 	else

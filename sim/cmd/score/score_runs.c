@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/score/score_spawn.h"
+#include "cmd/score/score_judge.h"
 #include "cmd/score/score_tables.h"
 
 static bool is_oom_row(const struct mq_run *r)
@@ -20,77 +20,137 @@ static bool is_oom_row(const struct mq_run *r)
 	return !strcmp(r->status, "oom");
 }
 
-static double error_of(const struct mq_work_table *t, uint32_t i)
+static double error_of(const struct mq_judged_table *t, uint32_t i)
 {
-	return t->item[i].step_s / t->run[i].step_time_s - 1;
+	return t->step_s[i] / t->run[i].step_time_s - 1;
 }
 
-static enum mq_status write_rows(const struct mq_work_table *t, struct mq_csv_writer *w, struct mq_err *err)
+static enum mq_status write_rows(const struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_work_item *item = &t->item[i];
+		const struct mq_case *c = &t->c[i];
 		const struct mq_run *r = &t->run[i];
 
-		if (item->verdict == MQ_N_VERDICTS)
+		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
 		mq_csv_put_text(w, r->id);
-		mq_csv_put_text(w, mq_verdict_name(item->verdict));
-		mq_csv_put_f64(w, item->step_s > 0 ? item->step_s : (double)NAN);
+		mq_csv_put_text(w, mq_verdict_name(t->verdict[i]));
+		mq_csv_put_f64(w, t->step_s[i] > 0 ? t->step_s[i] : (double)NAN);
 		mq_csv_put_f64(w, r->step_time_s);
-		mq_csv_put_f64(w, mq_work_scored(t, i) ? error_of(t, i) : (double)NAN);
-		mq_csv_put_f64(w, item->peak_B > 0 ? item->peak_B / 1e9 : (double)NAN);
+		mq_csv_put_f64(w, mq_table_scored(t, i) ? error_of(t, i) : (double)NAN);
+		mq_csv_put_f64(w, t->peak_B[i] > 0 ? t->peak_B[i] / 1e9 : (double)NAN);
 		mq_csv_put_f64(w, r->max_mem_GB);
-		mq_csv_put_text(w, item->c->platform ? item->c->platform : "");
+		mq_csv_put_text(w, c->platform ? c->platform : "");
+		mq_csv_put_text(w, c->job.software ? c->job.software : "");
+		mq_csv_put_text(w, c->network ? c->network : "");
+		mq_csv_put_f64(w, c->vocab > 0 ? c->vocab : (double)NAN);
 		MQ_TRY(mq_csv_end_row(w, err));
 	}
 	return MQ_OK;
 }
 
-static enum mq_status write_refused(const struct mq_work_table *t, struct mq_csv_writer *w,
+/* Neither predicted nor a run out of memory judged so. */
+static bool left_out(const struct mq_judged_table *t, uint32_t i)
+{
+	return !mq_table_scored(t, i) && t->verdict[i] != MQ_VERDICT_OK && t->verdict[i] != MQ_N_VERDICTS;
+}
+
+static enum mq_status write_refused(const struct mq_judged_table *t, struct mq_csv_writer *w,
 				    struct mq_err *err)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_work_item *item = &t->item[i];
-
-		if (mq_work_scored(t, i) || item->verdict == MQ_VERDICT_OK ||
-		    item->verdict == MQ_N_VERDICTS)
+		if (!left_out(t, i))
 			continue;
 		mq_csv_put_text(w, t->run[i].id);
-		mq_csv_put_text(w, mq_verdict_name(item->verdict));
-		mq_csv_put_text(w, item->message);
+		mq_csv_put_text(w, mq_verdict_name(t->verdict[i]));
+		mq_csv_put_text(w, t->message[i]);
 		MQ_TRY(mq_csv_end_row(w, err));
 	}
 	return MQ_OK;
 }
 
 /* Each distinct reason once, with its rows. */
-static void print_refused(const struct mq_work_table *t, bool *told)
+static void print_refused(const struct mq_judged_table *t, bool *told)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_work_item *item = &t->item[i];
 		uint32_t n = 0;
 
-		if (told[i] || mq_work_scored(t, i) || item->verdict == MQ_VERDICT_OK ||
-		    item->verdict == MQ_N_VERDICTS || (item->verdict == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
+		if (told[i] || !left_out(t, i) || (t->verdict[i] == MQ_VERDICT_OOM && is_oom_row(&t->run[i])))
 			continue;
 		for (uint32_t k = i; k < t->n; k++)
-			if (t->item[k].verdict == item->verdict && t->item[k].message &&
-			    !strcmp(t->item[k].message, item->message)) {
+			if (t->verdict[k] == t->verdict[i] && t->message[k] &&
+			    !strcmp(t->message[k], t->message[i])) {
 				told[k] = true;
 				n++;
 			}
-		printf("  %s %s%s: %s\n", mq_verdict_name(item->verdict), t->run[i].id,
-		       n > 1 ? " and others" : "", item->message);
+		printf("  %s %s%s: %s\n", mq_verdict_name(t->verdict[i]), t->run[i].id,
+		       n > 1 ? " and others" : "", t->message[i]);
 		if (n > 1)
 			printf("    (%u rows)\n", n);
 	}
+}
+
+/* One of the things that rows were given, each once with its rows: "software megatron-core (3)". */
+static void print_given(const struct mq_judged_table *t, const char *label,
+			const char *(*of)(const struct mq_judged_table *, uint32_t), struct mq_arena *arena)
+{
+	bool *told = mq_arena_array(arena, t->n, bool), any = false;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		const char *text = t->ready[i] ? of(t, i) : NULL;
+		uint32_t n = 0;
+
+		if (!text || told[i])
+			continue;
+		for (uint32_t k = i; k < t->n; k++) {
+			const char *other = t->ready[k] ? of(t, k) : NULL;
+
+			if (other && !strcmp(other, text)) {
+				told[k] = true;
+				n++;
+			}
+		}
+		printf("%s%s (%u)", any ? "; " : label, text, n);
+		any = true;
+	}
+	if (any)
+		printf("\n");
+}
+
+static const char *software_of(const struct mq_judged_table *t, uint32_t i)
+{
+	return t->c[i].software.software.file;
+}
+
+static const char *network_of(const struct mq_judged_table *t, uint32_t i)
+{
+	return t->c[i].network && !strcmp(t->c[i].network, "assumed") ? t->c[i].system.name : NULL;
+}
+
+static const char *unread_of(const struct mq_judged_table *t, uint32_t i)
+{
+	return t->c[i].unread;
+}
+
+static const char *guess_of(const struct mq_judged_table *t, uint32_t i)
+{
+	return t->c[i].guess;
+}
+
+/* What was assumed of a table's rows: told once, and row by row in score.csv. */
+static void print_assumed(const struct mq_judged_table *t, struct mq_arena *arena)
+{
+	print_given(t, "  software: ", software_of, arena);
+	print_given(t, "  network assumed as that of: ", network_of, arena);
+	print_given(t, "  network not understood: ", unread_of, arena);
+	print_given(t, "  assumed: ", guess_of, arena);
 }
 
 struct ranking {
 	double rank_sum, rank_weight, regret_sum, regret_weight;
 };
 
-static void rank_group(const struct mq_score_options *o, const struct mq_work_table *t, const char *key,
+static void rank_group(const struct mq_score_options *o, const struct mq_judged_table *t, const char *key,
 		       const char *const *keys, struct ranking *r)
 {
 	double *predicted = mq_arena_array(o->arena, t->n, double);
@@ -98,8 +158,8 @@ static void rank_group(const struct mq_score_options *o, const struct mq_work_ta
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
-		if (mq_work_scored(t, i) && !strcmp(keys[i], key)) {
-			predicted[n] = t->item[i].step_s;
+		if (mq_table_scored(t, i) && !strcmp(keys[i], key)) {
+			predicted[n] = t->step_s[i];
 			measured[n++] = t->run[i].step_time_s;
 		}
 	double rank = mq_score_spearman(predicted, measured, n, o->arena);
@@ -113,7 +173,7 @@ static void rank_group(const struct mq_score_options *o, const struct mq_work_ta
 	}
 }
 
-static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_work_table *t)
+static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t)
 {
 	struct mq_score_line line = { .kind = "step-time", .table = t->stem };
 	const char **keys = mq_arena_array(o->arena, t->n, const char *);
@@ -122,11 +182,11 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
-		keys[i] = mq_work_scored(t, i) ? mq_run_group(t->item[i].c, o->arena) : "";
-		if (mq_work_scored(t, i))
+		keys[i] = mq_table_scored(t, i) ? mq_run_group(&t->c[i], o->arena) : "";
+		if (mq_table_scored(t, i))
 			error[n++] = error_of(t, i);
 		else
-			line.refused += t->item[i].verdict != MQ_N_VERDICTS &&
+			line.refused += t->verdict[i] != MQ_N_VERDICTS &&
 					!is_oom_row(&t->run[i]);
 	}
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -144,22 +204,20 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 }
 
 /* Peak memory where the source prints it; rows that ran out of memory count as right or wrong. */
-static struct mq_score_line memory_line(const struct mq_score_options *o, const struct mq_work_table *t)
+static struct mq_score_line memory_line(const struct mq_score_options *o, const struct mq_judged_table *t)
 {
 	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
 	double *error = mq_arena_array(o->arena, t->n, double);
 	uint32_t n = 0, oom = 0, oom_right = 0, oom_wrong = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
-		const struct mq_work_item *item = &t->item[i];
-
-		if (item->verdict == MQ_N_VERDICTS)
+		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
 		oom += is_oom_row(&t->run[i]);
-		oom_right += is_oom_row(&t->run[i]) && item->verdict == MQ_VERDICT_OOM;
-		oom_wrong += !is_oom_row(&t->run[i]) && item->verdict == MQ_VERDICT_OOM;
-		if (item->peak_B > 0 && t->run[i].max_mem_GB > 0)
-			error[n++] = item->peak_B / 1e9 / t->run[i].max_mem_GB - 1;
+		oom_right += is_oom_row(&t->run[i]) && t->verdict[i] == MQ_VERDICT_OOM;
+		oom_wrong += !is_oom_row(&t->run[i]) && t->verdict[i] == MQ_VERDICT_OOM;
+		if (t->peak_B[i] > 0 && t->run[i].max_mem_GB > 0)
+			error[n++] = t->peak_B[i] / 1e9 / t->run[i].max_mem_GB - 1;
 	}
 	line.table = mq_arena_printf(o->arena, "%s memory", t->stem);
 	line.stats = mq_score_stats(error, n, o->arena);
@@ -186,7 +244,7 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 {
 	MQ_TRY(mq_csv_open(&f->rows, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
 	MQ_TRY(mq_csv_put_header(&f->rows, "row_id,verdict,predicted_s,measured_s,error,"
-				 "predicted_mem_GB,measured_mem_GB,platform", err));
+				 "predicted_mem_GB,measured_mem_GB,platform,software,network,vocab", err));
 	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w",
 			   err));
 	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
@@ -195,7 +253,7 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
 }
 
-static enum mq_status report(const struct mq_score_options *o, const struct mq_work_table *t,
+static enum mq_status report(const struct mq_score_options *o, const struct mq_judged_table *t,
 			     struct outputs *f, struct mq_score_line *line, struct mq_err *err)
 {
 	struct mq_score_line memory;
@@ -207,6 +265,7 @@ static enum mq_status report(const struct mq_score_options *o, const struct mq_w
 	memory = memory_line(o, t);
 	if (memory.stats.n)
 		MQ_TRY(put_line(&f->summary, &memory, err));
+	print_assumed(t, o->arena);
 	print_refused(t, mq_arena_array(o->arena, t->n, bool));
 	return MQ_OK;
 }
@@ -223,12 +282,13 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(open_outputs(o, &f, err));
 	mq_score_print_header();
 	for (; *files; files++) {
-		struct mq_work_table t = { .path = *files };
+		struct mq_judged_table t = { .path = *files };
 		struct mq_score_line line;
 
-		MQ_TRY(mq_work_load(o, &tables, &t, err));
-		mq_work_group_rows(&t, NULL, o->arena);
-		MQ_TRY(mq_work_run(o, t.path, t.group, t.n_groups, err));
+		MQ_TRY(mq_table_load(o, &tables, &t, err));
+		if (o->write_jobs)
+			MQ_TRY(mq_table_write_jobs(o, &t, o->write_jobs, err));
+		MQ_TRY(mq_table_judge(o, &t, NULL, err));
 		MQ_TRY(report(o, &t, &f, &line, err));
 		if (line.stats.n) {
 			sum += line.stats.mean * line.stats.n;

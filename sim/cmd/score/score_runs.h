@@ -76,6 +76,7 @@ struct mq_case {
 /* The tables behind the rows. */
 struct mq_score_tables {
 	struct mq_csv systems, models, publishers, overlay;
+	const struct mq_calib *calib;
 	const char *software_dir;
 };
 enum mq_status mq_score_tables_load(const struct mq_score_options *options,

@@ -32,6 +32,7 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_
 	MQ_TRY(load(o, "models.csv", &t->models, err));
 	MQ_TRY(load(o, "publishers.csv", &t->publishers, err));
 	MQ_TRY(load(o, "overlay.csv", &t->overlay, err));
+	t->calib = o->calib;
 	t->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
 	return mq_score_set_check(o, t->software_dir, err);
 }

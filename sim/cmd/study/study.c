@@ -400,17 +400,21 @@ static char *without_blanks(struct mq_arena *arena, const char *text)
 
 /* Writes the platform of platform.* keys once; its name is the hash of what it says. */
 static enum mq_status make_platform(const struct mq_platform_spec *spec, const char *options,
-				    const char *dir, struct mq_arena *arena, const char **path,
-				    struct mq_err *err)
+				    const struct mq_list *files, const char *dir, struct mq_arena *arena,
+				    const char **path, struct mq_err *err)
 {
 	uint64_t hash = mq_hash(MQ_HASH_INIT, options, strlen(options));
+	struct mq_calib *calib;
 	char *half;
 
+	for (uint32_t i = 0; i < files->n; i++)
+		hash = mq_hash_file(hash, files->item[i]);
 	*path = mq_arena_printf(arena, "%s/%016llx.xml", dir, (unsigned long long)hash);
 	if (!access(*path, R_OK))
 		return MQ_OK;
 	half = mq_arena_printf(arena, "%s.%ld", *path, (long)getpid());
-	MQ_TRY(mq_platform_generate(spec, half, err));
+	MQ_TRY(mq_calib_open(files, arena, &calib, err));
+	MQ_TRY(mq_platform_generate(spec, calib, half, err));
 	if (rename(half, *path))
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
 	return MQ_OK;
@@ -516,6 +520,7 @@ struct asking {
 	struct mq_platform_spec spec;
 	struct argv v;
 	const char *platform;         /* platform.* keys as text */
+	struct mq_list calib;         /* files whose device types they may name */
 	struct mq_err *err;
 };
 
@@ -544,6 +549,8 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
 		return MQ_OK;
 	}
+	if (!strcmp(key, "calib") && mq_arg_push("calib", &a->calib, value, a->err))
+		return MQ_EINPUT;
 	if (!strcmp(key, "plan")) {
 		point->plan = value;
 		point->hash = mq_hash_file(point->hash, value);
@@ -588,7 +595,7 @@ static enum mq_status ask(const struct mq_study *study, const char *job, const c
 	if (*a.platform) {
 		const char *path;
 
-		MQ_TRY(make_platform(&a.spec, a.platform, platform_dir, arena, &path, err));
+		MQ_TRY(make_platform(&a.spec, a.platform, &a.calib, platform_dir, arena, &path, err));
 		push(arena, &a.v, mq_arena_printf(arena, "--platform=%s", path));
 	}
 	push(arena, &a.v, NULL);

@@ -48,7 +48,7 @@ enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_aren
 /* Writes the platform file of a node of GPUs whose samples are in a folder: from the topology there, else
  * one machine as is usual. Says which on standard output. */
 struct mq_node_gpus {
-	const struct mq_calibration *fit;
+	struct mq_calibration *fit; /* how its GPUs are joined is added */
 	const char *samples;
 	uint32_t n_devices;
 	/* CPU devices beside them: 0, or how many, their calibration and the memory of each. */
