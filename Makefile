@@ -72,7 +72,7 @@ EXEC_SO   := $(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXECS))
 EXEC_PARTS := $(call sources,validator/*/parts/*.c)
 EXEC_PART_SO := $(subst /parts/,/,$(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXEC_PARTS)))
 
-SIM_PKGS := jansson inih gsl openblas libprotobuf-c simgrid hwloc
+SIM_PKGS := jansson gsl openblas libprotobuf-c simgrid hwloc
 SIM_LIBS := -lcsv $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
 
 .DEFAULT_GOAL := all
@@ -166,7 +166,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags
 
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
-	libjansson-dev libinih-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev
+	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
 	graphviz libcmocka-dev valgrind python3
 deps: ## install what is missing (as root or through sudo), or print the line to run

@@ -100,6 +100,8 @@ const struct mq_job *mq_session_job(const struct mq_session *session);
 /* Judges plans by simulation in the session's worker processes. */
 enum mq_status mq_session_judge(struct mq_session *session, const struct mq_plan *const *plan,
 				uint32_t n, struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
+/* What a command ends with whose only plan has that verdict: no error at all where it is ok. */
+enum mq_status mq_verdict_status(enum mq_verdict verdict);
 
 /* Shipped calibrations (platforms/calib) and then --calib files. */
 enum mq_status mq_calib_open(const struct mq_list *files, struct mq_arena *arena,
@@ -135,12 +137,28 @@ void mq_platform_file_close(const struct mq_platform_file *file);
 /* Makes the output folder (and its parents). */
 enum mq_status mq_make_dir(const char *path, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Starts DIR/run.ini: "command = NAME" first; the caller adds "key = value" lines, then
- * mq_job_about adds the [about] section (date, host, versions), which `run` ignores. */
+/* Claims an output folder for a command until the claim is released: MQ_EINPUT, and nothing changed, where
+ * another command is writing there, or where run.ini is of another command or, with `asked`, of another
+ * question (the lines of the job file that decide results; NULL = any will do). */
+struct mq_claim {
+	int fd;
+	bool resumes;           /* run.ini is there, of the same question */
+};
+enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked,
+			    struct mq_claim *claim, struct mq_err *err) MQ_MUST_CHECK;
+void mq_job_release(struct mq_claim *claim);
+
+/* Starts DIR/run.ini: "command = NAME" first; the caller adds lines (mq_ini_put), then mq_job_end adds the
+ * [about] section (date, host, versions), which `run` ignores. */
 enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file,
 			    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s,
 			  struct mq_err *err) MQ_MUST_CHECK;
+/* May a line of a job file be followed? MQ_EINPUT: it names a program to run (exec:), and nobody said that
+ * the file is trusted. */
+struct mq_ini_item;
+enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec,
+			     struct mq_err *err) MQ_MUST_CHECK;
 
 /* Seconds of a monotonic clock, for budgets and reports only. */
 double mq_now_s(void);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/ini.h"
 #include "core/opt.h"
 #include "platform/platform_generate.h"
 
@@ -344,11 +345,11 @@ const struct argp mq_asked_argp = { .options = options, .parser = parse };
 void mq_asked_print(const struct mq_asked *q, FILE *file)
 {
 	if (q->model)
-		fprintf(file, "model = %s\n", q->model);
+		mq_ini_put(file, "model", q->model);
 	if (q->platform)
-		fprintf(file, "platform = %s\n", q->platform);
+		mq_ini_put(file, "platform", q->platform);
 	if (q->devices)
-		fprintf(file, "devices = %s\n", q->devices);
+		mq_ini_put(file, "devices", q->devices);
 	fprintf(file, "batch = %.0f\n", q->train.batch);
 	if (q->seq)
 		fprintf(file, "seq = %u\n", q->seq);
@@ -360,15 +361,15 @@ void mq_asked_print(const struct mq_asked *q, FILE *file)
 	if (mq_train_casts(&q->train))
 		fprintf(file, "products = %s%s\n", q->train.mx ? "mx" : "", mq_dtype_name(q->train.products));
 	for (uint32_t i = 0; i < q->calib.n; i++)
-		fprintf(file, "calib = %s\n", q->calib.item[i]);
+		mq_ini_put(file, "calib", q->calib.item[i]);
 	for (uint32_t i = 0; i < q->change.n; i++)
-		fprintf(file, "change = %s\n", q->change.item[i]);
+		mq_ini_put(file, "change", q->change.item[i]);
 	for (uint32_t i = 0; i < q->fix.n; i++)
-		fprintf(file, "fix = %s\n", q->fix.item[i]);
+		mq_ini_put(file, "fix", q->fix.item[i]);
 	for (uint32_t i = 0; i < q->max.n; i++)
-		fprintf(file, "max = %s\n", q->max.item[i]);
+		mq_ini_put(file, "max", q->max.item[i]);
 	if (q->start)
-		fprintf(file, "start = %s\n", q->start);
+		mq_ini_put(file, "start", q->start);
 	fprintf(file, "seed = %llu\ntimeout = %.12g\n", (unsigned long long)q->seed, q->timeout_s);
 	if (q->no_interference)
 		fputs("no-interference = true\n", file);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -126,37 +125,6 @@ enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 	if (failed)
 		return mq_fail(err, MQ_EINPUT, "-o %s: cannot make the folder: %s", path,
 			       strerror(reason));
-	return MQ_OK;
-}
-
-enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/run.ini", dir);
-	*file = fopen(path, "w");
-	if (!*file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	fprintf(*file, "; `maquette run %s` runs this again\ncommand = %s\n", path, command);
-	return MQ_OK;
-}
-
-enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err)
-{
-	char date[64];
-	struct utsname host = { .sysname = "?" };
-	time_t now = time(NULL);
-
-	uname(&host);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	fprintf(file, "\n[about]\ndate = %s\nhost = %s\nsystem = %s %s %s\nversion = %s\n", date,
-		host.nodename, host.sysname, host.release, host.machine, MQ_VERSION);
-	if (wall_s > 0)
-		fprintf(file, "wall_s = %.3f\n", wall_s);
-	bool bad = ferror(file) != 0;
-	if (fclose(file) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s/run.ini: cannot write: %s; free some space", dir,
-			       strerror(errno));
 	return MQ_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/exec_engine.h"
+#include "core/ini.h"
 #include "core/loader.h"
 #include "core/opt.h"
 #include "executors/executor.h"
@@ -90,15 +91,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp mq_search_argp = { .options = options, .parser = parse };
 
-void mq_search_options_print(const struct mq_search_options *o, FILE *file)
+void mq_search_question_print(const struct mq_search_options *o, FILE *file)
 {
 	for (uint32_t i = 0; i < o->engines.n; i++)
-		fprintf(file, "engine = %s\n", o->engines.item[i]);
+		mq_ini_put(file, "engine", o->engines.item[i]);
+	fprintf(file, "objective = %s\n", o->objective);
+}
+
+void mq_search_options_print(const struct mq_search_options *o, FILE *file)
+{
+	mq_search_question_print(o, file);
 	if (o->evals != UINT64_MAX)
 		fprintf(file, "evals = %llu\n", (unsigned long long)o->evals);
 	if (isfinite(o->seconds))
 		fprintf(file, "seconds = %.12g\n", o->seconds);
-	fprintf(file, "top = %u\nobjective = %s\n", o->top, o->objective);
+	fprintf(file, "top = %u\n", o->top);
 	if (o->proof)
 		fputs("proof = true\n", file);
 }

@@ -22,6 +22,8 @@ struct mq_search_options {
 
 extern const struct argp mq_search_argp;
 void mq_search_options_init(struct mq_search_options *options, struct mq_err *err);
+/* Lines of the job file: those that decide which plans are tried, and all. */
+void mq_search_question_print(const struct mq_search_options *options, FILE *file);
 void mq_search_options_print(const struct mq_search_options *options, FILE *file);
 
 /* The engines of all -e options, loaded: "NAME[:key=value,...]", lists of them, "exec:PROGRAM", "all". */

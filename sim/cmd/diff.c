@@ -50,6 +50,9 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 		MQ_TRY(mq_plan_load(o->path[i], session->model, session->cluster, &session->arena,
 				    &plan[i], err));
 	MQ_TRY(mq_session_judge(session, list, 2, result, err));
+	for (int i = 0; i < 2; i++)
+		if (result[i].verdict == MQ_VERDICT_CRASH)
+			return mq_fail(err, MQ_ETIME, "%s: crash: %s", o->path[i], result[i].message);
 	for (int i = 0; i < 2; i++) {
 		printf("%c: %s\n   %s\n", 'A' + i, o->path[i],
 		       mq_plan_describe(&plan[i], session->cluster, &session->arena));

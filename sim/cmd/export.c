@@ -129,7 +129,7 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	const struct mq_outputs outputs = { .schedule = path };
 	MQ_TRY(mq_pool_detail(s->pool, plan, &outputs, &result, err));
 	if (result.verdict != MQ_VERDICT_OK)
-		return mq_fail(err, MQ_ENOPLAN, "chakra: the plan does not run: %s: %s",
+		return mq_fail(err, mq_verdict_status(result.verdict), "chakra: the plan does not run: %s: %s",
 			       mq_verdict_name(result.verdict), result.message);
 	MQ_TRY(mq_schedule_load(path, &s->arena, &schedule, err));
 	return mq_export_chakra(schedule, o->out, err);

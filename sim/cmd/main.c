@@ -23,8 +23,8 @@ static int usage(FILE *file)
 		if ((*c)->summary)
 			fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->summary);
 	fprintf(file, "\n`maquette COMMAND --help` lists a command's options. Exit codes: 0 ok, 1 no "
-		      "feasible plan,\n2 bad usage or input, 3 missing device or library, 4 time-out, "
-		      "5 error above the threshold, 70 bug.\n");
+		      "feasible plan,\n2 bad usage or input, 3 missing device or library, 4 time-out "
+		      "or dead process, 5 error above the threshold, 70 bug.\n");
 	return ferror(file) ? MQ_EINPUT : MQ_OK;
 }
 

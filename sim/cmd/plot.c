@@ -13,6 +13,7 @@
 #include "cmd/common_gnuplot.h"
 #include "cmd/study/study.h"
 #include "core/csv.h"
+#include "core/ini.h"
 
 enum { MAX_ROWS = 16, MAX_LINKS = 24, MAX_SERIES = 24 };
 
@@ -525,7 +526,7 @@ static enum mq_status plot_study(struct plotting *p, struct mq_err *err)
 
 	if (!table(p, "whatif.csv", &csv, &status, err))
 		return status;
-	MQ_TRY(mq_study_load(file, &p->arena, &study, err));
+	MQ_TRY(mq_study_load(file, true, &p->arena, &study, err));
 	MQ_TRY(mq_study_figures(&study, p->dir, p->out, &n, err));
 	p->figures += n;
 	printf("%u figures of the study in %s\n", n, p->out);
@@ -534,24 +535,36 @@ static enum mq_status plot_study(struct plotting *p, struct mq_err *err)
 
 /* ---- the command -------------------------------------------------------------------------------- */
 
+struct asked {
+	const char *model, *platform;
+};
+
+static enum mq_status take_asked(void *context, const struct mq_ini_item *item, struct mq_err *err)
+{
+	struct asked *asked = context;
+
+	(void)err;
+	if (!strcmp(item->key, "model"))
+		asked->model = item->value;
+	if (!strcmp(item->key, "platform"))
+		asked->platform = item->value;
+	return MQ_OK;
+}
+
 /* "gpt:layers=24 on cloud_v100_t4" from the folder's job file. */
 static const char *title_of(struct plotting *p)
 {
-	char line[512], model[256] = "", platform[256] = "";
-	FILE *file = fopen(mq_arena_printf(&p->arena, "%s/run.ini", p->dir), "r");
+	const char *path = mq_arena_printf(&p->arena, "%s/run.ini", p->dir), *slash;
+	struct asked asked = { "", "" };
+	struct mq_err lost;
 
-	if (!file)
+	if (access(path, R_OK) || mq_ini_read(path, &p->arena, take_asked, &asked, &lost) != MQ_OK)
 		return "";
-	while (fgets(line, sizeof(line), file)) {
-		sscanf(line, "model = %255[^\n]", model);
-		sscanf(line, "platform = %255[^\n]", platform);
-	}
-	fclose(file);
-	char *slash = strrchr(platform, '/');
-	char *base = slash ? slash + 1 : platform;
-	base[strcspn(base, ".")] = '\0';
-	slash = strrchr(model, '/');
-	return mq_arena_printf(&p->arena, "%s on %s", slash ? slash + 1 : model, base);
+	slash = strrchr(asked.platform, '/');
+	const char *base = slash ? slash + 1 : asked.platform;
+	slash = strrchr(asked.model, '/');
+	return mq_arena_printf(&p->arena, "%s on %.*s", slash ? slash + 1 : asked.model,
+			       (int)strcspn(base, "."), base);
 }
 
 static enum mq_status plot_all(struct plotting *p, struct mq_err *err)

@@ -70,13 +70,28 @@ static enum mq_status write_plans(const struct options *o, const struct mq_sessi
 	return MQ_OK;
 }
 
-static enum mq_status run_session(const struct options *o, struct mq_session *session,
+/* The lines of the job file that decide results. */
+static char *question_of(const struct options *o)
+{
+	char *text;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	mq_assert(file);
+	mq_asked_print(&o->asked, file);
+	mq_search_question_print(&o->search, file);
+	fclose(file);
+	return text;
+}
+
+static enum mq_status run_session(const struct options *o, struct mq_session *session, bool resumes,
 				  struct mq_err *err)
 {
 	struct mq_search_outcome outcome;
 	double begin = mq_now_s();
 
-	MQ_TRY(write_job(o, 0, err));
+	if (!resumes) /* else it is kept until there is more to say */
+		MQ_TRY(write_job(o, 0, err));
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));
 	MQ_TRY(write_plans(o, session, &outcome, err));
 	mq_search_print(session, &outcome, stdout);
@@ -85,10 +100,30 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 		MQ_TRY(mq_proof_write(&outcome, o->dir, err));
 	}
 	MQ_TRY(write_job(o, mq_now_s() - begin, err));
+	if (outcome.crashed)
+		return mq_fail(err, MQ_ETIME, "%llu of %llu plans have no result: their simulator died twice "
+			       "(verdict crash in %s/candidates.csv); run again with fewer -j, they are tried "
+			       "anew", (unsigned long long)outcome.crashed,
+			       (unsigned long long)outcome.proposals, o->dir);
 	if (!outcome.n_best)
 		return mq_fail(err, MQ_ENOPLAN, "no feasible plan among %llu tried",
 			       (unsigned long long)outcome.proposals);
 	return MQ_OK;
+}
+
+static enum mq_status claim_and_run(const struct options *o, struct mq_session *session,
+				    struct mq_err *err)
+{
+	struct mq_claim claim;
+
+	MQ_TRY(mq_make_dir(o->dir, err));
+	char *question = question_of(o);
+	enum mq_status status = mq_job_claim(o->dir, "search", question, &claim, err);
+	free(question);
+	MQ_TRY(status);
+	status = run_session(o, session, claim.resumes, err);
+	mq_job_release(&claim);
+	return status;
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
@@ -103,9 +138,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	mq_session_note(&session, stderr);
-	enum mq_status status = mq_make_dir(o.dir, err);
-	if (status == MQ_OK)
-		status = run_session(&o, &session, err);
+	enum mq_status status = claim_and_run(&o, &session, err);
 	mq_session_close(&session);
 	return status;
 }

@@ -11,6 +11,7 @@
 
 #include "cmd/validate/validate_plans.h"
 #include "cmd/common_search.h"
+#include "core/ini.h"
 #include "executors/pool.h"
 
 enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST };
@@ -96,15 +97,16 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 
 	MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
 	mq_asked_print(&o->asked, file);
-	fprintf(file, "plan = %s\nexecutor = %s\n", o->plan, o->analytic ? "analytic" : "simgrid");
+	mq_ini_put(file, "plan", o->plan);
+	fprintf(file, "executor = %s\n", o->analytic ? "analytic" : "simgrid");
 	if (o->trace)
-		fprintf(file, "trace = %s\n", o->trace);
+		mq_ini_put(file, "trace", o->trace);
 	if (o->intervals)
 		fputs("intervals = true\n", file);
 	for (uint32_t i = 0; i < o->against.n; i++)
-		fprintf(file, "against = %s\n", o->against.item[i]);
+		mq_ini_put(file, "against", o->against.item[i]);
 	if (o->schedule)
-		fprintf(file, "schedule = %s\n", o->schedule);
+		mq_ini_put(file, "schedule", o->schedule);
 	return mq_job_end(file, o->dir, 0, err);
 }
 
@@ -176,22 +178,20 @@ static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
 				    plan, err));
 		MQ_TRY(mq_session_judge(s->session, list, 1, &result, err));
 		if (result.verdict != MQ_VERDICT_OK)
-			return mq_fail(err, MQ_ENOPLAN, "--against %s: %s: %s", o->against.item[i],
-				       mq_verdict_name(result.verdict), result.message);
+			return mq_fail(err, mq_verdict_status(result.verdict), "--against %s: %s: %s",
+				       o->against.item[i], mq_verdict_name(result.verdict), result.message);
 		ranked[i + 1] = (struct mq_ranked){ o->against.item[i], plan, result.step_time_s };
 	}
 	return mq_plans_intervals(s->session, ranked, o->against.n + 1, o->dir, err);
 }
 
-static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
-				     struct mq_err *err)
+static enum mq_status simulate(const struct options *o, struct mq_session *session, struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
 	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule };
 	const struct mq_result *r = &s.result;
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
-	MQ_TRY(mq_make_dir(o->dir, err));
 	MQ_TRY(write_job(o, err));
 	if (o->analytic)
 		MQ_TRY(analyse(&s, &outputs, err));
@@ -201,8 +201,19 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 		print_result(&s);
 		return o->intervals ? print_intervals(&s, err) : MQ_OK;
 	}
-	return mq_fail(err, r->verdict == MQ_VERDICT_INVALID ? MQ_EINPUT : MQ_ENOPLAN, "%s: %s: %s",
-		       o->plan, mq_verdict_name(r->verdict), r->message);
+	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan, mq_verdict_name(r->verdict), r->message);
+}
+
+static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
+				     struct mq_err *err)
+{
+	struct mq_claim claim;
+
+	MQ_TRY(mq_make_dir(o->dir, err));
+	MQ_TRY(mq_job_claim(o->dir, "simulate", NULL, &claim, err));
+	enum mq_status status = simulate(o, session, err);
+	mq_job_release(&claim);
+	return status;
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

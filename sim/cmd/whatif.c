@@ -7,7 +7,8 @@
  * worker's point is done again by another, and none is done twice. Worker processes are this program
  * again; under mpirun or Slurm every rank is one (nobody coordinates, nobody calls MPI: a waiting MPI call
  * spins a core). whatif.csv is written in the order of points by whoever finds all rows finished, so it
- * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan.
+ * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan. Over
+ * a point whose row says so a simulator has died: it is done again by the next run.
  */
 #include "cmd/cmd.h"
 
@@ -30,7 +31,7 @@ extern char **environ;
 struct options {
 	const char *study, *dir;
 	uint32_t jobs;
-	bool dry_run, worker;
+	bool dry_run, worker, allow_exec;
 	struct mq_err *err;
 };
 
@@ -44,12 +45,14 @@ struct whatif {
 	bool *done;                 /* [n_points] row seen on disk */
 };
 
-enum { KEY_DRY_RUN = 2000, KEY_WORKER };
+enum { KEY_DRY_RUN = 2000, KEY_ALLOW_EXEC, KEY_WORKER };
 
 static const struct argp_option rows[] = {
 	{ "output", 'o', "DIR", 0, "folder for whatif.csv and the rows of finished points", 1 },
 	{ "jobs", 'j', "N", 0, "points searched at a time (default: the processors)", 1 },
 	{ "dry-run", KEY_DRY_RUN, NULL, 0, "print the points and an estimate of the time", 1 },
+	{ "allow-exec", KEY_ALLOW_EXEC, NULL, 0,
+	  "follow a study that names programs to run (engine = exec:PROGRAM)", 1 },
 	{ "worker", KEY_WORKER, NULL, OPTION_HIDDEN, "one of several processes of a study", 1 },
 	{ 0 },
 };
@@ -70,6 +73,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return bad;
 	case KEY_DRY_RUN:
 		o->dry_run = true;
+		return 0;
+	case KEY_ALLOW_EXEC:
+		o->allow_exec = true;
 		return 0;
 	case KEY_WORKER:
 		o->worker = true;
@@ -139,6 +145,44 @@ static enum mq_status write_file(const char *path, const char *text, struct mq_e
 	return MQ_OK;
 }
 
+/* Does a simulator's death stand in the row? */
+static bool crashed(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	bool found = false;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = !strcmp(line, MQ_STUDY_CRASHED) || !strcmp(line, MQ_STUDY_CRASHED "\n");
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* Before the work: what a simulator died of in an earlier run is no answer. */
+static void forget_crashes(const struct whatif *w)
+{
+	for (uint32_t i = 0; i < w->study.n_points; i++)
+		if (crashed(w->row_path[i]) && claim(w, i)) {
+			unlink(w->row_path[i]);
+			release(w, i);
+		}
+}
+
+static enum mq_status count_crashes(const struct whatif *w, struct mq_err *err)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->study.n_points; i++)
+		n += crashed(w->row_path[i]);
+	if (!n)
+		return MQ_OK;
+	return mq_fail(err, MQ_ETIME, "%u of %u points lack plans: their simulator died twice; run again with "
+		       "fewer -j, they are done anew", n, w->study.n_points);
+}
+
 enum { N_TABLES = 5 };
 struct table {
 	const char *name, *header;
@@ -147,8 +191,8 @@ struct table {
 };
 
 /* Copies the lines of one point that belong to a table; its first cell is the point, because a row does
- * not know its place in this study. */
-static void copy_lines(const struct table *t, const char *path, uint32_t point, FILE *out)
+ * not know its place in this study. False: there is no row. */
+static bool copy_lines(const struct table *t, const char *path, uint32_t point, FILE *out)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -162,8 +206,7 @@ static void copy_lines(const struct table *t, const char *path, uint32_t point, 
 			fprintf(out, "%u%s\n", point, t->letter ? line + 1 : line);
 	}
 	free(line);
-	if (f)
-		fclose(f);
+	return f && !fclose(f);
 }
 
 static enum mq_status assemble_table(struct whatif *w, const struct table *t, struct mq_err *err)
@@ -173,11 +216,14 @@ static enum mq_status assemble_table(struct whatif *w, const struct table *t, st
 	FILE *out = open_memstream(&text, &size);
 
 	mq_assert(out);
+	bool whole = true;
 	fprintf(out, "%s\n", t->header);
-	for (uint32_t p = 0; p < w->study.n_points; p++)
-		copy_lines(t, w->row_path[p], p, out);
+	for (uint32_t p = 0; p < w->study.n_points && whole; p++)
+		whole = copy_lines(t, w->row_path[p], p, out);
 	fclose(out);
-	enum mq_status status =
+	enum mq_status status = !whole ?
+		mq_fail(err, MQ_ETIME, "%s: a row is gone: another process removes it; run again",
+			w->points) :
 		write_file(mq_arena_printf(&w->arena, "%s/%s", w->o->dir, t->name), text, err);
 	free(text);
 	return status;
@@ -271,7 +317,7 @@ static enum mq_status prepare(struct whatif *w, struct mq_err *err)
 {
 	uint32_t n;
 
-	MQ_TRY(mq_study_load(w->o->study, &w->arena, &w->study, err));
+	MQ_TRY(mq_study_load(w->o->study, w->o->allow_exec, &w->arena, &w->study, err));
 	MQ_TRY(mq_study_bind(&w->study, err));
 	n = w->study.n_points;
 	w->points = mq_arena_printf(&w->arena, "%s/points", w->o->dir);
@@ -362,7 +408,8 @@ static enum mq_status work(struct whatif *w, struct mq_err *err)
 static uint32_t start_workers(const struct options *o, pid_t *pid)
 {
 	char *argv[] = { (char[]){ "maquette" }, (char[]){ "whatif" }, strdup(o->study), (char[]){ "-o" },
-			 strdup(o->dir), (char[]){ "--jobs=1" }, (char[]){ "--worker" }, NULL };
+			 strdup(o->dir), (char[]){ "--jobs=1" }, (char[]){ "--worker" },
+			 o->allow_exec ? (char[]){ "--allow-exec" } : NULL, NULL };
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i < o->jobs; i++)
@@ -378,6 +425,8 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	uint32_t n = 0;
 
 	MQ_TRY(list_points(w, err));
+	if (!w->o->worker)
+		forget_crashes(w);
 	if (!w->o->worker && w->study.n_points > 1)
 		n = start_workers(w->o, pid);
 	enum mq_status status = work(w, err);
@@ -393,7 +442,8 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(keep_study(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);
 	MQ_TRY(answer(w, err));
-	return report(w, err);
+	MQ_TRY(report(w, err));
+	return count_crashes(w, err);
 }
 
 /* The first point is searched for real with few plans; the rest is arithmetic. */

@@ -19,7 +19,7 @@ enum mq_status {
 	MQ_ENOPLAN = 1,   /* the question was understood, but no plan is feasible */
 	MQ_EINPUT = 2,    /* bad usage or input: file, line, value, remedy */
 	MQ_ENODEV = 3,    /* a device or a library is missing */
-	MQ_ETIME = 4,     /* time-out, or a rank died */
+	MQ_ETIME = 4,     /* time-out, or a rank or a simulator died */
 	MQ_ETHRESHOLD = 5,/* the error found is above the one allowed */
 	MQ_EBUG = 70,     /* a broken invariant of our own */
 	MQ_DONE = 100     /* not an error: nothing more to give (propose, readers) */

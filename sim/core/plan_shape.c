@@ -32,20 +32,22 @@ static bool feeds_loss(const struct mq_model *model, uint32_t op)
 
 static bool features_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab);
 
-/* Are all inputs that carry activations split by features? */
+/* Are all inputs that carry activations split by features? Those of GEMMs are asked first, which answer at
+ * once: a sum with what went around a layer would else ask through all layers before it. */
 static bool inputs_split(const struct mq_model *model, uint32_t op, uint32_t t, bool vocab)
 {
 	bool any = false;
 
-	for (uint32_t i = model->in_first[op]; i < model->in_first[op + 1]; i++) {
-		uint32_t src = model->edge[model->in_edge[i]].src;
+	for (int gemms = 1; gemms >= 0; gemms--)
+		for (uint32_t i = model->in_first[op]; i < model->in_first[op + 1]; i++) {
+			uint32_t src = model->edge[model->in_edge[i]].src;
 
-		if (model->op[src].kind == MQ_OP_INPUT)
-			continue;
-		if (!features_split(model, src, t, vocab))
-			return false;
-		any = true;
-	}
+			if (model->op[src].kind == MQ_OP_INPUT || is_gemm(&model->op[src]) != gemms)
+				continue;
+			if (!features_split(model, src, t, vocab))
+				return false;
+			any = true;
+		}
 	return any;
 }
 

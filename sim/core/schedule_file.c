@@ -215,6 +215,23 @@ static double get_number(struct reader *r, json_t *object, const char *key, doub
 	return json_number_value(v);
 }
 
+/* Amounts that executors make sizes of: libraries count rows in 32 bits, memory in 64. */
+static const double most_rows = 1e9, most_amount = 1e18;
+
+static double get_size(struct reader *r, json_t *object, const char *key, double missing, double most)
+{
+	double x = get_number(r, object, key, missing);
+
+	if (!(x >= 0 && x <= most)) {
+		char want[48];
+
+		snprintf(want, sizeof(want), "a number from 0 to %.0e", most);
+		wrong(r, key, want);
+		return 0;
+	}
+	return x;
+}
+
 static uint32_t get_u32(struct reader *r, json_t *object, const char *key, uint32_t missing)
 {
 	json_t *v = json_object_get(object, key);
@@ -290,19 +307,19 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->dtype = NAME(r, v, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
 	k->op = get_u32(r, v, "op", MQ_NONE);
 	k->causal = json_is_true(json_object_get(v, "causal"));
-	k->speed = get_number(r, v, "speed", 0);
-	k->layout = get_number(r, v, "layout", 0);
-	k->m = get_number(r, v, "m", 0);
-	k->n = get_number(r, v, "n", 0);
-	k->k = get_number(r, v, "k", 0);
-	k->count = get_number(r, v, "count", 1);
-	k->flop = get_number(r, v, "flop", 0);
-	k->bytes = get_number(r, v, "bytes", 0);
-	k->launches = get_number(r, v, "launches", 1);
+	k->speed = get_size(r, v, "speed", 0, 1e3);
+	k->layout = get_size(r, v, "layout", 0, 1e3);
+	k->m = get_size(r, v, "m", 0, most_rows);
+	k->n = get_size(r, v, "n", 0, most_rows);
+	k->k = get_size(r, v, "k", 0, most_rows);
+	k->count = get_size(r, v, "count", 1, most_rows);
+	k->flop = get_size(r, v, "flop", 0, 1e3 * most_amount);
+	k->bytes = get_size(r, v, "bytes", 0, most_amount);
+	k->launches = get_size(r, v, "launches", 1, most_rows);
 	if (json_is_string(time) && !strcmp(json_string_value(time), "never"))
 		k->time_s = INFINITY;
 	else
-		k->time_s = get_number(r, v, "time_s", 0);
+		k->time_s = get_size(r, v, "time_s", 0, most_amount);
 }
 
 static void get_devices(struct reader *r, json_t *root)
@@ -379,10 +396,10 @@ static void get_works(struct reader *r, json_t *root)
 		json_t *v = json_array_get(list, w);
 		struct mq_work *work = &s->work[w];
 		json_t *kernels = get_array(r, v, "kernels", &work->n_kernels);
-		work->flop = get_number(r, v, "flop", NAN);
-		work->bytes = get_number(r, v, "bytes", NAN);
-		work->model_flop = get_number(r, v, "model_flop", NAN);
-		work->host = get_number(r, v, "host", 0);
+		work->flop = get_size(r, v, "flop", NAN, 1e3 * most_amount);
+		work->bytes = get_size(r, v, "bytes", NAN, most_amount);
+		work->model_flop = get_size(r, v, "model_flop", NAN, 1e3 * most_amount);
+		work->host = get_size(r, v, "host", 0, 1e6);
 		work->waits = json_is_true(json_object_get(v, "waits"));
 		work->kernel = mq_arena_array(r->arena, work->n_kernels, struct mq_kernel);
 		for (uint32_t k = 0; k < work->n_kernels; k++)
@@ -455,7 +472,7 @@ static void get_task(struct reader *r, json_t *root)
 	t->micro_batch = get_u32(r, root, "micro_batch", MQ_NONE);
 	t->group = get_u32(r, root, "group", 0);
 	t->root = get_u32(r, root, "root", 0);
-	t->bytes = get_number(r, root, "bytes", 0);
+	t->bytes = get_size(r, root, "bytes", 0, most_amount);
 	uint32_t stage = get_u32(r, root, "stage", 0);
 	if (stage > UINT16_MAX)
 		wrong(r, "stage", "at most 65535");

@@ -314,6 +314,7 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 			keep(loop, &p->report->best, c);
 		}
 	} else {
+		loop->outcome->crashed += c->result.verdict == MQ_VERDICT_CRASH;
 		note_failure(loop, c);
 	}
 	p->report->best_step_time_s = p->best;

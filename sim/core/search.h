@@ -9,6 +9,8 @@
  * Resuming: DIR/evaluations.csv keeps every judgement. The loop simply starts again: the engines are
  * deterministic, known plans are answered from that file, rows already in candidates.csv are compared
  * and not written twice. A file that some other question wrote is never mixed in: `context` differs.
+ * The verdict crash is no judgement of the plan (memory may have been short) and is not kept: the plan is
+ * judged anew, and rows from there on are replaced.
  *
  * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops
  * when its own proposing plus its part of the judging has used its share; what finished engines did not
@@ -92,6 +94,7 @@ struct mq_search_outcome {
 	uint32_t n_best;
 	struct mq_candidate *best;     /* [n_best], best first, distinct plans */
 	uint64_t proposals, feasible, judged, cached, resumed;
+	uint64_t crashed;              /* proposals whose simulator died: not judged, in truth */
 	uint32_t n_reports;
 	struct mq_engine_report *report; /* [n_reports], one per engine */
 	bool have_nearest;             /* no feasible plan: the one that misses memory by least */
@@ -136,7 +139,7 @@ struct mq_rows {
 	FILE *file;
 	const char *path;
 	char *old;              /* what the file held, in the arena */
-	size_t old_size, at;
+	size_t old_size, at;    /* at: where the next row belongs */
 	bool lenient;           /* a row that differs cuts the file there instead of failing */
 };
 enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_arena *arena,

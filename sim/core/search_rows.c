@@ -56,7 +56,19 @@ static enum mq_status open_lines(const char *path, struct mq_arena *arena, FILE 
 
 /* ---- candidates.csv --------------------------------------------------------------------------- */
 
-static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, struct mq_err *err)
+/* Is the old row the same proposal, whose simulator had died? Then it is judged anew, and what engines
+ * proposed after it may differ. `head`: bytes of the row before the verdict. */
+static bool had_crashed(const struct mq_rows *rows, const char *text, size_t head)
+{
+	static const char crash[] = ",crash,";
+	const char *old = rows->old + rows->at;
+
+	return head && rows->old_size - rows->at >= head + strlen(crash) && !memcmp(old, text, head) &&
+	       !memcmp(old + head, crash, strlen(crash));
+}
+
+static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, size_t head,
+			   struct mq_err *err)
 {
 	if (rows->at < rows->old_size) {
 		size_t left = rows->old_size - rows->at;
@@ -65,7 +77,7 @@ static enum mq_status emit(struct mq_rows *rows, const char *text, size_t size, 
 			rows->at += size;
 			return MQ_OK;
 		}
-		if (!rows->lenient) {
+		if (!rows->lenient && !had_crashed(rows, text, head)) {
 			uint32_t line = 1;
 			for (size_t i = 0; i < rows->at; i++)
 				line += rows->old[i] == '\n';
@@ -89,7 +101,7 @@ enum mq_status mq_rows_open(struct mq_rows *rows, const char *dir, struct mq_are
 {
 	rows->path = mq_arena_printf(arena, "%s/candidates.csv", dir);
 	MQ_TRY(open_lines(rows->path, arena, &rows->file, &rows->old, &rows->old_size, err));
-	return emit(rows, MQ_CANDIDATES_HEADER "\n", strlen(MQ_CANDIDATES_HEADER "\n"), err);
+	return emit(rows, MQ_CANDIDATES_HEADER "\n", strlen(MQ_CANDIDATES_HEADER "\n"), 0, err);
 }
 
 static void put_degree(struct mq_csv_writer *w, uint32_t degree)
@@ -123,6 +135,7 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 	mq_csv_put_text(&w, c->engine);
 	mq_csv_put_u64(&w, c->index);
 	mq_csv_put_text(&w, hash);
+	long head = ftell(w.file);
 	mq_csv_put_text(&w, mq_verdict_name(c->result.verdict));
 	mq_csv_put_f64(&w, c->result.step_time_s);
 	mq_csv_put_f64(&w, c->result.samples_per_s);
@@ -141,7 +154,7 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 	enum mq_status status = mq_csv_end_row(&w, err);
 	fclose(w.file);
 	if (status == MQ_OK)
-		status = emit(rows, text, size, err);
+		status = emit(rows, text, size, (size_t)head, err);
 	free(text);
 	mq_arena_fini(&scratch);
 	return status;
@@ -281,6 +294,8 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 		good &= mq_csv_f64(csv, row, mq_csv_column(csv, name), 0, &r->link_s[i]);
 	}
 	good &= mq_csv_f64(csv, row, mq_csv_column(csv, "memory_device"), 0, &device);
+	if (r->verdict == MQ_VERDICT_CRASH)
+		return MQ_OK;
 	if (!good || r->verdict == MQ_N_VERDICTS)
 		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again",
 			       csv->path, csv->line[row]);
@@ -335,7 +350,8 @@ enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct 
 
 	*copy = *result;
 	cache_put(cache, hash, copy);
-	if (!cache->file)
+	/* Of a simulator's death the machine may be the cause: another run asks again. */
+	if (!cache->file || copy->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
 	snprintf(text, sizeof(text), "%016" PRIx64, cache->context);
 	mq_csv_put_text(&w, text);

@@ -2,7 +2,10 @@
  * pool.c - the main process's side of the pool: spawns the server, hands out plans, replaces workers.
  *
  * One plan at a time per worker; results are stored by index, so their order does not depend on who was
- * faster. A worker's death shows as the end of its socket; the server then says how it died.
+ * faster. A worker's death shows as the end of its socket; the server then says how it died. The kernel
+ * kills processes when memory runs out, whatever they are doing, so a death says little of the plan: it is
+ * tried again after the others, alone, and only a second death is its verdict. A dead server is started
+ * again: its questions have the same answers whenever they are asked.
  */
 #include "executors/pool.h"
 
@@ -20,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/rng.h"
 #include "platform/platform.h"
 #include "executors/pool_wire.h"
 
@@ -33,7 +37,18 @@ struct worker {
 
 /* Plans this quick are sent before a worker has ended the one before, if they fit into its socket. */
 static const double quick_s = 0.005;
-enum { SMALL_PLAN = 32 * 1024 };
+/* Servers started in a row without an answer in between: then it is not bad luck. */
+enum { SMALL_PLAN = 32 * 1024, MAX_SERVERS = 4 };
+
+/* Plans of one call, in the order in which they are handed out. */
+struct batch {
+	const struct mq_plan *const *plan;
+	const struct mq_job *const *job; /* NULL = the pool's own for all */
+	uint32_t *order, next, n;
+	uint32_t *back, n_back; /* [n] to be handed out again: their worker was not at work on them */
+	uint32_t *lost, n_lost; /* [n] their worker died once: after the others, alone */
+	bool *died;             /* [n] */
+};
 
 struct mq_pool {
 	struct mq_arena *arena;  /* borrowed */
@@ -44,8 +59,10 @@ struct mq_pool {
 	int control, said;       /* socket to the server; what it and the workers write to stderr */
 	struct worker *worker;
 	uint32_t n_workers;
-	uint32_t *orphan;        /* [n_workers] plans queued at workers that died */
-	uint32_t n_orphans;
+	struct batch *batch;     /* at work on it; NULL = none */
+	uint32_t n_servers;      /* started so far */
+	uint32_t n_vain;         /* of them, since the newest answer of a worker */
+	uint64_t platform_hash;  /* of what the first server has read */
 	double mean_s;           /* clock time of recent plans; 0 = none yet */
 	struct pollfd *watch;    /* [n_workers + 1] */
 	char words[2048];        /* newest of what they said */
@@ -88,17 +105,29 @@ static void first_words(struct mq_pool *p, char *line, size_t size)
 	p->words[0] = '\0';
 }
 
+/* Its workers die with it. Gives its wait status. */
+static int end_server(struct mq_pool *p)
+{
+	int status = 0;
+
+	if (p->control >= 0)
+		close(p->control);
+	while (p->server > 0 && waitpid(p->server, &status, 0) < 0 && errno == EINTR)
+		;
+	p->control = -1;
+	p->server = -1;
+	return status;
+}
+
 /* The server is gone: why. */
 static enum mq_status server_died(struct mq_pool *p, struct mq_err *err)
 {
 	char line[300];
-	int status = 0;
+	int status = end_server(p);
 
-	while (p->server > 0 && waitpid(p->server, &status, 0) < 0 && errno == EINTR)
-		;
-	p->server = -1;
 	first_words(p, line, sizeof(line));
-	if (*line)
+	bool loading = !p->cluster && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	if (*line && loading)
 		return mq_fail(err, MQ_EINPUT, "%s: SimGrid refuses the platform: %s",
 			       p->job->platform, line);
 	if (WIFSIGNALED(status))
@@ -122,6 +151,8 @@ static void forget_message(struct mq_pool *p)
 	mq_arena_rewind(&p->scratch, (struct mq_arena_mark){ NULL, 0 });
 }
 
+static enum mq_status start_server(struct mq_pool *p, struct mq_err *err);
+
 /* One question to the server; *bytes lives until forget_message. */
 static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void *question, size_t n,
 			  struct mq_wire_head *head, void **bytes, int *passed, struct mq_err *err)
@@ -130,12 +161,9 @@ static enum mq_status ask(struct mq_pool *p, enum mq_wire_kind kind, const void 
 
 	if (p->control < 0)
 		return mq_fail(err, MQ_ETIME, "the simulation server is gone");
-	if (!mq_wire_send(p->control, kind, question, n) ||
-	    !mq_wire_receive_fd(p->control, &p->scratch, head, bytes, passed ? passed : &none)) {
-		close(p->control);
-		p->control = -1;
-		return server_died(p, err);
-	}
+	while (!mq_wire_send(p->control, kind, question, n) ||
+	       !mq_wire_receive_fd(p->control, &p->scratch, head, bytes, passed ? passed : &none))
+		MQ_TRY(start_server(p, err));
 	return head->kind == MQ_WIRE_FAILED ? told(*bytes, head->size, err) : MQ_OK;
 }
 
@@ -220,6 +248,7 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	close(pipes[1]);
 	p->control = pair[0];
 	p->said = pipes[0];
+	fcntl(p->said, F_SETFL, O_NONBLOCK);
 	if (failed) {
 		p->server = -1;
 		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
@@ -228,23 +257,74 @@ static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 	return MQ_OK;
 }
 
-static enum mq_status start(struct mq_pool *p, struct mq_err *err)
+/* What a server has read. A later one must have read the same: the cluster is in use. */
+static enum mq_status take_platform(struct mq_pool *p, const void *bytes, size_t size,
+				    struct mq_err *err)
+{
+	uint64_t hash = mq_hash(MQ_HASH_INIT, bytes, size);
+
+	if (p->cluster && hash != p->platform_hash)
+		return mq_fail(err, MQ_EINPUT, "%s: changed while it was in use; run again",
+			       p->job->platform);
+	if (p->cluster)
+		return MQ_OK;
+	p->platform_hash = hash;
+	MQ_TRY(mq_platform_restore(bytes, size, p->arena, &p->cluster, err));
+	p->cluster->resolve = resolve;
+	p->cluster->context = p;
+	return MQ_OK;
+}
+
+static enum mq_status start_once(struct mq_pool *p, struct mq_err *err)
 {
 	struct mq_wire_head head;
 	void *bytes;
 
+	p->n_servers++;
+	p->n_vain++;
 	MQ_TRY(spawn(p, err));
 	forget_message(p);
 	if (!mq_wire_receive(p->control, &p->scratch, &head, &bytes))
 		return server_died(p, err);
-	fcntl(p->said, F_SETFL, O_NONBLOCK);
 	if (head.kind == MQ_WIRE_FAILED)
 		return told(bytes, head.size, err);
-	MQ_TRY(mq_platform_restore(bytes, head.size, p->arena, &p->cluster, err));
+	enum mq_status status = take_platform(p, bytes, head.size, err);
 	forget_message(p);
-	p->cluster->resolve = resolve;
-	p->cluster->context = p;
-	return MQ_OK;
+	return status;
+}
+
+/* A worker that dies with its server, or is let go, leaves its plans to others. */
+static void drop_worker(struct mq_pool *p, struct worker *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->plan != MQ_NONE)
+		p->batch->back[p->batch->n_back++] = w->plan;
+	if (w->queued != MQ_NONE)
+		p->batch->back[p->batch->n_back++] = w->queued;
+	w->fd = -1;
+	w->plan = w->queued = MQ_NONE;
+}
+
+/* The first server, or one in place of a dead one, whose workers die with it. */
+static enum mq_status start_server(struct mq_pool *p, struct mq_err *err)
+{
+	enum mq_status status = MQ_ETIME;
+
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		drop_worker(p, &p->worker[i]);
+	if (p->n_servers)
+		status = server_died(p, err);
+	while (status == MQ_ETIME && p->n_vain < MAX_SERVERS) {
+		end_server(p);
+		if (p->said >= 0)
+			close(p->said);
+		p->said = -1;
+		status = start_once(p, err);
+	}
+	if (status != MQ_OK)
+		end_server(p);
+	return status;
 }
 
 enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct mq_arena *arena,
@@ -259,10 +339,9 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 	p->n_workers = n_workers ? n_workers : 1;
 	p->worker = mq_arena_array(arena, p->n_workers, struct worker);
 	p->watch = mq_arena_array(arena, p->n_workers + 1, struct pollfd);
-	p->orphan = mq_arena_array(arena, p->n_workers, uint32_t);
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		p->worker[i] = (struct worker){ .fd = -1, .plan = MQ_NONE, .queued = MQ_NONE };
-	enum mq_status status = start(p, err);
+	enum mq_status status = start_server(p, err);
 	if (status != MQ_OK) {
 		mq_pool_close(p);
 		return status;
@@ -283,15 +362,11 @@ void mq_pool_close(struct mq_pool *p)
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		if (p->worker[i].fd >= 0)
 			close(p->worker[i].fd);
-	if (p->control >= 0)
-		close(p->control); /* the server kills its workers and ends */
-	while (p->server > 0 && waitpid(p->server, NULL, 0) < 0 && errno == EINTR)
-		;
+	end_server(p); /* kills its workers */
 	if (p->said >= 0)
 		close(p->said);
 	mq_arena_fini(&p->scratch);
-	p->control = p->said = -1;
-	p->server = -1;
+	p->said = -1;
 }
 
 /* ---- judging --------------------------------------------------------------------------------------- */
@@ -323,32 +398,31 @@ static void lost_result(struct mq_result *r, enum mq_verdict verdict)
 	r->compute_s = r->exposed_comm_s = r->bubble_s = r->lower_bound_s = NAN;
 }
 
-/* Ends a worker, which is forked anew later; what it was sent along goes to others. */
+/* Ends a worker, which is forked anew later; what it was sent along goes to others. *how: its wait
+ * status; -1 where the server died too. */
 static enum mq_status let_go(struct mq_pool *p, struct worker *w, int *how, struct mq_err *err)
 {
+	uint32_t n_servers = p->n_servers;
 	struct mq_wire_head head;
 	void *bytes;
 
-	close(w->fd);
-	w->fd = -1;
-	if (w->queued != MQ_NONE)
-		p->orphan[p->n_orphans++] = w->queued;
-	w->plan = w->queued = MQ_NONE;
+	*how = 0;
+	w->plan = MQ_NONE;
+	drop_worker(p, w);
 	MQ_TRY(ask(p, MQ_WIRE_REAP, &w->pid, sizeof(w->pid), &head, &bytes, NULL, err));
 	if (head.size == sizeof(*how))
 		memcpy(how, bytes, sizeof(*how));
+	if (p->n_servers != n_servers)
+		*how = -1;
 	forget_message(p);
 	return MQ_OK;
 }
 
-/* A worker is dead or takes too long: its plan gets that verdict. */
-static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
-			   struct mq_err *err)
+/* Why there is no result: the worker is dead, or takes too long. */
+static void say_lost(struct mq_pool *p, int how, bool late, struct mq_result *r)
 {
 	char line[160];
-	int how = 0;
 
-	MQ_TRY(let_go(p, w, &how, err));
 	first_words(p, line, sizeof(line));
 	lost_result(r, late ? MQ_VERDICT_TIMEOUT : MQ_VERDICT_CRASH);
 	if (late)
@@ -360,26 +434,39 @@ static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struc
 	else
 		snprintf(r->message, sizeof(r->message), "the worker ended with status %d%s%s",
 			 WEXITSTATUS(how), *line ? ": " : "", line);
+}
+
+/* A worker is dead or takes too long: its plan gets another try, or that verdict. */
+static enum mq_status bury(struct mq_pool *p, struct worker *w, bool late, struct mq_result *r,
+			   struct mq_err *err)
+{
+	struct batch *b = p->batch;
+	uint32_t plan = w->plan;
+	int how;
+
+	MQ_TRY(let_go(p, w, &how, err));
+	if (!late && how == -1) {
+		b->back[b->n_back++] = plan;
+	} else if (!late && !b->died[plan]) {
+		b->died[plan] = true;
+		b->lost[b->n_lost++] = plan;
+	} else {
+		say_lost(p, how, late, r);
+	}
 	return MQ_OK;
 }
 
-/* Plans in the order in which they are handed out. */
-struct batch {
-	const struct mq_plan *const *plan;
-	const struct mq_job *const *job; /* NULL = the pool's own for all */
-	uint32_t *order, next, n;
-};
-
 /* A job's question and a plan in one message. */
-static const void *pack(struct mq_pool *p, const struct mq_job *job, const struct mq_plan *plan, size_t *size)
+static const void *pack(const struct mq_job *job, const struct mq_plan *plan, struct mq_arena *arena,
+			size_t *size)
 {
 	uint32_t question_size;
 	size_t plan_size;
-	const char *question = mq_job_pack(job, &p->scratch, &question_size);
-	const void *packed = mq_plan_pack(plan, &p->scratch, &plan_size);
+	const char *question = mq_job_pack(job, arena, &question_size);
+	const void *packed = mq_plan_pack(plan, arena, &plan_size);
 
 	*size = sizeof(question_size) + question_size + plan_size;
-	char *bytes = mq_arena_alloc(&p->scratch, *size);
+	char *bytes = mq_arena_alloc(arena, *size);
 	memcpy(bytes, &question_size, sizeof(question_size));
 	memcpy(bytes + sizeof(question_size), question, question_size);
 	memcpy(bytes + sizeof(question_size) + question_size, packed, plan_size);
@@ -393,7 +480,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 	size_t size;
 
 	MQ_TRY(revive(p, w, err));
-	const void *bytes = pack(p, b->job ? b->job[index] : p->job, b->plan[index], &size);
+	const void *bytes = pack(b->job ? b->job[index] : p->job, b->plan[index], &p->scratch, &size);
 	if (w->plan == MQ_NONE) {
 		w->plan = index;
 		w->since_s = clock_s();
@@ -431,6 +518,7 @@ static enum mq_status take(struct mq_pool *p, struct worker *w, struct mq_result
 	if (!mq_wire_receive(w->fd, &p->scratch, &head, &bytes) || head.size != sizeof(*r))
 		return bury(p, w, false, r, err);
 	memcpy(r, bytes, sizeof(*r));
+	p->n_vain = 0;
 	double now_s = clock_s(), took_s = now_s - w->since_s;
 	p->mean_s = p->mean_s > 0 ? 0.75 * p->mean_s + 0.25 * took_s : took_s;
 	if (head.kind == MQ_WIRE_LAST) {
@@ -517,12 +605,26 @@ static void put_in_order(struct batch *b, struct mq_arena *scratch)
 		b->order[i] = w[i].plan;
 }
 
-/* Next plan of the batch: one that a dead worker left first. MQ_NONE = none. */
+/* Next plan of the batch: one that a dead worker left first; one that killed a worker last, when no other
+ * is at work. MQ_NONE = none. */
 static uint32_t next_plan(struct mq_pool *p, struct batch *b)
 {
-	if (p->n_orphans)
-		return p->orphan[--p->n_orphans];
-	return b->next < b->n ? b->order[b->next++] : MQ_NONE;
+	if (b->n_back)
+		return b->back[--b->n_back];
+	if (b->next < b->n)
+		return b->order[b->next++];
+	return b->n_lost && !busy(p) ? b->lost[--b->n_lost] : MQ_NONE;
+}
+
+/* Before plans are tried alone: idle workers hold memory. */
+static enum mq_status send_home(struct mq_pool *p, struct mq_err *err)
+{
+	int how;
+
+	for (uint32_t i = 0; i < p->n_workers; i++)
+		if (p->worker[i].fd >= 0)
+			MQ_TRY(let_go(p, &p->worker[i], &how, err));
+	return MQ_OK;
 }
 
 /* Gives idle workers a plan, then quick ones a second; which worker gets which changes no result. */
@@ -541,6 +643,21 @@ static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *er
 	return MQ_OK;
 }
 
+static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_result *result,
+				  struct mq_err *err)
+{
+	for (;;) {
+		bool over = b->next == b->n && !b->n_back && !busy(p);
+
+		if (over && !b->n_lost)
+			return MQ_OK;
+		if (over)
+			MQ_TRY(send_home(p, err));
+		MQ_TRY(feed(p, b, err));
+		MQ_TRY(wait_some(p, result, err));
+	}
+}
+
 enum mq_status mq_pool_judge(struct mq_pool *p, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err)
 {
@@ -553,16 +670,18 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 {
 	struct batch b = { .plan = plan, .job = job, .n = n };
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = MQ_OK;
 
 	if (!n)
 		return MQ_OK;
 	put_in_order(&b, &scratch);
-	do {
-		status = feed(p, &b, err);
-		if (status == MQ_OK)
-			status = wait_some(p, result, err);
-	} while (status == MQ_OK && (b.next < n || p->n_orphans || busy(p)));
+	b.back = mq_arena_array(&scratch, n, uint32_t);
+	b.lost = mq_arena_array(&scratch, n, uint32_t);
+	b.died = mq_arena_array(&scratch, n, bool);
+	p->batch = &b;
+	enum mq_status status = judge_batch(p, &b, result, err);
+	for (uint32_t i = 0; i < p->n_workers && status != MQ_OK; i++)
+		drop_worker(p, &p->worker[i]); /* their answers belong to no later call */
+	p->batch = NULL;
 	mq_arena_fini(&scratch);
 	return status;
 }
@@ -598,18 +717,28 @@ struct question {
 	size_t size;
 };
 
-/* One question to the first worker, which was revived before (that forgets messages), and its answer;
- * *answer NULL: it died of it, *lost says how. Both live until forget_message; an error forgets them. */
+/* One question to the first worker, once more where it dies of it, and its answer, which lives until
+ * forget_message (an error forgets it). *answer NULL: it died of it again, *lost says how. */
 static enum mq_status ask_worker(struct mq_pool *p, const struct question *q, struct mq_result *lost,
 				 struct mq_wire_head *head, void **answer, struct mq_err *err)
 {
 	struct worker *w = &p->worker[0];
+	int deaths = 0, how;
 
-	if (!mq_wire_send(w->fd, q->kind, q->bytes, q->size) || !hear_out(p, w) ||
-	    !mq_wire_receive(w->fd, &p->scratch, head, answer)) {
-		*answer = NULL;
-		return bury(p, w, false, lost, err);
+	for (;;) {
+		MQ_TRY(revive(p, w, err));
+		if (mq_wire_send(w->fd, q->kind, q->bytes, q->size) && hear_out(p, w) &&
+		    mq_wire_receive(w->fd, &p->scratch, head, answer))
+			break;
+		MQ_TRY(let_go(p, w, &how, err));
+		deaths += how != -1;
+		if (deaths == 2) {
+			say_lost(p, how, false, lost);
+			*answer = NULL;
+			return MQ_OK;
+		}
 	}
+	p->n_vain = 0;
 	if (head->kind != MQ_WIRE_FAILED)
 		return MQ_OK;
 	enum mq_status status = told(*answer, head->size, err);
@@ -621,6 +750,7 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,
 			      struct mq_err *err)
 {
+	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_wire_detail d = { .dir = "" };
 	struct mq_wire_head head;
 	size_t size;
@@ -629,35 +759,36 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 	MQ_TRY(copy_path(d.dir, outputs->dir, err));
 	MQ_TRY(copy_path(d.trace, outputs->trace, err));
 	MQ_TRY(copy_path(d.schedule, outputs->schedule, err));
-	MQ_TRY(revive(p, &p->worker[0], err));
-	const void *packed = pack(p, p->job, plan, &size);
-	char *bytes = mq_arena_alloc(&p->scratch, sizeof(d) + size);
+	const void *packed = pack(p->job, plan, &scratch, &size);
+	char *bytes = mq_arena_alloc(&scratch, sizeof(d) + size);
 	memcpy(bytes, &d, sizeof(d));
 	memcpy(bytes + sizeof(d), packed, size);
 	const struct question question = { MQ_WIRE_DETAIL, bytes, sizeof(d) + size };
-	MQ_TRY(ask_worker(p, &question, result, &head, &answer, err));
-	if (answer)
+	enum mq_status status = ask_worker(p, &question, result, &head, &answer, err);
+	mq_arena_fini(&scratch);
+	if (status == MQ_OK && answer)
 		memcpy(result, answer, sizeof(*result));
 	forget_message(p);
-	return MQ_OK;
+	return status;
 }
 
 enum mq_status mq_pool_together(struct mq_pool *p, const struct mq_together_job *job, uint32_t n,
 				uint32_t steps, struct mq_arena *arena, struct mq_together *out,
 				struct mq_err *err)
 {
+	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_wire_head head;
 	struct mq_result lost;
 	size_t size;
 	void *answer;
-
-	MQ_TRY(revive(p, &p->worker[0], err));
-	void *bytes = mq_together_pack_ask(job, n, steps, &p->scratch, &size);
+	void *bytes = mq_together_pack_ask(job, n, steps, &scratch, &size);
 	const struct question question = { MQ_WIRE_TOGETHER, bytes, size };
+	enum mq_status status = ask_worker(p, &question, &lost, &head, &answer, err);
 
-	MQ_TRY(ask_worker(p, &question, &lost, &head, &answer, err));
-	enum mq_status status = answer ? mq_together_unpack(answer, head.size, arena, out, err) :
-					 mq_fail(err, MQ_EINPUT, "jobs together: %s", lost.message);
+	mq_arena_fini(&scratch);
+	if (status == MQ_OK)
+		status = answer ? mq_together_unpack(answer, head.size, arena, out, err) :
+				  mq_fail(err, MQ_ETIME, "jobs together: %s", lost.message);
 	forget_message(p);
 	return status;
 }

@@ -3,9 +3,10 @@
  *
  * SimGrid takes one platform per process and aborts on bad input, so it never runs in the main process,
  * which also never forks (it may hold threads, MPI or CUDA). mq_pool_open spawns this program again as a
- * single-threaded server that loads model, calibrations and platform once and forks the workers. A
- * worker that dies or takes too long costs one plan (verdict crash or timeout) and is replaced. Results
- * do not depend on the number of workers.
+ * single-threaded server that loads model, calibrations and platform once and forks the workers. Both
+ * are replaced when they die. A plan whose worker died is tried again alone, once: a second death is its
+ * verdict (crash); one that takes too long has the verdict timeout. Results do not depend on the number of
+ * workers.
  *
  * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a
  * program that opens a pool must hand such arguments to mq_pool_serve.
@@ -29,7 +30,7 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 struct mq_cluster *mq_pool_cluster(struct mq_pool *pool);
 
 /* Judges n plans; result[i] belongs to plan[i]. Verdicts are data; an error means that the server is
- * gone or that a plan cannot even be posed. Fits mq_evaluator (core/search.h). */
+ * gone and none could be started (MQ_ETIME) or that a plan cannot even be posed. Fits mq_evaluator (core/search.h). */
 enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *plan, uint32_t n,
 			     struct mq_result *result, struct mq_err *err) MQ_MUST_CHECK;
 /* The same, each plan under the model, software and training options of its own job; the pool's own platform,
@@ -42,7 +43,7 @@ enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,
 			      struct mq_err *err) MQ_MUST_CHECK;
 /* Jobs at once on the pool's platform, whole, with the calibration and changes of the pool's own job.
- * `out` lives in `arena`. MQ_EINPUT: see mq_together_run; also where the worker died (out of memory). */
+ * `out` lives in `arena`. MQ_EINPUT: see mq_together_run. MQ_ETIME: the worker died of it, twice. */
 enum mq_status mq_pool_together(struct mq_pool *pool, const struct mq_together_job *job, uint32_t n,
 				uint32_t steps, struct mq_arena *arena, struct mq_together *out,
 				struct mq_err *err) MQ_MUST_CHECK;

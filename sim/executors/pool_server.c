@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,8 +195,11 @@ static bool fork_worker(struct server *s)
 		send_error(MQ_WIRE_FD, &err);
 		return true;
 	}
-	pid_t pid = fork();
+	pid_t server = getpid(), pid = fork();
 	if (!pid) {
+		/* Nobody else would end it in the middle of a simulation. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != server)
+			_exit(0);
 		close(pair[0]);
 		close(MQ_WIRE_FD);
 		work(s, pair[1]);

@@ -114,6 +114,30 @@ static void number_devices(struct mq_low *low)
 			out->device[n++] = d;
 }
 
+/* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when
+ * simulated. */
+enum { MAX_TASKS = 16 * 1000 * 1000 };
+
+static double most_tasks(const struct mq_low *low)
+{
+	double asked = low->rq->max_tasks;
+
+	return asked > 0 && asked < MAX_TASKS ? asked : MAX_TASKS;
+}
+
+/* Every pass of a micro-batch over a stage is a task at least: so much is known before there is a list of
+ * them. */
+static bool few_passes(struct mq_low *low)
+{
+	double passes = (double)low->plan->micro_batches * low->n_stages * (low->train->infer ? 1 : 2);
+
+	if (passes > most_tasks(low))
+		verdict(low, MQ_VERDICT_REFUSED, "%.0f tasks or more are too many to simulate one by one: %u "
+			"micro-batches over %u stages; use fewer micro-batches", passes,
+			low->plan->micro_batches, low->n_stages);
+	return passes <= most_tasks(low);
+}
+
 /* ---- the schedule's head ------------------------------------------------------------------------------------ */
 
 static void begin_schedule(struct mq_low *low)
@@ -336,17 +360,6 @@ static double count_tasks(const struct mq_low *low, uint32_t rank, const struct 
 	return tasks;
 }
 
-/* More tasks than this would take more memory than a machine has: 64 bytes each and as much again when
- * simulated. */
-enum { MAX_TASKS = 16 * 1000 * 1000 };
-
-static double most_tasks(const struct mq_low *low)
-{
-	double asked = low->rq->max_tasks;
-
-	return asked > 0 && asked < MAX_TASKS ? asked : MAX_TASKS;
-}
-
 static bool string_together(struct mq_low *low)
 {
 	struct instancer in = { low, NULL };
@@ -449,7 +462,7 @@ static enum mq_status run(struct mq_low *low)
 	number_units(low);
 	number_devsets(low);
 	number_devices(low);
-	if (out->verdict != MQ_VERDICT_OK)
+	if (out->verdict != MQ_VERDICT_OK || !few_passes(low))
 		return MQ_OK;
 	out->model_flop = model_flop(low->model, low->train);
 	MQ_TRY(mq_low_memory(low));

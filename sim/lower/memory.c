@@ -29,6 +29,7 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	uint32_t n, release = low->plan->pipeline == MQ_PIPE_ZB_H1 ? MQ_PASS_W : MQ_PASS_B;
 	double now = 0;
 	struct mq_moment peak = { 0 };
+	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	struct mq_slot *slot = mq_pipeline_order(low->plan, low->n_ranks, rank, low->train->infer,
 						 &low->scratch, &n, message);
 
@@ -44,6 +45,7 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 		if (slot[i].pass == release)
 			now -= c->kept_B;
 	}
+	mq_arena_rewind(&low->scratch, mark);
 	return peak;
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_pool.c - worker processes: same results whatever their number, crashes and time-outs cost one plan,
- * bad platforms are one line. This program is also its own worker.
+ * test_pool.c - worker processes: same results whatever their number and whoever is killed once, a second
+ * crash and time-outs cost one plan, bad platforms are one line. This program is also its own worker.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,14 +244,16 @@ static bool at_work(pid_t pid)
 	return (double)ticks >= .02 * (double)sysconf(_SC_CLK_TCK);
 }
 
-/* A process of its own that kills the workers of its parent's pool, once they are at work. */
-static void kill_workers_soon(void)
+enum victim { WORKERS, SERVER };
+
+/* A process of its own that kills the workers of its parent's pool once they are at work, or their server. */
+static pid_t kill_soon(enum victim victim)
 {
-	pid_t parent = getpid(), server[16], worker[16];
+	pid_t parent = getpid(), server[16], worker[16], killer;
 	uint32_t n_servers, n_workers, killed = 0;
 
-	if (fork())
-		return;
+	if ((killer = fork()))
+		return killer;
 	for (int tries = 0; tries < 1000 && !killed; tries++) {
 		usleep(5000);
 		if (!children_of(parent, server, &n_servers))
@@ -258,17 +261,19 @@ static void kill_workers_soon(void)
 		for (uint32_t i = 0; i < n_servers; i++)
 			if (server[i] != getpid() && children_of(server[i], worker, &n_workers))
 				for (uint32_t k = 0; k < n_workers; k++)
-					killed += at_work(worker[k]) && !kill(worker[k], SIGKILL);
+					killed += at_work(worker[k]) &&
+						  !kill(victim == SERVER ? server[i] : worker[k], SIGKILL);
 	}
 	_exit(0);
 }
 
-static void killed_workers_cost_one_plan(void **state)
+/* One kill in the middle of the work, whomever it hits, changes no result. */
+static void one_kill_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
-	struct mq_result result[N_PLANS];
+	struct mq_result result[3][N_PLANS];
 	pid_t child[16];
-	uint32_t n, crashed = 0;
+	uint32_t n;
 
 	if (!children_of(getpid(), child, &n)) {
 		print_message("skipped: this kernel does not list children\n");
@@ -278,21 +283,131 @@ static void killed_workers_cost_one_plan(void **state)
 	f->job.model = "gpt:layers=240,hidden=256,heads=4";
 	struct mq_model_request ask = { f->job.model, &f->job.train, f->job.seq };
 	assert_int_equal(mq_model_load(&ask, &f->arena, &f->model, &f->err), MQ_OK);
+	memset(result, 0, sizeof(result));
+	for (int round = 0; round < 3; round++) {
+		struct mq_pool *pool = open_pool(f, 2);
+
+		make_plans(f, mq_pool_cluster(pool));
+		pid_t killer = round < 2 ? kill_soon(round ? SERVER : WORKERS) : 0;
+		if (mq_pool_judge(pool, f->ask, N_PLANS, result[round], &f->err))
+			fail_msg("round %d: %s", round, f->err.text);
+		if (killer)
+			assert_int_equal(waitpid(killer, NULL, 0), killer);
+		mq_pool_close(pool);
+	}
+	for (uint32_t i = 0; i < N_PLANS; i++) {
+		assert_int_equal(result[2][i].verdict, MQ_VERDICT_OK);
+		assert_memory_equal(&result[0][i], &result[2][i], sizeof(struct mq_result));
+		assert_memory_equal(&result[1][i], &result[2][i], sizeof(struct mq_result));
+	}
+}
+
+/* ---- deaths by appointment ---------------------------------------------------------------------------
+ * The environment of a server may name a file with a number: so many of the processes that it forks die at
+ * once (DYING_WORKERS), or it does when it has forked (DYING_SERVERS). */
+
+#define DYING_WORKERS "MQ_TEST_DYING_WORKERS"
+#define DYING_SERVERS "MQ_TEST_DYING_SERVERS"
+
+static void die_if_due(const char *appointment)
+{
+	const char *path = getenv(appointment);
+	FILE *f = path ? fopen(path, "r+") : NULL;
+	int left = 0;
+
+	if (!f)
+		return;
+	if (fscanf(f, "%d", &left) != 1 || !left)
+		left = 0;
+	rewind(f);
+	fprintf(f, "%d\n", left ? left - 1 : 0);
+	fclose(f);
+	if (left)
+		raise(SIGKILL);
+}
+
+static void worker_forked(void)
+{
+	die_if_due(DYING_WORKERS);
+}
+
+static void server_has_forked(void)
+{
+	die_if_due(DYING_SERVERS);
+}
+
+static struct mq_pool *open_dying(struct fixture *f, const char *appointment, int deaths)
+{
+	char path[] = "/tmp/mq-deaths-XXXXXX", text[16];
+	int fd = mkstemp(path), n = snprintf(text, sizeof(text), "%d\n", deaths);
+
+	assert_int_equal(write(fd, text, (size_t)n), n);
+	close(fd);
+	setenv(appointment, path, 1);
 	struct mq_pool *pool = open_pool(f, 2);
 	make_plans(f, mq_pool_cluster(pool));
-	kill_workers_soon();
-	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
-	for (uint32_t i = 0; i < N_PLANS; i++) {
-		crashed += result[i].verdict == MQ_VERDICT_CRASH;
-		if (result[i].verdict == MQ_VERDICT_CRASH)
-			assert_non_null(strstr(result[i].message, "signal 9"));
-		else
-			assert_int_equal(result[i].verdict, MQ_VERDICT_OK);
-	}
-	assert_true(crashed >= 1 && crashed <= 2);
+	return pool;
+}
+
+static void close_dying(struct mq_pool *pool, const char *appointment)
+{
+	pid_t child[16];
+	uint32_t n;
+
 	mq_pool_close(pool);
-	while (waitpid(-1, NULL, 0) > 0)
-		;
+	unlink(getenv(appointment));
+	unsetenv(appointment);
+	if (children_of(getpid(), child, &n))
+		assert_int_equal(n, 0);
+}
+
+/* Two workers at first: each plan has its first death, the first tried alone its second. */
+static void two_deaths_are_a_verdict(void **state)
+{
+	static const struct mq_outputs none = { NULL, NULL, NULL };
+	struct fixture *f = *state;
+	struct mq_result result[2];
+	struct mq_pool *pool = open_dying(f, DYING_WORKERS, 3);
+	uint32_t lost = 0;
+
+	assert_int_equal(mq_pool_judge(pool, f->ask, 2, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < 2; i++)
+		if (result[i].verdict == MQ_VERDICT_CRASH) {
+			assert_non_null(strstr(result[i].message, "signal 9"));
+			lost++;
+		} else {
+			assert_int_equal(result[i].verdict, MQ_VERDICT_OK);
+		}
+	assert_int_equal(lost, 1);
+	assert_int_equal(mq_pool_judge(pool, f->ask, 2, result, &f->err), MQ_OK);
+	assert_true(result[0].verdict == MQ_VERDICT_OK && result[1].verdict == MQ_VERDICT_OK);
+	close_dying(pool, DYING_WORKERS);
+
+	for (int deaths = 1; deaths <= 2; deaths++) {
+		pool = open_dying(f, DYING_WORKERS, deaths);
+		assert_int_equal(mq_pool_detail(pool, f->ask[0], &none, result, &f->err), MQ_OK);
+		assert_int_equal(result[0].verdict, deaths == 1 ? MQ_VERDICT_OK : MQ_VERDICT_CRASH);
+		close_dying(pool, DYING_WORKERS);
+	}
+}
+
+/* A server that dies a few times is replaced; one that always does is an error, not a loop. */
+static void dead_servers_are_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_result result[N_PLANS];
+	struct mq_pool *pool = open_dying(f, DYING_SERVERS, 3);
+
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++)
+		assert_int_equal(result[i].verdict, MQ_VERDICT_OK);
+	close_dying(pool, DYING_SERVERS);
+
+	pool = open_dying(f, DYING_SERVERS, 1000);
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_ETIME);
+	assert_non_null(strstr(f->err.text, "server was killed by signal 9"));
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_ETIME);
+	close_dying(pool, DYING_SERVERS);
 }
 
 /* A plan of another model is broken input for this one: a verdict, and the worker lives on. */
@@ -383,13 +498,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(folding_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_workers_cost_one_plan, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_kill_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(two_deaths_are_a_verdict, setup, teardown),
+		cmocka_unit_test_setup_teardown(dead_servers_are_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_plans_cost_one_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_platforms_are_one_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(details_are_written, setup, teardown),
 	};
 	if (argc > 1 && !strcmp(argv[1], "worker")) {
 		struct mq_err err = MQ_ERR_INIT;
+		pthread_atfork(NULL, server_has_forked, worker_forked);
 		enum mq_status status = mq_pool_serve(argc - 2, argv + 2, &err);
 		fprintf(stderr, "%s\n", err.text);
 		return status;

@@ -198,7 +198,7 @@ static void fill_everything(struct mq_schedule *s)
 	pipe.backward = hand_work(s, 2.385e-5);
 	struct mq_kernel *k = s->work[pipe.backward].kernel;
 	*k = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_GEMM, .phase = MQ_BACKWARD,
-				 .dtype = MQ_BF16, .causal = true, .m = 0.1, .n = 1e300, .k = 3,
+				 .dtype = MQ_BF16, .causal = true, .m = 0.1, .n = 1e9 - 0.1, .k = 3,
 				 .count = 2, .flop = 1.1, .bytes = 2.2, .launches = 1.5 };
 	s->work[pipe.backward].model_flop = 1e15 / 7;
 	s->work[pipe.forward].kernel->time_s = INFINITY;
@@ -314,6 +314,32 @@ static void broken_files_are_named(void **state)
 	load_refuses(f, HEAD "4294967294}\n", "cut short");
 }
 
+/* What an executor cannot make a size of is refused before it tries. */
+static void sizes_are_bounded(void **state)
+{
+	static const struct { const char *kernel, *says; } bad[] = {
+		{ "\"m\":1e18", "\"m\" must be a number from 0 to 1e+09" },
+		{ "\"m\":-1", "\"m\" must be" }, { "\"n\":1e10", "\"n\" must be" },
+		{ "\"k\":-0.5", "\"k\" must be" }, { "\"count\":1e300", "\"count\" must be" },
+		{ "\"bytes\":1e19", "\"bytes\" must be a number from 0 to 1e+18" },
+		{ "\"flop\":-1", "\"flop\" must be" }, { "\"time_s\":-1", "\"time_s\" must be" },
+		{ "\"launches\":-1", "\"launches\" must be" },
+	};
+	struct fixture *f = *state;
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(text, sizeof(text),
+			 "{\"maquette_schedule\":1,\"model\":\"m\",\"plan_hash\":\"0\",\"model_hash\":\"0\","
+			 "\"devices\":[{\"rank\":0,\"name\":\"a\",\"type\":\"T\"}],\"comms\":[],\"ops\":[],"
+			 "\"works\":[{\"flop\":1,\"bytes\":1,\"model_flop\":1,\"kernels\":[{\"kind\":\"gemm\",%s}]}],"
+			 "\"tasks\":0}\n", bad[i].kernel);
+		load_refuses(f, text, bad[i].says);
+	}
+	load_refuses(f, HEAD "1}\n{\"id\":0,\"device\":0,\"kind\":\"copy\",\"stream\":\"copy\","
+		     "\"bytes\":1e300}\n", "\"bytes\" must be a number from 0");
+}
+
 static void full_disk_is_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -340,6 +366,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(groups_start_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_give_back_the_same, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_files_are_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(sizes_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(full_disk_is_an_error, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

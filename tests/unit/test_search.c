@@ -25,6 +25,7 @@ struct fixture {
 	char dir[64];
 	uint32_t judged;     /* plans that the fake judge saw */
 	uint32_t fail_after; /* judge gives up after so many: a kill; 0 = never */
+	uint32_t crash_at;   /* of this one the simulator dies; 0 = of none */
 };
 
 /* A chain of four ops; plans are placements of them on four devices. */
@@ -89,6 +90,8 @@ static enum mq_status judge(void *context, const struct mq_plan *const *plan, ui
 			if (rank == 3)
 				r->verdict = MQ_VERDICT_OOM;
 		}
+		if (f->judged == f->crash_at)
+			r->verdict = MQ_VERDICT_CRASH;
 		r->step_time_s = r->verdict == MQ_VERDICT_OK ? 1 + sum / 3 : (double)NAN;
 		r->samples_per_s = 4 / r->step_time_s;
 		r->mfu = 0.5;
@@ -267,6 +270,41 @@ static void a_killed_run_resumes(void **state)
 	assert_int_equal(f->judged, 0);
 }
 
+/* What was not judged because a simulator died is judged when the search is run again, whose rows are then
+ * those of a search in which nothing died. */
+static void a_crash_is_no_answer(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	size_t n1, n2;
+	struct mq_search s = question(f, both, 8);
+
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(out.crashed, 0);
+	char *whole = slurp(f, "candidates.csv", &n1);
+	uint32_t all = f->judged;
+	for (f->crash_at = 1; f->crash_at <= all; f->crash_at += 7) {
+		uint32_t known = f->crash_at;
+
+		remove_results(f);
+		f->judged = 0;
+		assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+		assert_true(out.crashed > 0);
+		char *rows = slurp(f, "candidates.csv", &n2);
+		rows[n2] = '\0';
+		assert_non_null(strstr(rows, ",crash,"));
+		f->crash_at = f->judged = 0;
+		assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+		assert_true(f->judged > 0 && f->judged <= all);
+		assert_int_equal(out.crashed, 0);
+		char *again = slurp(f, "candidates.csv", &n2);
+		assert_int_equal(n1, n2);
+		assert_memory_equal(whole, again, n1);
+		f->crash_at = known;
+	}
+}
+
 static void another_question_is_not_mixed_in(void **state)
 {
 	struct fixture *f = *state;
@@ -429,6 +467,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rows_do_not_depend_on_chunks, setup, teardown),
 		cmocka_unit_test_setup_teardown(best_are_sorted_and_distinct, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_killed_run_resumes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_crash_is_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_question_is_not_mixed_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(constraints_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_is_an_error, setup, teardown),

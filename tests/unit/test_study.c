@@ -35,7 +35,7 @@ static struct mq_study load(const char *text)
 	struct mq_study s;
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (mq_study_load(put("s.ini", text), &arena, &s, &err) != MQ_OK)
+	if (mq_study_load(put("s.ini", text), false, &arena, &s, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	return s;
 }
@@ -199,7 +199,7 @@ static void test_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		err = (struct mq_err)MQ_ERR_INIT;
-		if (mq_study_load(put("s.ini", bad[i].text), &arena, &s, &err) != MQ_EINPUT ||
+		if (mq_study_load(put("s.ini", bad[i].text), false, &arena, &s, &err) != MQ_EINPUT ||
 		    !strstr(err.text, bad[i].says))
 			fail_msg("%s: '%s', expected '%s'", bad[i].text, err.text, bad[i].says);
 	}
@@ -211,7 +211,18 @@ static void test_refused(void **state)
 			fail_msg("%s: '%s', expected '%s'", bad_point[i].text, err.text,
 				 bad_point[i].says);
 	}
-	assert_int_equal(mq_study_load("/nonexistent.ini", &arena, &s, &err), MQ_EINPUT);
+	static const char *const programs[] = {
+		"engine = exec:rm\n", "engine = expert, exec:rm\n", "engine = expert, e x ec : rm\n",
+		"job.a.engine = exec:rm\n", "eng = \"exec:rm\"\n", "; note\nengine: exec:rm\n",
+	};
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+		err = (struct mq_err)MQ_ERR_INIT;
+		assert_int_equal(mq_study_load(put("s.ini", programs[i]), false, &arena, &s, &err), MQ_EINPUT);
+		assert_non_null(strstr(err.text, "--allow-exec"));
+	}
+	assert_int_equal(mq_study_load(put("s.ini", programs[0]), true, &arena, &s, &err), MQ_OK);
+	load("model = inexec:rm\n");
+	assert_int_equal(mq_study_load("/nonexistent.ini", false, &arena, &s, &err), MQ_EINPUT);
 }
 
 static double cell(const char *file, uint32_t row, const char *column)

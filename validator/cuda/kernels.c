@@ -103,7 +103,7 @@ static double rows_of(const struct mq_kernel *k)
 {
 	if (k->kind != MQ_KERNEL_RECURRENT)
 		return fmax(k->m, 1);
-	return fmax(1, k->flop / (2 * fmax(k->m, 1) * fmax(k->n, 1) * fmax(k->k, 1)));
+	return fmin(fmax(1, k->flop / (2 * fmax(k->m, 1) * fmax(k->n, 1) * fmax(k->k, 1))), 1e9);
 }
 
 size_t cuda_kernel_need(const struct mq_kernel *k)
@@ -114,8 +114,9 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 
 	if (!is_product(k) || !types_of(k->dtype, &t))
 		return 65536; /* streamed in parts */
-	return (size_t)((double)t.size * (batched ? fmax(k->count, 1) : 1) *
-	                (m * depth + depth * n + m * n)) +
+	/* No device has 1e18 bytes, so that they cannot be had is said where they are asked for. */
+	return (size_t)fmin((double)t.size * (batched ? fmax(k->count, 1) : 1) *
+	                            (m * depth + depth * n + m * n), 1e18) +
 	       65536;
 }
 

@@ -73,6 +73,7 @@ void host_pool_fini(struct host_pool *pool)
 
 static void *take(char *base, size_t *at, size_t size, size_t bytes)
 {
+	mq_assert(bytes <= size); /* host_kernel_need */
 	if (bytes > size - *at)
 		*at = 0;
 	void *p = base + *at;
@@ -229,7 +230,7 @@ static void run_recurrent(struct host_pool *pool, const struct mq_kernel *k, voi
 	blasint steps = dim(k->m);
 	struct mq_kernel step = *k;
 
-	step.m = k->n > 0 && k->k > 0 ? k->flop / (2.0 * steps * k->n * k->k) : 1;
+	step.m = k->flop / (2.0 * steps * dim(k->n) * dim(k->k));
 	step.count = 1;
 	for (blasint i = 0; i < steps; i++)
 		run_gemm(pool, &step, poll, context);
@@ -308,7 +309,7 @@ void host_copy_run(struct host_pool *pool, double bytes)
 
 size_t host_kernel_need(const struct mq_kernel *k)
 {
-	double m = fmax(k->m, 1), n = fmax(k->n, 1), depth = fmax(k->k, 1);
+	double m = dim(k->m), n = dim(k->n), depth = dim(k->k);
 
 	switch (k->kind) {
 	case MQ_KERNEL_GEMM:
@@ -316,8 +317,9 @@ size_t host_kernel_need(const struct mq_kernel *k)
 	case MQ_KERNEL_ATTENTION:
 	case MQ_KERNEL_RECURRENT:
 		if (k->kind == MQ_KERNEL_RECURRENT)
-			m = fmax(1, k->flop / (2 * m * n * depth));
-		return (size_t)((double)stored_size(k) * (m * depth + depth * n + m * n)) + 4096;
+			m = dim(k->flop / (2 * m * n * depth));
+		/* No machine has 1e18 bytes, so that they cannot be had is said where they are asked for. */
+		return (size_t)fmin(stored_size(k) * (m * depth + depth * n + m * n), 1e18) + 4096;
 	default:
 		return 4096; /* streamed in parts */
 	}

@@ -3,12 +3,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <ini.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/ini.h"
 #include "core/loader.h"
 #include "core/rng.h"
 #include "platform/platform_generate.h"
@@ -87,8 +87,7 @@ struct reading {
 	struct mq_study *study;
 	struct mq_err *err;
 	const char *path;
-	uint32_t line;
-	bool failed;
+	bool allow_exec, failed;
 };
 
 static bool add_value(struct mq_axis *axis, uint32_t *room, struct reading *r, const char *value)
@@ -215,55 +214,49 @@ static bool is_one_value(const char *key)
 	return !strcmp(key, "engine") || !strcmp(key, "output");
 }
 
-static int take(void *user, const char *section, const char *name, const char *value)
+/* The values of a key: one, or a list with ranges. */
+static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const char *value)
 {
-	struct reading *r = user;
-	struct mq_study *s = r->study;
-	struct mq_axis axis = { .key = mq_arena_strdup(s->arena, name) };
 	uint32_t room = 0;
 
-	if (!strcmp(section, "about") || !strcmp(name, "command"))
-		return 1;
-	if (*section) {
-		mq_fail(r->err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow",
-			r->path, section);
-		r->failed = true;
-		return 0;
-	}
-	if (own_key(r, name, value))
-		return !r->failed;
-	if (!take_job(r, name)) {
-		r->failed = true;
-		return 0;
-	}
-	for (uint32_t i = 0; i < s->n_axes; i++)
-		if (!strcmp(s->axis[i].key, name)) {
-			mq_fail(r->err, MQ_EINPUT,
-				"%s: %s is given twice; write its values in one list", r->path, name);
-			r->failed = true;
-			return 0;
-		}
-	if (is_one_value(name)) {
-		add_value(&axis, &room, r, mq_arena_strdup(s->arena, value));
-	} else {
-		for (const char *rest = value, *next; rest; rest = next) {
-			size_t n = item_length(name, rest, &next);
-			char *item = trimmed(s->arena, rest, n);
+	if (is_one_value(axis->key))
+		return add_value(axis, &room, r, mq_arena_strdup(r->study->arena, value)) ? MQ_OK : MQ_EINPUT;
+	for (const char *rest = value, *next; rest; rest = next) {
+		size_t n = item_length(axis->key, rest, &next);
+		char *item = trimmed(r->study->arena, rest, n);
 
-			if (!*item) {
-				mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has an empty value", r->path,
-					name, value);
-				r->failed = true;
-				return 0;
-			}
-			if (!add_range(&axis, &room, r, item)) {
-				r->failed = true;
-				return 0;
-			}
-		}
+		if (!*item)
+			return mq_fail(r->err, MQ_EINPUT, "%s: %s = %.200s has an empty value", r->path,
+				       axis->key, value);
+		if (!add_range(axis, &room, r, item))
+			return MQ_EINPUT;
 	}
+	return MQ_OK;
+}
+
+static enum mq_status take(void *context, const struct mq_ini_item *item, struct mq_err *err)
+{
+	struct reading *r = context;
+	struct mq_study *s = r->study;
+	struct mq_axis axis = { .key = item->key };
+
+	if (!strcmp(item->section, "about") || !strcmp(item->key, "command"))
+		return MQ_OK;
+	if (*item->section)
+		return mq_fail(err, MQ_EINPUT, "%s: section [%s] means nothing here; only [about] may follow",
+			       r->path, item->section);
+	MQ_TRY(mq_job_allows(item, r->allow_exec, err));
+	if (own_key(r, item->key, item->value))
+		return r->failed ? MQ_EINPUT : MQ_OK;
+	if (!take_job(r, item->key))
+		return MQ_EINPUT;
+	for (uint32_t i = 0; i < s->n_axes; i++)
+		if (!strcmp(s->axis[i].key, item->key))
+			return mq_fail(err, MQ_EINPUT, "%s: %s is given twice; write its values in one list",
+				       r->path, item->key);
+	MQ_TRY(add_values(r, &axis, item->value));
 	MQ_PUSH(s->arena, s->axis, s->n_axes, s->axis_room, axis);
-	return 1;
+	return MQ_OK;
 }
 
 static const struct mq_axis *find_axis(const struct mq_study *study, const char *key)
@@ -319,24 +312,14 @@ static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 	return MQ_OK;
 }
 
-enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq_study *study,
-			     struct mq_err *err)
+enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena,
+			     struct mq_study *study, struct mq_err *err)
 {
-	struct reading r = { .study = study, .err = err, .path = path };
-	FILE *file = fopen(path, "r");
+	struct reading r = { .study = study, .err = err, .path = path, .allow_exec = allow_exec };
 
 	*study = (struct mq_study){ .arena = arena, .path = path, .context = MQ_HASH_INIT,
 				    .job_steps = 10 };
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the study: %s", path, strerror(errno));
-	int line = ini_parse_file(file, take, &r);
-	fclose(file);
-	if (r.failed)
-		return MQ_EINPUT;
-	if (line)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s:%d: not `key = value`, or a line of more than 198 characters", path,
-			       line);
+	MQ_TRY(mq_ini_read(path, arena, take, &r, err));
 	MQ_TRY(check_jobs(study, err));
 	double points = 1;
 	for (uint32_t i = 0; i < study->n_axes; i++)

@@ -51,9 +51,9 @@ struct mq_study {
 
 enum { MQ_MAX_POINTS = 1000000, MQ_MAX_AXIS = 10000 };
 
-/* MQ_EINPUT: file, line, value and remedy. */
-enum mq_status mq_study_load(const char *path, struct mq_arena *arena, struct mq_study *study,
-			     struct mq_err *err) MQ_MUST_CHECK;
+/* `allow_exec`: the file is trusted, it may name programs to run. MQ_EINPUT: file, line, value and remedy. */
+enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena *arena,
+			     struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;
 
 /* Fills `context`, so that rows of another program or other calibrations are not taken for this one's. */
 enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err) MQ_MUST_CHECK;
@@ -82,14 +82,17 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 
 /* Searches one point and writes its row to `row`, without newline. Further lines, each after a newline,
  * are what was asked of the best plan (a letter tells the table, the point comes later). A point that has
- * no feasible plan, or that cannot be asked (its platform cannot be built, say), is a row too. `plan_path`
- * (may be NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
+ * no feasible plan, or that cannot be asked (its platform cannot be built, say), is a row too. The line
+ * MQ_STUDY_CRASHED says that a simulator died over it: the row is no answer to keep, and its verdict is
+ * crash where there is no other. `plan_path` (may be NULL) receives the best plan. MQ_EINPUT only where a row cannot be made at all. */
+#define MQ_STUDY_CRASHED "C"
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
 			    const char *plan_path, struct mq_arena *arena, const char **row,
 			    struct mq_err *err) MQ_MUST_CHECK;
 
 /* Row and lines "J,..." (jobs.csv) and "L,..." (job_links.csv) of a point with several jobs. `plan_path`
- * (may be NULL) with the job's name before its suffix receives each job's plan. */
+ * (may be NULL) with the job's name before its suffix receives each job's plan. *crashed: did a simulator
+ * die? MQ_ETIME: no row for that reason, mq_study_jobs_nothing writes one. */
 #define MQ_JOBS_HEADER                                                                             \
 	"point,job,devices,verdict,alone_s,together_s,slowdown,shortest_s,longest_s,steps,shared_B,"  \
 	"busiest_link,plan"
@@ -97,8 +100,10 @@ enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point 
 #define MQ_JOBS_COLUMNS "verdict,jobs,worst_slowdown,worst_job,mean_slowdown,shared_links,message"
 struct mq_csv_writer;
 enum mq_status mq_study_jobs(struct mq_csv_writer *row, const struct mq_study *study,
-			     const struct mq_point *point, const char *plan_path,
+			     const struct mq_point *point, const char *plan_path, bool *crashed,
 			     struct mq_err *err) MQ_MUST_CHECK;
+void mq_study_jobs_nothing(struct mq_csv_writer *row, const struct mq_study *study,
+			   const char *verdict, const char *why);
 
 /* Opens a point's question and searches it, or judges its given plan: an outcome of one candidate. */
 enum mq_status mq_study_search(const struct mq_point *point, struct mq_session *session,

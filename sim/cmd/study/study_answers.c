@@ -40,8 +40,11 @@ static enum mq_status judge_changed(const struct asking *a, const char *change, 
 	MQ_TRY(mq_session_open(&s, &q, a->err));
 	enum mq_status status = mq_session_judge(&s, plan, n, result, a->err);
 	mq_session_close(&s);
-	for (uint32_t i = 0; i < n && status == MQ_OK; i++)
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
 		mq_result_round(&result[i]);
+		if (result[i].verdict == MQ_VERDICT_CRASH)
+			status = mq_fail(a->err, MQ_ETIME, "%s", result[i].message);
+	}
 	return status;
 }
 

@@ -27,6 +27,7 @@ struct jobs {
 	struct mq_session whole;        /* the platform with all its devices */
 	bool whole_open;
 	struct mq_together together;
+	bool crashed;                   /* a simulator died over one of the plans */
 	struct mq_err *err;
 };
 
@@ -48,6 +49,9 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 							g->err);
 
 		g->open[j] = g->session[j].pool != NULL;
+		g->crashed |= status == MQ_OK && g->outcome[j].crashed;
+		if (status == MQ_ETIME)
+			return mq_wrap(g->err, "job %s", g->study->job[j]);
 		if (status != MQ_OK) {
 			*verdict = "refused";
 			*why = mq_arena_printf(&g->arena, "job %s: %s", g->study->job[j], g->err->text);
@@ -127,11 +131,11 @@ static void put_row(struct mq_csv_writer *w, const struct jobs *g)
 	mq_csv_put_text(w, "");
 }
 
-static void put_nothing(struct mq_csv_writer *w, const struct jobs *g, const char *verdict,
-			const char *why)
+void mq_study_jobs_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict,
+			   const char *why)
 {
 	mq_csv_put_text(w, verdict);
-	mq_csv_put_u64(w, g->study->n_jobs);
+	mq_csv_put_u64(w, study->n_jobs);
 	for (int i = 0; i < 4; i++)
 		mq_csv_put_empty(w);
 	mq_csv_put_text(w, why);
@@ -191,7 +195,10 @@ static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
 	const char *verdict, *why;
 
 	MQ_TRY(find_plans(g, &verdict, &why));
-	if (!verdict && run_all(g) != MQ_OK) {
+	enum mq_status status = verdict ? MQ_OK : run_all(g);
+	if (status == MQ_ETIME)
+		return status;
+	if (status != MQ_OK) {
 		verdict = "refused";
 		why = g->err->text;
 	}
@@ -201,7 +208,7 @@ static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
 			why = g->together.job[j].message;
 		}
 	if (verdict) {
-		put_nothing(w, g, verdict, why);
+		mq_study_jobs_nothing(w, g->study, verdict, why);
 		return MQ_OK;
 	}
 	round_scores(&g->together);
@@ -215,7 +222,8 @@ static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
 }
 
 enum mq_status mq_study_jobs(struct mq_csv_writer *w, const struct mq_study *study,
-			     const struct mq_point *point, const char *plan_path, struct mq_err *err)
+			     const struct mq_point *point, const char *plan_path, bool *crashed,
+			     struct mq_err *err)
 {
 	struct jobs g = { .study = study, .point = point, .plan_path = plan_path, .err = err };
 
@@ -223,6 +231,7 @@ enum mq_status mq_study_jobs(struct mq_csv_writer *w, const struct mq_study *stu
 	g.open = mq_arena_array(&g.arena, study->n_jobs, bool);
 	g.outcome = mq_arena_array(&g.arena, study->n_jobs, struct mq_search_outcome);
 	enum mq_status status = ask_all(w, &g);
+	*crashed = g.crashed;
 	for (uint32_t j = 0; j < study->n_jobs; j++)
 		if (g.open[j])
 			mq_session_close(&g.session[j]);

@@ -321,6 +321,9 @@ static enum mq_status put_plan(struct report *r, struct mq_session *s, const str
 	MQ_TRY(mq_make_dir(dir, r->err));
 	MQ_TRY(large ? mq_session_judge(s, &plan, 1, &result, r->err) :
 		       mq_pool_detail(s->pool, plan, &outputs, &result, r->err));
+	if (result.verdict != MQ_VERDICT_OK)
+		return mq_fail(r->err, mq_verdict_status(result.verdict), "the report: point %u: %s: %s",
+			       point, mq_verdict_name(result.verdict), result.message);
 	fprintf(r->f, "<h2 id=\"best\">The fastest point: %u</h2>\n<p>", point);
 	put_escaped(r->f, mq_plan_describe(plan, s->cluster, &s->arena));
 	fprintf(r->f, ": %.6g s a step, MFU %.1f %%. Bottleneck: ", result.step_time_s, 100 * result.mfu);

@@ -124,16 +124,19 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 
 static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *study,
 				const struct mq_point *point, struct mq_session *session,
-				const char *plan_path, struct mq_err *err)
+				const char *plan_path, bool *crashed, struct mq_err *err)
 {
 	struct mq_search_outcome outcome;
 	const char *why, *verdict;
 	enum mq_status status = mq_study_search(point, session, &outcome, err);
 
+	if (status == MQ_ETIME)
+		return status;
 	if (status != MQ_OK) {
 		put_nothing(w, study, "refused", err->text);
 		return MQ_OK;
 	}
+	*crashed = outcome.crashed > 0;
 	if (!outcome.n_best) {
 		verdict = mq_study_no_plan(&outcome, &session->arena, &why);
 		put_nothing(w, study, verdict, why);
@@ -145,23 +148,44 @@ static enum mq_status put_point(struct mq_csv_writer *w, const struct mq_study *
 	return put_answer(w, study, point, session, &outcome, err);
 }
 
+/* The row of a point that no simulator lived through. */
+static void put_crash(struct mq_csv_writer *w, const struct mq_study *study, const char *why)
+{
+	if (study->n_jobs)
+		mq_study_jobs_nothing(w, study, mq_verdict_name(MQ_VERDICT_CRASH), why);
+	else
+		put_nothing(w, study, mq_verdict_name(MQ_VERDICT_CRASH), why);
+}
+
 enum mq_status mq_study_run(const struct mq_study *study, const struct mq_point *point,
 			    const char *plan_path, struct mq_arena *arena, const char **row,
 			    struct mq_err *err)
 {
 	struct mq_session session = { 0 };
+	bool crashed = false;
 	char *text;
 	size_t size;
 	struct mq_csv_writer w = { .file = open_memstream(&text, &size), .path = "row" };
 
 	mq_assert(w.file);
 	put_head(&w, study, point);
-	enum mq_status status = study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, err) :
-				put_point(&w, study, point, &session, plan_path, err);
+	enum mq_status status =
+		study->n_jobs ? mq_study_jobs(&w, study, point, plan_path, &crashed, err) :
+				put_point(&w, study, point, &session, plan_path, &crashed, err);
 	mq_session_close(&session);
+	if (status == MQ_ETIME) {
+		rewind(w.file);
+		w.column = 0;
+		put_head(&w, study, point);
+		put_crash(&w, study, err->text);
+		crashed = true;
+		status = MQ_OK;
+	}
+	if (crashed)
+		fputs("\n" MQ_STUDY_CRASHED, w.file);
 	if (fclose(w.file))
 		return mq_fail(err, MQ_EBUG, "out of memory for a row");
-	*row = mq_arena_strdup(arena, text);
+	*row = mq_arena_printf(arena, "%.*s", (int)size, text);
 	free(text);
 	return status;
 }

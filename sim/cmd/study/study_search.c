@@ -24,6 +24,7 @@ static enum mq_status judge_given(const struct mq_point *point, struct mq_sessio
 		outcome->best = c;
 		outcome->n_best = 1;
 	} else {
+		outcome->crashed = c->result.verdict == MQ_VERDICT_CRASH;
 		outcome->nearest = *c;
 		outcome->have_nearest = true;
 	}

@@ -4,12 +4,12 @@
 #include "cmd/validate/validate_plans.h"
 
 #include <errno.h>
-#include <ini.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/ini.h"
 #include "lower/lower.h"
 
 /* ---- the question of a folder ---------------------------------------------------------------- */
@@ -30,16 +30,18 @@ static bool is_question_key(const char *name)
 	return false;
 }
 
-static int take(void *user, const char *section, const char *name, const char *value)
+static enum mq_status take(void *context, const struct mq_ini_item *item, struct mq_err *err)
 {
-	struct job *job = user;
+	struct job *job = context;
+	bool flag = !item->quoted && !strcmp(item->value, "true");
 
-	if (*section || !is_question_key(name) || !strcmp(value, "false"))
-		return 1;
-	char *arg = mq_arena_printf(job->arena, strcmp(value, "true") ? "--%s=%s" : "--%s", name,
-	                            value);
+	(void)err;
+	if (*item->section || !is_question_key(item->key) ||
+	    (!item->quoted && !strcmp(item->value, "false")))
+		return MQ_OK;
+	char *arg = mq_arena_printf(job->arena, flag ? "--%s" : "--%s=%s", item->key, item->value);
 	MQ_PUSH(job->arena, job->arg, job->n, job->room, arg);
-	return 1;
+	return MQ_OK;
 }
 
 static error_t parse_init(int key, char *arg, struct argp_state *state)
@@ -64,9 +66,7 @@ static enum mq_status read_question(struct mq_validation *v, const char *dir, in
 		return mq_fail(err, MQ_EINPUT,
 		               "%s: cannot read it (%s): is %s the folder of a search?", path,
 		               strerror(errno), dir);
-	int line = ini_parse(path, take, &job);
-	if (line)
-		return mq_fail(err, MQ_EINPUT, "%s:%d: not `option = value`", path, line);
+	MQ_TRY(mq_ini_read(path, &v->arena, take, &job, err));
 	for (int i = 0; i < argc; i++)
 		MQ_PUSH(job.arena, job.arg, job.n, job.room, argv[i]);
 	char *end = NULL;

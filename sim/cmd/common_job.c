@@ -1,0 +1,185 @@
+/*
+ * common_job.c - the job file of a results folder (run.ini): it says what made the results and makes them
+ * again; and it is what a command locks, so that no other writes there at the same time.
+ */
+#include "cmd/common.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "core/ini.h"
+
+enum mq_status mq_job_begin(const char *dir, const char *command, FILE **file, struct mq_err *err)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/run.ini", dir);
+	*file = fopen(path, "w");
+	if (!*file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	fputs("; runs this again: maquette run ", *file);
+	mq_ini_put_value(*file, path);
+	fprintf(*file, "\ncommand = %s\n", command);
+	return MQ_OK;
+}
+
+enum mq_status mq_job_end(FILE *file, const char *dir, double wall_s, struct mq_err *err)
+{
+	char date[64];
+	struct utsname host = { .sysname = "?" };
+	time_t now = time(NULL);
+
+	uname(&host);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	fprintf(file, "\n[about]\ndate = %s\nhost = %s\nsystem = %s %s %s\nversion = %s\n", date,
+		host.nodename, host.sysname, host.release, host.machine, MQ_VERSION);
+	if (wall_s > 0)
+		fprintf(file, "wall_s = %.3f\n", wall_s);
+	bool bad = ferror(file) != 0;
+	if (fclose(file) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s/run.ini: cannot write: %s; free some space", dir,
+			       strerror(errno));
+	return MQ_OK;
+}
+
+/* ---- what is there already ---------------------------------------------------------------------- */
+
+struct old_job {
+	char command[32];
+	bool whole;             /* a kill in the middle of writing leaves less */
+	FILE *lines;            /* what decides results, as mq_job_question has it */
+};
+
+/* Keys that say how long and how to show, not what is asked. */
+static bool is_question(const char *key)
+{
+	static const char *const others[] = { "command", "evals", "seconds", "top", "proof" };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(others[i], key))
+			return false;
+	return true;
+}
+
+static enum mq_status take_old(void *context, const struct mq_ini_item *item, struct mq_err *err)
+{
+	struct old_job *old = context;
+
+	(void)err;
+	if (!strcmp(item->section, "about"))
+		old->whole |= !strcmp(item->key, "version");
+	else if (!strcmp(item->key, "command"))
+		snprintf(old->command, sizeof(old->command), "%s", item->value);
+	else if (is_question(item->key) && item->quoted)
+		mq_ini_put(old->lines, item->key, item->value);
+	else if (is_question(item->key))
+		fprintf(old->lines, "%s = %s\n", item->key, item->value);
+	return MQ_OK;
+}
+
+/* Lines that only one of two texts has are what people look for: shows the first pair that differs. */
+static enum mq_status differs(const char *path, const char *old, const char *asked, struct mq_err *err)
+{
+	while (*old && *asked && strcspn(old, "\n") == strcspn(asked, "\n") &&
+	       !strncmp(old, asked, strcspn(old, "\n") + 1)) {
+		old += strcspn(old, "\n") + 1;
+		asked += strcspn(asked, "\n") + 1;
+	}
+	int n = (int)strcspn(old, "\n"), m = (int)strcspn(asked, "\n");
+	return mq_fail(err, MQ_EINPUT, "%s: written by another command: there `%.*s`, here `%.*s`; choose another "
+		       "-o, or remove the folder", path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
+}
+
+static enum mq_status check_old(const char *path, const char *command, const char *asked, bool *resumes,
+				struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct old_job old = { .command = "" };
+	enum mq_status status = MQ_OK;
+	struct mq_err lost;
+	struct stat st;
+	char *text;
+	size_t size;
+
+	old.lines = open_memstream(&text, &size);
+	mq_assert(old.lines);
+	*resumes = !stat(path, &st) && S_ISREG(st.st_mode) &&
+		   mq_ini_read(path, &arena, take_old, &old, &lost) == MQ_OK && old.whole;
+	fclose(old.lines);
+	if (*resumes && strcmp(old.command, command))
+		status = mq_fail(err, MQ_EINPUT, "%s: the folder has the results of `%s`; choose another -o, or "
+				 "remove it", path, old.command);
+	else if (*resumes && asked && strcmp(text, asked))
+		status = differs(path, text, asked, err);
+	free(text);
+	mq_arena_fini(&arena);
+	return status;
+}
+
+/* The lock is that of an open file (not of the process), so that reading the same file elsewhere does not
+ * drop it, and it vanishes with the process, however that ends. */
+enum mq_status mq_job_claim(const char *dir, const char *command, const char *asked, struct mq_claim *claim,
+			    struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	const char *path = mq_arena_printf(&arena, "%s/run.ini", dir);
+	enum mq_status status;
+
+	claim->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	claim->resumes = false;
+	if (claim->fd < 0)
+		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	else if (fcntl(claim->fd, F_OFD_SETLK, &lock) && (errno == EAGAIN || errno == EACCES))
+		status = mq_fail(err, MQ_EINPUT, "%s: another command is writing its results there; wait for it, "
+				 "or choose another -o", dir);
+	else
+		status = check_old(path, command, asked, &claim->resumes, err);
+	mq_arena_fini(&arena);
+	if (status != MQ_OK)
+		mq_job_release(claim);
+	return status;
+}
+
+void mq_job_release(struct mq_claim *claim)
+{
+	if (claim->fd >= 0)
+		close(claim->fd);
+	claim->fd = -1;
+}
+
+/* ---- programs in job files ---------------------------------------------------------------------- */
+
+/* As engines are told apart: items divided by commas, of which one begins with exec:. Blanks do not count,
+ * because lists of a study lose theirs. */
+static bool names_program(const char *value)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char *bare = mq_arena_strdup(&arena, value), *to = bare;
+	bool found = false;
+
+	for (; *value; value++)
+		if (!isspace((unsigned char)*value))
+			*to++ = *value;
+	*to = '\0';
+	for (const char *c = bare; !found && (c = strstr(c, "exec:")); c++)
+		found = c == bare || strchr(",;", c[-1]);
+	mq_arena_fini(&arena);
+	return found;
+}
+
+enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, struct mq_err *err)
+{
+	if (allow_exec || !names_program(item->value))
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "%s:%u: %s = %.100s runs a program of your machine; if you trust this "
+		       "file, add --allow-exec", item->path, item->line, item->key, item->value);
+}

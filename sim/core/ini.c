@@ -1,0 +1,173 @@
+/* ini.c - see ini.h. */
+#include "core/ini.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+enum { MOST_B = 16 << 20, CHUNK = 64 << 10 };
+
+static const char plain[] = "ntr\"\\", meant[] = "\n\t\r\"\\";
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+
+/* Would the reader take something else for it? */
+static bool needs_quotes(const char *value)
+{
+	size_t n = strlen(value);
+
+	if (!n || *value == '"' || isspace((unsigned char)*value) || isspace((unsigned char)value[n - 1]) ||
+	    !strcmp(value, "true") || !strcmp(value, "false"))
+		return true;
+	for (size_t i = 0; i < n; i++)
+		if (iscntrl((unsigned char)value[i]) ||
+		    (strchr(";#", value[i]) && (!i || isspace((unsigned char)value[i - 1]))))
+			return true;
+	return false;
+}
+
+void mq_ini_put_value(FILE *file, const char *value)
+{
+	if (!needs_quotes(value)) {
+		fputs(value, file);
+		return;
+	}
+	fputc('"', file);
+	for (; *value; value++) {
+		const char *special = strchr(meant, *value);
+
+		if (special)
+			fprintf(file, "\\%c", plain[special - meant]);
+		else
+			fputc(*value, file);
+	}
+	fputc('"', file);
+}
+
+void mq_ini_put(FILE *file, const char *key, const char *value)
+{
+	fprintf(file, "%s = ", key);
+	mq_ini_put_value(file, value);
+	fputc('\n', file);
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static enum mq_status read_all(const char *path, struct mq_arena *arena, char **text, size_t *size,
+			       struct mq_err *err)
+{
+	FILE *f = fopen(path, "r");
+	size_t room = 0, got = 1;
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
+	*text = NULL;
+	for (*size = 0; got && *size <= MOST_B; *size += got) {
+		if (*size + CHUNK >= room) {
+			char *old = *text;
+
+			room = 2 * room + 2 * CHUNK;
+			*text = mq_arena_alloc(arena, room);
+			if (old)
+				memcpy(*text, old, *size);
+		}
+		got = fread(*text + *size, 1, CHUNK, f);
+	}
+	bool bad = ferror(f) != 0;
+	int reason = errno;
+	fclose(f);
+	(*text)[*size] = '\0';
+	if (bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %s", path, strerror(reason));
+	if (*size > MOST_B || memchr(*text, '\0', *size))
+		return mq_fail(err, MQ_EINPUT, "%s: not a job file: %s", path,
+			       *size > MOST_B ? "more than 16 MB" : "it has zero bytes");
+	return MQ_OK;
+}
+
+/* Cuts blanks off both ends, in place. */
+static char *trim(char *text)
+{
+	size_t n = strlen(text);
+
+	while (n && isspace((unsigned char)text[n - 1]))
+		text[--n] = '\0';
+	return text + strspn(text, " \t\r\v\f");
+}
+
+/* A value in quotes, in place; false: it does not end, or more follows. */
+static bool unquote(char *value)
+{
+	char *to = value, *at = value + 1;
+
+	for (; *at && *at != '"'; at++) {
+		const char *special = *at == '\\' && at[1] ? strchr(plain, at[1]) : NULL;
+
+		if (special)
+			at++;
+		*to++ = special ? meant[special - plain] : *at;
+	}
+	if (*at != '"')
+		return false;
+	at += 1 + strspn(at + 1, " \t\r");
+	*to = '\0';
+	return !*at || *at == ';' || *at == '#';
+}
+
+/* Ends the value where a comment begins: at a ';' after a blank. */
+static void cut_comment(char *value)
+{
+	for (char *c = value; *c; c++)
+		if (*c == ';' && (c == value || isspace((unsigned char)c[-1])))
+			*c = '\0';
+}
+
+static enum mq_status read_line(struct mq_ini_item *item, char *line, mq_ini_take *take, void *context,
+				struct mq_err *err)
+{
+	char *end, *text = trim(line);
+
+	if (!*text || *text == ';' || *text == '#')
+		return MQ_OK;
+	if (*text == '[' && (end = strchr(text, ']'))) {
+		*end = '\0';
+		item->section = text + 1;
+		return MQ_OK;
+	}
+	char *sign = strpbrk(text, "=:");
+	if (!sign || sign == text)
+		return mq_fail(err, MQ_EINPUT, "%s:%u: not `key = value`", item->path, item->line);
+	*sign = '\0';
+	char *value = sign + 1 + strspn(sign + 1, " \t");
+	item->quoted = *value == '"';
+	if (item->quoted && !unquote(value))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: the value of %s begins with a quotation mark and does not "
+			       "end with one", item->path, item->line, trim(text));
+	if (!item->quoted) {
+		cut_comment(value);
+		value = trim(value);
+	}
+	item->key = trim(text);
+	item->value = value;
+	return take(context, item, err);
+}
+
+enum mq_status mq_ini_read(const char *path, struct mq_arena *arena, mq_ini_take *take, void *context,
+			   struct mq_err *err)
+{
+	struct mq_ini_item item = { .path = path, .section = "" };
+	char *text = NULL, *next;
+	size_t size;
+
+	MQ_TRY(read_all(path, arena, &text, &size, err));
+	if (!strncmp(text, "\xef\xbb\xbf", 3)) /* the mark that some editors begin files with */
+		text += 3;
+	for (char *line = text; line && *line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		item.line++;
+		MQ_TRY(read_line(&item, line, take, context, err));
+	}
+	return MQ_OK;
+}
