@@ -72,7 +72,7 @@ static const struct mq_calib_field device_fields[] = {
 	DEV(elementwise_bw_share, "1", .8, .001, 1.2, "share of bandwidth of memory-bound kernels"),
 	DEV(launch_s, "s", 2e-6, 0, 1, "device time per kernel when the queue is full"),
 	DEV(host_launch_s, "s", 5e-6, 0, 1, "host time per kernel"),
-	DEV(overlap_compute, "1", .3, 0, 1, "compute seconds lost per second of overlapped collective"),
+	DEV(overlap_compute, "1", -1, -1, 1, "share of compute lost beside a collective; -1 = the multiprocessors its channels hold"),
 	DEV(overlap_comm, "1", 0, 0, 1, "share by which compute slows a concurrent collective"),
 	DEV(reserve_B, "B", 1e9, 0, 1e12, "memory of context and libraries on a CPU (of a GPU: the software's)"),
 	DEV(fragmentation, "1", 1.05, 1, 3, "factor on dynamic memory"),

@@ -63,7 +63,8 @@ struct mq_device_calib {
 	double elementwise_bw_share; /* share of memory bandwidth */
 	double launch_s;             /* device time per kernel when the queue is full */
 	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
-	double overlap_compute;      /* seconds of compute lost per second of overlapped collective */
+	double overlap_compute;      /* share of compute lost beside a collective; -1 = that of the
+				      * multiprocessors that its channels hold */
 	double overlap_comm;         /* share by which a collective is slowed by concurrent compute */
 	double reserve_B;            /* context and libraries, on a CPU; of a GPU it is the software's */
 	double fragmentation;        /* factor >= 1 on dynamic memory */

@@ -116,6 +116,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	m->alone_s = times.alone_s;
 	m->bound_s = times.bound_s;
 	m->n_flows = image.n_flows;
+	m->channels = image.channels;
 	return MQ_OK;
 }
 
@@ -142,6 +143,7 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 		m->alone_s = flows.alone_s;
 		m->n_flows = flows.n_flows;
 		m->flow = flows.flow;
+		m->channels = flows.channels;
 		return MQ_OK;
 	}
 	bool send = t->kind == MQ_TASK_SEND;

@@ -20,6 +20,7 @@ struct mq_meeting {
 	double latency_s, alone_s;  /* alone_s: latency and flows with nobody else about (folded: but
 				       for the images of the meeting itself) */
 	double bound_s;             /* latency and the bound of the flows; NaN until asked */
+	uint32_t channels;          /* of a collective, see mq_coll_flows */
 	uint32_t n_flows;
 	const struct mq_flow *flow; /* folded: NULL, see lower/images.h; so is rank */
 };

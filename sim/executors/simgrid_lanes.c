@@ -56,7 +56,12 @@ static double compute_speed(const struct device_state *d)
 {
 	if (!d->n_comm)
 		return 1;
-	return d->calib->serial_comm ? 0 : fmax(1 - d->calib->overlap_compute, 0);
+	if (d->calib->serial_comm)
+		return 0;
+	if (d->calib->overlap_compute >= 0)
+		return fmax(1 - d->calib->overlap_compute, 0);
+	/* each channel of a collective is a thread block, which holds a multiprocessor as long as it runs */
+	return fmax(1 - d->channels / d->calib->sm_count, 0);
 }
 
 static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
@@ -135,6 +140,8 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, bool comp
 static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 {
 	struct sim *sim = lane->sim;
+	uint32_t meeting = sim->sharing.meeting[event];
+	uint32_t channels = meeting == MQ_NONE ? 0 : sim->costing.meeting[meeting].channels;
 
 	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
 		const struct mq_task *task = &sim->s->task[t];
@@ -142,6 +149,7 @@ static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 		if (!mq_task_interferes(d->calib, task))
 			continue;
 		d->n_comm += begins ? 1 : UINT32_MAX;
+		d->channels += begins ? channels : -channels;
 		if (begins)
 			d->comm_lane[task->stream] = lane;
 		else if (d->comm_lane[task->stream] == lane)
