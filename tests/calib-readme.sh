@@ -23,6 +23,18 @@ fitted_values() {
 	done
 }
 
+# What a device file says itself ("entry parameter"), and whom it inherits from ("entry parent"); tab-separated.
+given_values() {
+	for f in platforms/calib/*.json; do
+		awk -v entry="$(basename "$f" .json)" '
+		/"inherits": "/ && match($0, /"inherits": "[^"]*/) {
+			printf "inherits\t%s\t%s\n", entry, substr($0, RSTART + 13, RLENGTH - 13) }
+		/"value":/ && match($0, /"[a-zA-Z0-9_]+": *\{/) {
+			name = substr($0, RSTART + 1, RLENGTH - 1); sub(/".*/, "", name)
+			printf "given\t%s\t%s\n", entry, name }' "$f"
+	done
+}
+
 # Records of `maquette fit`: results/accuracy/fit-NAME/.
 left_out() {
 	for d in results/accuracy/fit-*/; do
@@ -45,6 +57,17 @@ build/maquette score --parameters >$work/parameters
 One JSON file per device type, `links.json` for all link classes. A value is a number or `{"value": x, "unit": "...", "source": "..."}`; what a
 file leaves out has the default below. `maquette calibrate` writes such files from one's own measurements; `--calib FILE` adds them.
 This page is written by `make calib-readme`.
+
+A device file is all that is known of a type: `platform generate`, `platform import` and `score` know no other. Beside `values` it may have
+
+- `"aliases": ["A100-80GB", "A100"]`: what else people and tables call it, a machine that has it too ("p4d"). Two files may not share one.
+- `"reported": ["A100 80GB PCIe"]`: what drivers and the PCI list call it, where that tells variants apart (`platform import`).
+- `"inherits": "OTHER"`: what the file leaves out, names and `source` apart, is as in OTHER: a file of the same folder, or one loaded before. `null` for a
+  value is the default again. A file of one's own may inherit from the shipped one of its own name: it then changes some values of that type, and no other type.
+
+A type without any file: where a platform states `mq_memory_B` and `mq_mem_bw_Bps` beside a host's speed (`platform generate gpu=NAME tflops=...` does,
+and says what it assumed), it gets the defaults below, the speed as its 16-bit peak, half of it in TF32 and a sixteenth in fp32 (the proportions of an
+A100); of a CPU the speed is that in fp32.
 
 How the fitted values came about:
 
@@ -120,12 +143,17 @@ How the fitted values came about:
 
 TEXT
 	# The 63 measured times of a link class are one line.
-	awk '!/_t[0-9]_s`/ { print } /`all_reduce_t1_s`/ {
+	awk '!/_t[0-9]_s`/ || /gemm_t0_s/ { print } /`all_reduce_t1_s`/ {
 		print "| `COLLECTIVE_t1_s` to `_t9_s` | s | 0 | 0 to 10000 | measured time of one call (all_reduce, ... sendrecv) " \
 			"of 8 B, 64 B, 512 B, ... 128 MiB; 0 = not measured |" }' $work/parameters
 	fitted_values >$work/fitted
-	awk -F'\t' '
-	FNR == NR { # what the parameters mean, per kind of entry
+	given_values >$work/given
+	awk -F'\t' -v given="$work/given" -v meanings="$work/parameters" '
+	FILENAME == given {
+		if ($1 == "inherits") { parent[$2] = $3; heir[++heirs] = $2 } else says[$2, $3] = 1
+		next
+	}
+	FILENAME == meanings { # what the parameters mean, per kind of entry
 		if (/^### Device/) kind = "device"
 		if (/^### Link/) kind = "link"
 		if (split($0, c, / *\| */) > 6 && c[2] ~ /^`/) { gsub(/`/, "", c[2]); means[kind, c[2]] = c[6] }
@@ -133,25 +161,41 @@ TEXT
 	}
 	{
 		at = $1 "\t" $2
+		fitted[$2] = fitted[$2] " " $3
 		if (!(at in seen)) { seen[at] = ++n; entry[n] = at }
 		inherited = $6 ~ /^architecture family/
 		own[at] += !inherited; taken[at] += inherited
 		if (inherited) next
 		row[++rows] = "| " $2 " | `" $3 "` | " $4 " | " $5 " | " $6 " | " means[$1, $3] " |"
 	}
+	# Fitted values that an entry has from those it inherits from: the nearest that says a value counts.
+	function inherited_by(who,    count, k, i, up, near, names, hidden) {
+		for (up = parent[who]; up != ""; up = parent[up]) {
+			k = split(fitted[up], names, " ")
+			for (i = 1; i <= k; i++) {
+				hidden = 0
+				for (near = who; near != up; near = parent[near])
+					hidden += (near SUBSEP names[i]) in says
+				count += !hidden
+			}
+		}
+		return count
+	}
 	END {
+		for (i = 1; i <= heirs; i++)
+			if (!(("device\t" heir[i]) in seen)) entry[++n] = "device\t" heir[i]
 		print "### How many values are fitted\n"
-		print "Fitted for the entry itself, and taken over from its architecture family (fitted there).\n"
+		print "Fitted for the entry itself, and taken over from its architecture family or the entry it inherits from (fitted there).\n"
 		print "| entry | kind | fitted | taken over |\n| --- | --- | --- | --- |"
 		for (i = 1; i <= n; i++) {
 			split(entry[i], e, "\t")
-			printf "| %s | %s | %d | %d |\n", e[2], e[1], own[entry[i]], taken[entry[i]]
+			printf "| %s | %s | %d | %d |\n", e[2], e[1], own[entry[i]], taken[entry[i]] + inherited_by(e[2])
 		}
 		print "\n### Fitted values\n"
 		print "Those of the entries themselves; what an entry takes over stands under the one its source names.\n"
 		print "| entry | parameter | value | unit | source | meaning |\n| --- | --- | --- | --- | --- | --- |"
 		for (i = 1; i <= rows; i++) print row[i]
-	}' $work/parameters $work/fitted
+	}' $work/given $work/parameters $work/fitted
 	left_out
 } >$readme.new
 mv $readme.new $readme

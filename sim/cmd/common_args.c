@@ -21,8 +21,8 @@ enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_O
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
 	{ "model", 'm', "MODEL", 0, "NAME[:key=value,...] of a built-in model, or a file", 1 },
-	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, keys of `platform generate` "
-	  "(\"gpu=H100 nodes=8\"), or 'model'", 1 },
+	{ "platform", 'p', "FILE", 0, "platform XML file, a shipped platform's name, keys of `platform "
+	  "generate` (\"gpu=H100 nodes=8\"), or 'model'", 1 },
 	{ "devices", KEY_DEVICES, "RANKS", 0,
 	  "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0", 1 },
 	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },

@@ -14,8 +14,8 @@
 #include "cmd/validate/validate_dir.h"
 #include "platform/platform_import.h"
 
-/* How the measured type is joined: as its own calibration says where it is shipped; else PCIe 4, and the NVLink
- * that a large message saw. */
+/* How the measured type is joined: as its shipped calibration says where there is one; else PCIe 4, and
+ * the NVLink that a large message saw. */
 static void join(const struct mq_calib *calib, struct mq_calibration *fit)
 {
 	const struct mq_device_calib *known = mq_calib_type(calib, fit->device.name);

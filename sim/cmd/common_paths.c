@@ -40,10 +40,10 @@ static bool is_dir(const char *path)
 enum mq_status mq_find_dir(const char *kind, struct mq_arena *arena, const char **dir,
 			   struct mq_err *err)
 {
-	/* Beside the executable (build/engines), one or two folders up (build/, build/san-X/: the
-	 * source tree), or in an installed tree. */
+	/* Beside the executable (build/engines), one to three folders up (build/, build/san-X/,
+	 * build/san-X/tests/: the source tree), or in an installed tree. */
 	static const char *const places[] = { "", "/..", "/../..", "/../lib/maquette",
-					      "/../share/maquette" };
+					      "/../share/maquette", "/../../.." };
 	const char *base = own_dir(arena);
 	/* What the build folder holds is plug-ins; "plots" in it are drawn ones. */
 	bool built = !strcmp(kind, "engines") || !strcmp(kind, "executors");

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/common.h"
 #include "cmd/platform/platform_words.h"
@@ -91,8 +92,9 @@ static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 	const struct argp argp = {
 		.options = rows, .parser = parse_generate, .args_doc = "[KEY=VALUE...]",
 		.doc = "Writes a SimGrid platform: machines of one or several kinds, joined by a fabric. "
-		       "Every option can also be written KEY=VALUE (several in one word: KEY=VALUE,KEY=VALUE), "
-		       "is the key platform.KEY of a study, and all of them stand where -p takes a file.",
+		       "Every option can also be written KEY=VALUE (several in one word: "
+		       "KEY=VALUE,KEY=VALUE), is the key platform.KEY of a study, and all of them "
+		       "stand where -p takes a file.",
 	};
 
 	for (int i = 0; mq_platform_opts[i].type != MQ_OPT_END; i++) {
@@ -140,7 +142,8 @@ static enum mq_status parse_file(const struct argp *argp, int argc, char **argv,
 	l->err = err;
 	MQ_TRY(mq_args_parse(argp, argc, argv, l, err));
 	if (!l->file)
-		return mq_fail(err, MQ_EINPUT, "give a platform file, or the name of a shipped platform");
+		return mq_fail(err, MQ_EINPUT, "give a platform file, the name of a shipped platform, or keys "
+			       "as generate takes them (\"gpu=H100 nodes=2\")");
 	return MQ_OK;
 }
 
@@ -165,16 +168,29 @@ static const struct argp show_argp = {
 	       "bisection; with -o draws it through graphviz.",
 };
 
+/* A file, or keys of `generate`. */
+static enum mq_status explore(const struct looking *l, struct mq_arena *arena,
+			      struct mq_cluster **cluster, struct mq_err *err)
+{
+	struct mq_platform_file file;
+	struct mq_calib *calib;
+
+	MQ_TRY(mq_calib_open(&l->calib, arena, &calib, err));
+	enum mq_status status = mq_platform_open(l->file, calib, arena, &file, err);
+	if (status == MQ_OK)
+		status = mq_platform_explore(file.path, arena, cluster, err);
+	mq_platform_file_close(&file);
+	return status;
+}
+
 /* In the child process. */
 static enum mq_status look(const struct looking *l, bool show, struct mq_arena *arena, struct mq_err *err)
 {
-	const char *path;
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
 	struct mq_platform_sample sample;
 
-	MQ_TRY(mq_find_platform(l->file, arena, &path, err));
-	MQ_TRY(mq_platform_explore(path, arena, &cluster, err));
+	MQ_TRY(explore(l, arena, &cluster, err));
 	MQ_TRY(mq_calib_open(&l->calib, arena, &calib, err));
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
 	if (!show) {

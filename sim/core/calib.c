@@ -132,27 +132,29 @@ void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *e
 	MQ_PUSH(calib->arena, calib->device, calib->n_devices, calib->device_room, *entry);
 }
 
-static json_t *words(const char *const *list)
+static void put_words(json_t *root, const char *key, const char *const *list)
 {
-	json_t *array = json_array();
+	json_t *array = list ? json_array() : NULL;
 
 	for (; list && *list; list++)
 		json_array_append_new(array, json_string(*list));
-	return array;
+	if (array)
+		json_object_set_new(root, key, array);
 }
 
 enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 				    struct mq_err *err)
 {
 	json_t *values = json_object();
-	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o, s:o, s:o}", "kind", "device", "name",
+	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name",
 				 device->name, "device_kind", device->kind == MQ_CPU ? "cpu" : "gpu",
 				 "source", device->source ? device->source : "", "serial_comm",
-				 (int)device->serial_comm, "aliases", words(device->alias), "reported",
-				 words(device->reported), "values", values);
+				 (int)device->serial_comm, "values", values);
 	FILE *file;
 	int bad;
 
+	put_words(root, "aliases", device->alias);
+	put_words(root, "reported", device->reported);
 	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
 		double x = *(const double *)(const void *)((const char *)device + f->offset);
 
@@ -248,9 +250,9 @@ static enum mq_status unknown_type(const struct mq_calib *calib, const struct mq
 	for (uint32_t i = 0; i < calib->n_devices && used < sizeof(known) - 1; i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 calib->device[i].name);
-	return mq_fail(err, MQ_EINPUT, "device '%s' is of type '%s', which has no calibration: add one with "
-		       "--calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s", device->name, device->type,
-		       *known ? known : "none");
+	return mq_fail(err, MQ_EINPUT, "device '%s' is of type '%s', which has no calibration: add one "
+		       "with --calib, or state mq_memory_B and mq_mem_bw_Bps; known: %s", device->name,
+		       device->type, *known ? known : "none");
 }
 
 double mq_calib_peak_flops(const struct mq_device_calib *d)

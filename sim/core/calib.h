@@ -135,14 +135,14 @@ MQ_API void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_c
 MQ_API double mq_calib_peak_flops(const struct mq_device_calib *device);
 /* calib_names.c: the device type of a name or alias, without regard to case; NULL where unknown. */
 MQ_API const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib, const char *word);
-/* The same; MQ_EINPUT with the nearest, or all, known types. `option` names where the word stands ("gpu"). */
+/* The same; MQ_EINPUT with the nearest, or all, known types. `option`: where the word stands ("gpu"). */
 MQ_API enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option,
 					const char *word, const struct mq_device_calib **type,
 					struct mq_err *err) MQ_MUST_CHECK;
 /* The device type whose name stands in running text; NULL = none. Case and separators ("RTX 2080 Ti",
- * "RTX-2080Ti") do not count, words do ("B200" is not in "GB200"); the longest name wins, of equals the first in
- * the text. `reported`: by names and what drivers report, which tell variants apart, and not by aliases, of
- * which some stand for the usual variant ("A100"). */
+ * "RTX-2080Ti") do not count, words do ("B200" is not in "GB200"); the longest name wins, of equals the
+ * first in the text. `reported`: by names and what drivers report, which tell variants apart, and not by
+ * aliases, of which some stand for the usual variant ("A100"). */
 MQ_API const struct mq_device_calib *mq_calib_type_in(const struct mq_calib *calib, const char *text,
 						      bool reported);
 /* The share of its nominal bandwidth, B/s, that a node's network port of this class gives. */

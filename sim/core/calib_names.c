@@ -52,8 +52,8 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 	MQ_PUSH(&arena, names, n, room, NULL);
 	near = mq_nearest(word, names);
 	enum mq_status status = near ?
-		mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; did you mean '%s'? (any other: give tflops=)",
-			option, word, near) :
+		mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; did you mean '%s'? (any other: give "
+			"tflops=)", option, word, near) :
 		mq_fail(err, MQ_EINPUT, "%s=%s: no such device type; known: %s", option, word, list);
 	mq_arena_fini(&arena);
 	return status;

@@ -150,8 +150,8 @@ static enum mq_status unknown_parent(const struct reading *r, const struct item 
 	for (uint32_t i = 0; i < r->calib->n_devices; i++)
 		names[n++] = r->calib->device[i].name;
 	const char *near = mq_nearest(parent, names);
-	return mq_fail(err, MQ_EINPUT, "%s: '%s' inherits '%s', and there is no such device%s%s%s; name one of "
-		       "this file or folder, or of one loaded before", item->path, item->name, parent,
+	return mq_fail(err, MQ_EINPUT, "%s: '%s' inherits '%s', and there is no such device%s%s%s; name "
+		       "one of this file or folder, or of one loaded before", item->path, item->name, parent,
 		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
@@ -165,8 +165,8 @@ static enum mq_status find_parent(struct reading *r, const struct item *item, co
 		if (!r->item[i].is_link && !strcmp(r->item[i].name, parent))
 			other = &r->item[i];
 	if (other && other->state == OPEN)
-		return mq_fail(err, MQ_EINPUT, "%s: '%s' inherits '%s', which inherits from it in turn; let one "
-			       "of them say its values itself", item->path, item->name, parent);
+		return mq_fail(err, MQ_EINPUT, "%s: '%s' inherits '%s', which inherits from it in turn; let "
+			       "one of them say its values itself", item->path, item->name, parent);
 	if (other) {
 		MQ_TRY(work_out(r, other, err));
 		*found = other->device;

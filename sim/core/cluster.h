@@ -9,7 +9,8 @@
  *   on a host: mq_type (device type = name of a calibration file, "V100-SXM2-16GB"), mq_kind (gpu |
  *     cpu), mq_rank (order of the devices; default: natural order of the names), mq_node (name or
  *     number of the machine), mq_memory_B, mq_mem_bw_Bps (of a type without calibration), mq_socket,
- *     mq_nics (NICs of its node), mq_price_per_h ($), mq_power_W. Hosts without mq_type or with mq_kind=switch are not devices.
+ *     mq_nics (NICs of its node), mq_price_per_h ($), mq_power_W. Hosts without mq_type or with
+ *     mq_kind=switch are not devices.
  *   on a link: mq_class: nvlink | nvswitch | pcie | pcie-switch | socket | nic | ib | roce | eth |
  *     loopback | host | other (default: guessed from the name's prefix).
  *   on the platform (zone <prop>): mq_nvls (1: NVSwitch reduces), mq_sharp (1), mq_name.

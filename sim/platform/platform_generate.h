@@ -56,7 +56,7 @@ struct mq_platform_spec {
 	uint32_t domain;       /* nvl72: GPUs of a scale-up domain */
 	double nic_us, switch_us; /* latencies; negative = usual for the network */
 	bool sharp;            /* switches reduce (CollNet) */
-	double tflops;         /* peak in XML; 0 = the device's own (a type without calibration must give it) */
+	double tflops;         /* peak in XML; 0 = the device's own (one without calibration must give it) */
 	double memory_GB, bw_TBps; /* of a type without calibration; 0 = assumed */
 	double price_per_h, power_W; /* per device; negative = the calibration's */
 };
@@ -71,8 +71,8 @@ void mq_platform_spec_init(struct mq_platform_spec *spec);
 bool mq_platform_spec_is(const char *text);
 /* The same text joined by blanks alone, in place: as one line of a job file, or one of a list. */
 char *mq_platform_spec_plain(char *text);
-/* "KEY=VALUE KEY=VALUE ...", joined by blanks, commas or semicolons, over what `spec` holds. A key alone turns
- * a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
+/* "KEY=VALUE KEY=VALUE ...", joined by blanks, commas or semicolons, over what `spec` holds. A key alone
+ * turns a switch on ("sharp"); other words continue the mix of a `gpu=` before them.
  * MQ_EINPUT: an unknown key (with the nearest), a bad value, a word that belongs to no key. */
 enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec *spec,
 				      struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;

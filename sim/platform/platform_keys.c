@@ -55,8 +55,8 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 			continue;
 		}
 		if (!equals && !is_switch(word))
-			return mq_fail(err, MQ_EINPUT, "platform: '%s': write KEY=VALUE; see `maquette platform "
-				       "generate --help` for the keys", word);
+			return mq_fail(err, MQ_EINPUT, "platform: '%s': write KEY=VALUE; the keys: `maquette "
+				       "platform generate --help`", word);
 		if (equals)
 			*equals++ = '\0';
 		MQ_TRY(mq_opt_set(mq_platform_opts, spec, "platform", word, equals ? equals : "true", arena,

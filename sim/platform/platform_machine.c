@@ -213,7 +213,8 @@ enum mq_status mq_machine_write(const struct mq_machine *m, const char *name, co
 			"\t<host id=\"dev%u\" speed=\"%.9gTf\"><prop id=\"mq_type\" value=\"%s\"/>"
 			"<prop id=\"mq_rank\" value=\"%u\"/><prop id=\"mq_node\" value=\"0\"/>"
 			"<prop id=\"mq_socket\" value=\"%u\"/><prop id=\"mq_nics\" value=\"%u\"/>",
-			i, mq_calib_peak_flops(d->type) / 1e12, d->type->name, i, d->socket, m->n_nics);
+			i, mq_calib_peak_flops(d->type) / 1e12, d->type->name, i, d->socket,
+			m->n_nics);
 		double memory_B = d->memory_B > 0 ? d->memory_B : m->memory_B;
 		if (memory_B > 0)
 			fprintf(f, "<prop id=\"mq_memory_B\" value=\"%.0f\"/>", memory_B);

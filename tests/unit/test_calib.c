@@ -89,7 +89,9 @@ static void test_round_trip(void **state)
 	struct mq_calib *calib = mq_calib_new(&arena), *again = mq_calib_new(&arena);
 	struct mq_device_calib *d = mq_calib_add_ideal(calib, "a\"b", 1.25e13, 3e11, 5e9);
 
+	static const char *const alias[] = { "other", "a", NULL };
 	d->gemm_q = .375;
+	d->alias = alias;
 	d->serial_comm = true;
 	d->kind = MQ_CPU;
 	strcpy(path + strlen(path) - 6, "XXXXXX");
@@ -106,7 +108,8 @@ static void test_round_trip(void **state)
 		memcpy(&y, (const char *)e + f->offset, sizeof(y));
 		assert_true(x == y || (isnan(x) && isnan(y)));
 	}
-	assert_true(e->serial_comm && e->kind == MQ_CPU);
+	assert_true(e->serial_comm && e->kind == MQ_CPU && !e->reported);
+	assert_true(!strcmp(e->alias[0], "other") && !strcmp(e->alias[1], "a") && !e->alias[2]);
 	assert_int_equal(mq_calib_save_device(d, "/dev/full", &err), MQ_EINPUT);
 	assert_int_equal(mq_calib_save_device(d, "/nowhere/x.json", &err), MQ_EINPUT);
 }
@@ -122,7 +125,8 @@ static void test_inherit(void **state)
 
 	if (load(calib, "{\"entries\": ["
 		 DEVICE("c") FROM("b") "\"values\": {\"gemm_q\": null, \"power_W\": {\"value\": null}}},"
-		 DEVICE("b") FROM("a") "\"aliases\": [\"bee\"], \"source\": \"sb\", \"values\": {\"memory_B\": 2e10}},"
+		 DEVICE("b") FROM("a") "\"aliases\": [\"bee\"], \"source\": \"sb\", "
+		 "\"values\": {\"memory_B\": 2e10}},"
 		 DEVICE("a") "\"device_kind\": \"cpu\", \"serial_comm\": true, \"aliases\": [\"ay\"], "
 		 "\"source\": \"sa\", \"values\": {" NEED ", \"gemm_q\": 0.5, \"power_W\": 300}}]}", &err))
 		fail_msg("%s", err.text);
@@ -231,7 +235,7 @@ static void test_names_in_text(void **state)
 	}
 }
 
-/* A type that only the platform knows gets defaults if the platform says how much and how fast its memory is. */
+/* A type that only the platform knows gets defaults where the platform says what its memory is. */
 static void test_described(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;

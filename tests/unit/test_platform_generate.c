@@ -381,9 +381,10 @@ static void a_full_disk_is_an_error(void **state)
 static void names_and_aliases(void **state)
 {
 	static const char *const pairs_of[][2] = {
-		{ "A100-80GB", "A100-SXM4-80GB" }, { "a100", "A100-SXM4-80GB" }, { "H100-80GB", "H100-SXM-80GB" },
-		{ "V100-32GB", "V100-SXM2-32GB" }, { "V100", "V100-SXM2-32GB" }, { "V100-16GB", "V100-SXM2-16GB" },
-		{ "A800", "A800-SXM4-80GB" }, { "h800", "H800-SXM-80GB" },
+		{ "A100-80GB", "A100-SXM4-80GB" }, { "a100", "A100-SXM4-80GB" },
+		{ "H100-80GB", "H100-SXM-80GB" },  { "V100-32GB", "V100-SXM2-32GB" },
+		{ "V100", "V100-SXM2-32GB" },	   { "V100-16GB", "V100-SXM2-16GB" },
+		{ "A800", "A800-SXM4-80GB" },	   { "h800", "H800-SXM-80GB" },
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_calib *calib = shipped(&arena);

@@ -1,10 +1,10 @@
 /*
  * score_fabrics.c - from the words of a collective timing's row to a cluster.
  *
- * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type (a name or
- * alias of a calibration), links inside the node, network cards and how the benchmark was driven are
- * read from them, with what is usual beside that GPU where the words are silent. The cluster has one link each way per GPU
- * port, per pair of a mesh, and per NIC.
+ * Published tables name a machine in words ("NVSwitch intra; 8x 400G IB inter"): GPU type (a name
+ * or alias of a calibration), links inside the node, network cards and how the benchmark was driven
+ * are read from them, with what is usual beside that GPU where the words are silent. The cluster has
+ * one link each way per GPU port, per pair of a mesh, and per NIC.
  *
  * Not modelled: switches between nodes (the tables' systems are small), PCIe trees.
  */
@@ -136,8 +136,8 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 	if (!(cards >= 1))
 		cards = number_before(text->interconnect, "NIC");
 	if (!(cards >= 1)) /* "100G EFA": such a rate is that of the whole machine */
-		cards = spec->fabric == MQ_FABRIC_ETHERNET || (said && spec->fabric == MQ_FABRIC_EFA) ? 1 :
-			usual_cards(gpu, spec->per_node);
+		cards = spec->fabric == MQ_FABRIC_ETHERNET ? 1 :
+			said && spec->fabric == MQ_FABRIC_EFA ? 1 : usual_cards(gpu, spec->per_node);
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
 	if (total > 0 && has(words, "not stated"))

@@ -1,0 +1,44 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Platforms from keys, wherever a file is taken; device types of one's own, with a file and without.
+mkdir tmp; export TMPDIR=$PWD/tmp
+try 0 'x.xml' platform generate gpu=GB200,nodes=64,gpus=4,fabric=nvl72,domain=64 -o x.xml
+try 0 'ok: 256 devices on 4 machines' platform check x.xml
+try 0 'ok: 32 devices on 4 machines' platform check 'gpu=A100-SXM4-40GB*2x8+V100-32GB*2x8@3.125; nics=4'
+try 0 'H800-SXM-80GB .*machine +200 ' platform show gpu=H800,nodes=2
+try 2 "no option 'noodes'; did you mean 'nodes'" platform check gpu=H800,noodes=2
+try 2 "gpu=H10O: no such device type; did you mean 'H100'" platform check gpu=H10O,nodes=2
+try 2 "'H800': write KEY=VALUE" platform generate H800
+# the question's -p: the same results as with the file, and run.ini brings them back
+ask="-m $tiny --batch 8 -e expert --evals 4 -j 2"
+"$M" platform generate gpu=A100 nodes=2 gpus=2 network=roce -o a100.xml >/dev/null || bad=1
+try 0 'on A100-SXM4-80GB-4: ' search $ask -p a100.xml -o file
+try 0 'on A100-SXM4-80GB-4: ' search $ask -p 'gpu=A100; nodes=2,gpus=2 network=roce' -o keys
+grep -qx 'platform = gpu=A100 nodes=2 gpus=2 network=roce' keys/run.ini || { cat keys/run.ini; bad=1; }
+try 0 'on A100-SXM4-80GB-4: ' run keys/run.ini -o again
+cmp file/candidates.csv keys/candidates.csv && cmp keys/candidates.csv again/candidates.csv || bad=1
+try 2 'written by another command' search $ask -p 'gpu=A100 nodes=2 gpus=2 network=ib' -o keys
+try 0 'step time' simulate -m $tiny --batch 8 -p gpu=A100,nodes=2,gpus=2,network=roce -P keys/plan-1.json -o sim
+try 2 "no option 'nic'; did you mean 'nics'" search $ask -p gpu=A100,nic=2 -o none
+try 2 "no such device type; did you mean 'A100'" search $ask -p gpu=A10O -o none
+# a type without a file: what the platform says, and what had to be assumed
+try 0 'MI300X has no calibration: assumed 196.1 GB of memory and 6.535 TB/s' platform generate gpu=MI300X nodes=2 tflops=1307 -o mi.xml
+try 0 'efficiencies are defaults' search $ask -p mi.xml -o mi
+try 0 'MI300X: 1307 Tflop/s, 5.3 TB/s and 192 GB' search $ask -p gpu=MI300X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 -o mi2
+! "$M" platform generate gpu=MI300X tflops=1307 memory_GB=192 bw_TBps=5.3 2>&1 >/dev/null | grep . || bad=1
+sed '/<host/s/mq_mem_bw_Bps/mq_other/' mi.xml >less.xml
+try 2 'state mq_memory_B and mq_mem_bw_Bps' platform check less.xml
+# a file of one's own
+cat >mine.json <<'J'
+{"kind": "device", "name": "X1", "inherits": "H100-SXM-80GB", "aliases": ["mine"], "source": "here",
+ "values": {"nvlink_Bps": 1e11, "memory_B": 4e10}}
+J
+try 0 'X1 +8 +1 +989.4 +40' platform show gpu=mine --calib mine.json
+try 0 'on X1-8: ' search $ask -p gpu=X1 --calib mine.json -o mine
+try 0 'own.xml' platform generate gpu=mine --calib mine.json -o own.xml
+printf 'model = %s\nbatch = 8\nengine = expert\nevals = 2\ncalib = mine.json\nplatform.gpu = mine\nplatform.nodes = 1, 2\n' "$tiny" >study.ini
+try 0 '.' whatif study.ini -o study
+grep -q 'X1' study/platforms/*.xml || { echo "the study's platforms have no X1"; bad=1; }
+sed -i 's/H100-SXM-80GB/H100-SXM-8OGB/' mine.json
+try 2 "mine.json: 'X1' inherits 'H100-SXM-8OGB', and there is no such device; did you mean 'H100-SXM-80GB'" platform show gpu=X1 --calib mine.json
+[ -z "$(ls tmp)" ] || { echo "left behind: $(ls tmp)"; bad=1; }
+finish
