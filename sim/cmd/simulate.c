@@ -27,7 +27,8 @@ static const struct argp_option option_rows[] = {
 	{ NULL, 0, NULL, 0, "The plan and the output:", 4 },
 	{ "plan", 'P', "FILE", 0, "plan to simulate (JSON)", 4 },
 	{ "output", 'o', "DIR", 0,
-	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, run.ini", 4 },
+	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, run.ini; without it the "
+	  "result is printed only", 4 },
 	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace", 4 },
 	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
 	{ "intervals", KEY_INTERVALS, NULL, 0,
@@ -57,7 +58,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SCHEDULE:
 		o->schedule = arg;
-		o->asked.no_fold = true; /* a schedule file has every rank */
 		return 0;
 	case KEY_INTERVALS:
 		o->intervals = true;
@@ -139,7 +139,7 @@ static void print_result(const struct simulation *s)
 	printf("memory %s of %s on %s\n", mq_text_B(r->peak_memory_B, text),
 	       mq_text_B(r->memory_limit_B, limit), s->session->cluster->device[r->memory_device].name);
 	printf("bottleneck: %s\n", r->bottleneck);
-	if (r->n_simulated < n_devices)
+	if (s->options->dir && r->n_simulated < n_devices)
 		printf("timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
 		       "(--no-fold: all)\n", r->n_simulated, n_devices);
 }
@@ -156,9 +156,12 @@ static enum mq_status analyse(struct simulation *s, const struct mq_outputs *out
 	const struct mq_judge how = mq_outputs_judge(&judge, &s->plan, outputs);
 	struct mq_judged judged;
 
-	MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
+	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
 	s->result = judged.result;
-	return mq_simulate_outputs(&judge, &judged, outputs, err);
+	if (!mq_outputs_any(outputs))
+		return MQ_OK;
+	MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
+	return mq_simulate_outputs(&judge, &judged, outputs, &s->result, err);
 }
 
 static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
@@ -192,15 +195,16 @@ static enum mq_status simulate(const struct options *o, struct mq_session *sessi
 	const struct mq_result *r = &s.result;
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
-	MQ_TRY(write_job(o, err));
+	if (o->dir)
+		MQ_TRY(write_job(o, err));
 	if (o->analytic)
 		MQ_TRY(analyse(&s, &outputs, err));
 	else
 		MQ_TRY(mq_pool_detail(session->pool, &s.plan, &outputs, &s.result, err));
-	if (r->verdict == MQ_VERDICT_OK) {
+	if (r->step_time_s > 0)
 		print_result(&s);
+	if (r->verdict == MQ_VERDICT_OK)
 		return o->intervals ? print_intervals(&s, err) : MQ_OK;
-	}
 	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan, mq_verdict_name(r->verdict), r->message);
 }
 
@@ -209,6 +213,8 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 {
 	struct mq_claim claim;
 
+	if (!o->dir)
+		return simulate(o, session, err);
 	MQ_TRY(mq_make_dir(o->dir, err));
 	MQ_TRY(mq_job_claim(o->dir, "simulate", NULL, &claim, err));
 	enum mq_status status = simulate(o, session, err);
@@ -225,8 +231,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (!o.plan)
 		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
-	if (!o.dir)
-		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	mq_session_note(&session, stderr);
 	enum mq_status status = run_simulation(&o, &session, err);

@@ -16,7 +16,8 @@ struct mq_memory {
 
 struct mq_result {
 	enum mq_verdict verdict;
-	double step_time_s;      /* rounded to 9 significant digits; NaN unless the verdict is ok */
+	double step_time_s;      /* rounded to 9 significant digits; NaN unless the verdict is ok, or oom where
+				    such plans are timed too (mq_judge) */
 	double samples_per_s, mfu;
 	double peak_memory_B;    /* of the device nearest its limit */
 	double memory_limit_B;   /* of that device */

@@ -11,12 +11,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/csv.h"
 
 struct table {
 	const struct mq_judge *judge;
 	const struct mq_judged *judged;
+	const struct mq_result *result;
 	struct mq_csv_writer w;
 	struct mq_err *err;
 };
@@ -25,7 +27,7 @@ typedef enum mq_status write_rows(struct table *t);
 
 static enum mq_status summary_rows(struct table *t)
 {
-	const struct mq_result *r = &t->judged->result;
+	const struct mq_result *r = t->result;
 
 	mq_csv_put_f64(&t->w, r->step_time_s);
 	mq_csv_put_f64(&t->w, r->samples_per_s);
@@ -139,12 +141,18 @@ struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_p
 	return j;
 }
 
-enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
-				   const struct mq_outputs *out, struct mq_err *err)
+bool mq_outputs_any(const struct mq_outputs *outputs)
 {
-	struct table t = { .judge = judge, .judged = judged, .err = err };
+	return outputs->dir || outputs->trace || outputs->schedule;
+}
+
+enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
+				   const struct mq_outputs *out, struct mq_result *result,
+				   struct mq_err *err)
+{
+	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
 	const struct mq_timeline *timeline = &judged->timeline;
-	bool ok = judged->result.verdict == MQ_VERDICT_OK;
+	bool timed = judged->result.step_time_s > 0; /* also past memory, where that is asked for */
 
 	if (out->dir) {
 		MQ_TRY(write_table(&t, out->dir, "summary.csv",
@@ -154,7 +162,7 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 				   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
 				   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B", memory_rows));
 	}
-	if (out->dir && ok) {
+	if (out->dir && timed) {
 		MQ_TRY(write_timeline(judged, out->dir, err));
 		MQ_TRY(write_table(&t, out->dir, "tasks.csv", "task,stage,phase,micro_batch",
 				   task_rows));
@@ -163,7 +171,12 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 	}
 	if (out->schedule && judged->lowered.schedule)
 		MQ_TRY(mq_schedule_save(judged->lowered.schedule, out->schedule, err));
-	if (out->trace && ok)
+	if (out->trace && timed)
 		MQ_TRY(mq_timeline_trace(judged->lowered.schedule, &timeline, 1, out->trace, err));
+	result->n_simulated = judged->result.n_simulated;
+	if (result->verdict != judged->result.verdict) { /* every rank by itself can be too much */
+		result->verdict = judged->result.verdict;
+		memcpy(result->message, judged->result.message, sizeof(result->message));
+	}
 	return MQ_OK;
 }

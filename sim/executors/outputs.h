@@ -7,7 +7,7 @@
 #include "executors/verdict.h"
 
 struct mq_outputs {
-	const char *dir;      /* summary.csv, memory.csv and, where the verdict is ok, timeline.csv,
+	const char *dir;      /* summary.csv, memory.csv and, where there is a step time, timeline.csv,
 				 tasks.csv, links.csv go here; NULL = no tables */
 	const char *trace;    /* Chrome / Perfetto trace, or NULL */
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
@@ -20,7 +20,12 @@ enum { MQ_OUTPUTS_WHOLE = 64 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);
 
+/* Is any file asked for? */
+bool mq_outputs_any(const struct mq_outputs *outputs);
+/* `judged`: as mq_outputs_judge has it. `result`: of the plan as any other is judged, which summary.csv says;
+ * it learns how many devices the files show, and the verdict where `judged` has none of them to show. */
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
-				   const struct mq_outputs *outputs, struct mq_err *err) MQ_MUST_CHECK;
+				   const struct mq_outputs *outputs, struct mq_result *result,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -117,6 +117,7 @@ static const char *given(const char *text)
 	return *text ? text : NULL;
 }
 
+/* The result is that of any judgement of this plan, to the last digit; the files show a judgement of their own. */
 static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 {
 	struct mq_err err = MQ_ERR_INIT;
@@ -127,12 +128,18 @@ static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 		return false;
 	memcpy(&d, bytes, sizeof(d));
 	struct mq_outputs outputs = { given(d.dir), given(d.trace), given(d.schedule) };
-	judge(s, bytes + sizeof(d), size - sizeof(d), &outputs, &out);
-	if (mq_simulate_outputs(&s->judge, &out, &outputs, &err) != MQ_OK) {
-		send_error(fd, &err);
-		return true;
+	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
+	judge(s, bytes + sizeof(d), size - sizeof(d), NULL, &out);
+	struct mq_result result = out.result;
+	if (mq_outputs_any(&outputs)) {
+		mq_arena_rewind(&s->scratch, mark);
+		judge(s, bytes + sizeof(d), size - sizeof(d), &outputs, &out);
+		if (mq_simulate_outputs(&s->judge, &out, &outputs, &result, &err) != MQ_OK) {
+			send_error(fd, &err);
+			return true;
+		}
 	}
-	return mq_wire_send(fd, MQ_WIRE_DETAIL, &out.result, sizeof(out.result));
+	return mq_wire_send(fd, MQ_WIRE_DETAIL, &result, sizeof(result));
 }
 
 static bool together(struct server *s, int fd, const void *bytes, size_t size)

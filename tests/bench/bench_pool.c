@@ -32,7 +32,7 @@ static double rate(const struct mq_job *job, const struct mq_shape *shape, uint3
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_model_request ask = { job->model, &job->train, job->seq };
+	struct mq_model_request ask = { .spec = job->model, .train = &job->train, .seq = job->seq };
 	struct mq_model *model;
 	struct mq_calib *calib;
 	struct mq_pool *pool;

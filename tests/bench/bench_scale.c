@@ -100,6 +100,7 @@ static void make_plan(struct bench *b, const struct mq_model *model, struct mq_p
 	struct mq_err err = MQ_ERR_INIT;
 
 	stop_on(mq_plan_from_shape(&shape, model, b->cluster, &b->arena, plan, &err), &err);
+	plan->says |= MQ_SAYS_OVERLAP_GRADS;
 	plan->overlap_grads = true;
 }
 
@@ -129,7 +130,7 @@ static void body(void *data)
 	struct bench *b = data;
 	const struct point *p = b->point;
 	struct mq_train train = { .batch = p->batch, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
-	struct mq_model_request ask = { p->model, &train, 0 };
+	struct mq_model_request ask = { .spec = p->model, .train = &train };
 	struct mq_arena arena = MQ_ARENA_INIT; /* as a worker's: kept from plan to plan */
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_model *model;
@@ -140,8 +141,9 @@ static void body(void *data)
 	mq_conduct_bind(b->cluster);
 	stop_on(mq_model_load(&ask, &b->arena, &model, &err), &err);
 	make_plan(b, model, &plan);
-	struct mq_judge judge = { .model = model, .cluster = b->cluster, .calib = b->calib,
-				  .train = &train, .execute = mq_execute_simgrid, .fold = true,
+	const struct mq_question q = { .model = model, .cluster = b->cluster, .calib = b->calib,
+				       .train = &train };
+	struct mq_judge judge = { .q = &q, .execute = mq_execute_simgrid, .fold = true,
 				  .interference = true, .timeout_s = INFINITY };
 	for (int again = 0; again < 2; again++) {
 		mq_arena_rewind(&arena, (struct mq_arena_mark){ NULL, 0 });

@@ -26,6 +26,7 @@ struct question {
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
 	struct mq_train train;
+	struct mq_question asked;  /* the above */
 	struct mq_limits limits;
 	struct mq_costs *costs;
 	uint32_t invalid;          /* plans that mq_plan_check refused */
@@ -53,13 +54,15 @@ static void set_machine(struct question *q, uint32_t devices)
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
-	q->costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena);
+	q->asked = (struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib,
+					 .train = &q->train };
+	q->costs = mq_costs_new(&q->asked, &q->arena);
 }
 
 /* A transformer of two layers. */
 static void ask_transformer(struct question *q, uint32_t devices, double batch)
 {
-	struct mq_model_request request = { "gpt:layers=2,hidden=64,heads=4,vocab=512", &q->train, 32 };
+	struct mq_model_request request = { .spec = "gpt:layers=2,hidden=64,heads=4,vocab=512", .train = &q->train, .seq = 32 };
 	struct mq_err err;
 
 	q->train = (struct mq_train){ .batch = batch, .dtype = MQ_FP16 };
@@ -104,9 +107,8 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 	struct question *q = context;
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_err lost;
-	const struct mq_judge analytic = { .model = q->model, .cluster = q->cluster,
-					   .calib = q->calib, .train = &q->train,
-					   .execute = mq_execute_analytic, .timeout_s = 1e9 };
+	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic,
+					   .timeout_s = 1e9 };
 	bool known = mq_judge_plan(&analytic, plan, &scratch, result, NULL, NULL, &lost) == MQ_OK;
 
 	mq_arena_fini(&scratch);
@@ -146,8 +148,7 @@ static bool play(struct question *q, const char *name, const char *options, uint
 	if (mq_engine_open(engines_dir(), name, &q->arena, &spec.engine, why) != MQ_OK)
 		return false;
 	struct mq_search s = {
-		.model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train,
-		.costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
+		.q = &q->asked, .costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
 		.n_engines = 1, .seed = 3, .evals = prove ? 4 * EVALS : EVALS,
 		.seconds = (double)INFINITY, .top = EVALS, .screen = screen, .screen_context = q, .evaluator = { q, judge, chunk }, .proof = prove,
 	};
@@ -484,8 +485,7 @@ static void exhaustive_is_the_ground_truth(void **state)
 	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	struct mq_search s = {
-		.model = q.model, .cluster = q.cluster, .calib = q.calib, .train = &q.train,
-		.costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
+		.q = &q.asked, .costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
 		.n_engines = 1, .seed = 3, .evals = UINT64_MAX, .seconds = (double)INFINITY, .top = 1,
 		.screen = screen, .screen_context = &q, .evaluator = { &q, judge, 8 },
 	};
@@ -549,8 +549,7 @@ static void exhaustive_finds_the_best_shape(void **state)
 	if (mq_engine_open(engines_dir(), "exhaustive", &q.arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	struct mq_search s = {
-		.model = q.model, .cluster = q.cluster, .calib = q.calib, .train = &q.train,
-		.costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
+		.q = &q.asked, .costs = q.costs, .limits = &q.limits, .objective = "step-time", .engine = &spec,
 		.n_engines = 1, .seed = 3, .evals = UINT64_MAX, .seconds = (double)INFINITY, .top = 1,
 		.screen = screen, .screen_context = &q, .evaluator = { &q, judge, 8 },
 	};

@@ -30,6 +30,7 @@ struct question {
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
 	struct mq_train train;
+	struct mq_question asked; /* the above */
 	struct mq_limits limits;
 	struct mq_costs *costs;
 };
@@ -45,7 +46,9 @@ static void set_machine(struct question *q, struct mq_cluster *cluster)
 	if (mq_calib_bind(q->calib, q->cluster, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
-	q->costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena);
+	q->asked = (struct mq_question){ .model = q->model, .cluster = q->cluster, .calib = q->calib,
+					 .train = &q->train };
+	q->costs = mq_costs_new(&q->asked, &q->arena);
 }
 
 /* Eight profiled ops, a random graph; three devices between which tensors take as long as ops. */
@@ -83,7 +86,7 @@ static void ask_placement(struct question *q, uint64_t seed)
 
 static void ask_transformer(struct question *q, const char *model, double batch)
 {
-	struct mq_model_request request = { model, &q->train, 32 };
+	struct mq_model_request request = { .spec = model, .train = &q->train, .seq = 32 };
 	struct mq_err err;
 
 	q->train = (struct mq_train){ .batch = batch, .dtype = MQ_FP16 };
@@ -96,8 +99,7 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 {
 	struct question *q = context;
 	struct mq_err lost;
-	const struct mq_judge analytic = { .model = q->model, .cluster = q->cluster, .calib = q->calib,
-					   .train = &q->train, .execute = mq_execute_analytic,
+	const struct mq_judge analytic = { .q = &q->asked, .execute = mq_execute_analytic,
 					   .timeout_s = 1e9 };
 	bool known = mq_judge_plan(&analytic, plan, &q->scratch, result, NULL, NULL, &lost) == MQ_OK;
 
@@ -132,8 +134,7 @@ static double search(struct question *q, const char *engine, const char *options
 	if (mq_engine_open(dir, engine, &q->arena, &spec.engine, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	struct mq_search s = {
-		.model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train,
-		.costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
+		.q = &q->asked, .costs = q->costs, .limits = &q->limits, .objective = "step-time", .engine = &spec,
 		.n_engines = 1, .seed = seed, .evals = evals, .seconds = (double)INFINITY, .top = 1,
 		.screen = screen, .screen_context = q, .evaluator = { q, judge, 8 },
 	};
@@ -356,7 +357,7 @@ static void automap_dimensions(void **state)
 
 static void unequal(struct question *q)
 {
-	struct mq_model_request request = { "gpt:layers=2,hidden=512,heads=4,vocab=4096", &q->train, 64 };
+	struct mq_model_request request = { .spec = "gpt:layers=2,hidden=512,heads=4,vocab=4096", .train = &q->train, .seq = 64 };
 	struct mq_err err;
 
 	q->train = (struct mq_train){ .batch = 16, .dtype = MQ_FP16 };
@@ -385,8 +386,7 @@ static double enumerate_sets(struct question *q, uint32_t groups)
 	uint32_t action[8];
 
 	mq_rng_seed(&rng, 1);
-	struct mq_problem p = { .model = q->model, .cluster = q->cluster, .calib = q->calib,
-				.train = &q->train, .costs = q->costs, .limits = &q->limits, .rng = &rng,
+	struct mq_problem p = { .q = &q->asked, .costs = q->costs, .limits = &q->limits, .rng = &rng,
 				.arena = &q->arena, .tick = go_on };
 	if (mq_tag_space_make(&p, &options, &space, &err) != MQ_OK)
 		fail_msg("%s", err.text);

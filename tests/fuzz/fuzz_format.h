@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/question.h"
 #include "formats/format.h"
 #include "fuzz.h"
 
@@ -18,12 +19,13 @@ static inline void fuzz_use_model(const struct mq_model *model, const struct mq_
 {
 	const struct mq_share share = { .samples = 2 };
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_question q = { .model = model, .train = train };
 	struct mq_err err = MQ_ERR_INIT;
 
 	mq_assert(mq_model_check(model, &err) == MQ_OK);
 	for (uint32_t op = 0; op < model->n_ops; op++)
 		for (int phase = 0; phase < MQ_N_PHASES; phase++) {
-			uint32_t n = mq_op_kernels(model, train, op, (enum mq_phase)phase, &share,
+			uint32_t n = mq_op_kernels(&q, op, (enum mq_phase)phase, &share,
 						   "accelerator", kernel);
 
 			for (uint32_t i = 0; i < n; i++) {

@@ -122,12 +122,11 @@ static void test_kinds(void **state)
 	struct mq_kernel k = { .kind = MQ_KERNEL_MEMORY, .bytes = 4e9, .launches = 3 };
 
 	d->elementwise_bw_share = .8;
-	d->elementwise_traffic = 1.5;
 	d->launch_s = 2e-6;
-	near(mq_cost_kernel(d, &k), 4e9 * 1.5 / .8e12 + 6e-6);
-	k.kind = MQ_KERNEL_OPTIMIZER; /* one fused pass: no traffic factor */
 	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
-	k.kind = MQ_KERNEL_SCAN; /* nor here, but a speed of its own */
+	k.kind = MQ_KERNEL_OPTIMIZER;
+	near(mq_cost_kernel(d, &k), 4e9 / .8e12 + 6e-6);
+	k.kind = MQ_KERNEL_SCAN; /* a speed of its own */
 	d->scan_share = .25;
 	near(mq_cost_kernel(d, &k), 4e9 / .25 / .8e12 + 6e-6);
 	k = (struct mq_kernel){ .kind = MQ_KERNEL_TIMED, .time_s = .125 };
@@ -143,9 +142,7 @@ static void test_kinds(void **state)
 	k.causal = false;
 	k.phase = MQ_FORWARD;
 	near(mq_cost_kernel(d, &k), 2 + 2e-6);
-	d->attention_ring = .8; /* a ring's later steps only */
-	near(mq_cost_kernel(d, &k), 2 + 2e-6);
-	k.remote = true;
+	k.speed = .8; /* of an implementation; 0 = as the device's */
 	near(mq_cost_kernel(d, &k), 2 / .8 + 2e-6);
 
 	/* 100 steps of 8 rows: each reads its weights once */
@@ -195,7 +192,7 @@ static void test_convolutions(void **state)
 	k.volume = true;
 	d->conv_volume = .25;
 	near(mq_cost_kernel(d, &k), flop / 1e12);
-	d->conv_passes = 1.5;
+	k.layout = 1.5;
 	near(mq_cost_kernel(d, &k), flop / 1e12 + 1.5 * 4e8 / 1e12);
 	k.volume = false;
 	k.dtype = MQ_FP32; /* lies as the other cores want it */
@@ -230,7 +227,7 @@ static void test_depthwise(void **state)
 	near(mq_cost_kernel(d, &k), flop / .02e12);
 	k.dtype = MQ_FP16;
 	near(mq_cost_kernel(d, &k), flop / .04e12);
-	d->conv_passes = 1; /* channels first: they are not beside one another */
+	k.layout = 1; /* channels first: they are not beside one another */
 	near(mq_cost_kernel(d, &k), flop / .02e12);
 	k.bytes = 1e11;
 	near(mq_cost_kernel(d, &k), 1e11 / 1e12);
@@ -249,9 +246,16 @@ static void test_host_bound(void **state)
 	near(mq_cost_work(d, &work), 1e-6 + 1e-3);
 	d->host_launch_s = 1e-3;
 	near(mq_cost_work(d, &work), 2e-3);
-	d->launch_waits = 1; /* nothing runs while the host is busy */
+	work.waits = true; /* nothing runs while the host is busy */
 	near(mq_cost_work(d, &work), 2e-3 + 1e-6 + 1e-3);
-	d->launch_waits = 0;
+	work.host = 3; /* software whose host takes three times as long per kernel */
+	near(mq_cost_work(d, &work), 6e-3 + 1e-6 + 1e-3);
+	work.waits = false;
+	near(mq_cost_work(d, &work), 6e-3);
+	d->kind = MQ_CPU; /* no kernels are launched from afar */
+	work.waits = true;
+	near(mq_cost_work(d, &work), 2e-3);
+	d->kind = MQ_GPU;
 	d->copy_bw_Bps = 2e10;
 	d->launch_s = 1e-5;
 	near(mq_cost_copy(d, 4e9), .2 + 1e-5);

@@ -366,7 +366,7 @@ static void swapped_devices_change_nothing(struct simulated *t)
 static void plans_either_way(struct simulated *t)
 {
 	struct mq_train train = { .batch = 32, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
-	struct mq_model_request ask = { "gpt:layers=4,hidden=256,heads=4", &train, 128 };
+	struct mq_model_request ask = { .spec = "gpt:layers=4,hidden=256,heads=4", .train = &train, .seq = 128 };
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_model *model;
 
@@ -378,8 +378,9 @@ static void plans_either_way(struct simulated *t)
 					  .pipeline = i < 6 ? MQ_PIPE_1F1B : MQ_PIPE_GPIPE };
 		struct mq_plan plan;
 		struct mq_lowered low;
-		struct mq_lower_request rq = { .model = model, .cluster = t->cluster,
-					       .calib = t->calib, .train = &train, .plan = &plan };
+		const struct mq_question q = { .model = model, .cluster = t->cluster,
+					       .calib = t->calib, .train = &train };
+		struct mq_lower_request rq = { .q = &q, .plan = &plan };
 		if (mq_plan_from_shape(&shape, model, t->cluster, &t->arena, &plan, &err) ||
 		    mq_lower(&rq, &t->arena, &low, &err) || low.verdict != MQ_VERDICT_OK) {
 			EXPECT(t, !"lowered");

@@ -133,17 +133,16 @@ static void compare(struct simulated *s, const struct mq_model *model, const str
 	struct mq_shape shape = random_shape(rng, &arena);
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_plan plan;
-	struct mq_lower_request rq = { .model = model,
-				       .cluster = s->cluster,
-				       .calib = s->calib,
-				       .train = train,
-				       .plan = &plan };
+	const struct mq_question q = { .model = model, .cluster = s->cluster, .calib = s->calib,
+				       .train = train };
+	struct mq_lower_request rq = { .q = &q, .plan = &plan };
 	struct lowered a, b;
 	bool overlap = mq_rng_below(rng, 2);
 
 	interference = mq_rng_below(rng, 2);
 	tally->tried++;
 	if (mq_plan_from_shape(&shape, model, s->cluster, &arena, &plan, &err) == MQ_OK) {
+		plan.says = MQ_SAYS_ALL;
 		plan.overlap_grads = overlap;
 		/* refused where there is nothing to overlap: never where there is */
 		plan.overlap_tp = shape.tp > 1 && tally->tried % 3 == 0;

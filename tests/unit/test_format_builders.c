@@ -325,7 +325,8 @@ static struct sums sum(const struct mq_model *m, uint32_t op, enum mq_phase phas
 		       const struct mq_share *share)
 {
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	uint32_t n = mq_op_kernels(m, &TRAIN, op, phase, share, "gpu", k);
+	const struct mq_question q = { .model = m, .train = &TRAIN };
+	uint32_t n = mq_op_kernels(&q, op, phase, share, "gpu", k);
 	struct sums s = { 0 };
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -469,13 +470,12 @@ static void test_bad_specifications(void **state)
 }
 
 /* Bytes of an op in a pass, whole, and what the host launches for it. */
-static double moved(const struct mq_model *m, const struct mq_train *train, const char *name,
-		    enum mq_phase phase, double *launches)
+static double moved(const struct mq_question *q, const char *name, enum mq_phase phase, double *launches)
 {
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share whole = { .samples = 1 };
-	uint32_t id = (uint32_t)(op_of(m, name) - m->op);
-	uint32_t n = mq_op_kernels(m, train, id, phase, &whole, "T", kernel);
+	uint32_t id = (uint32_t)(op_of(q->model, name) - q->model->op);
+	uint32_t n = mq_op_kernels(q, id, phase, &whole, "T", kernel);
 	double bytes = 0;
 
 	*launches = 0;
@@ -493,30 +493,31 @@ static void test_steps_of_experts(void **state)
 	struct mq_train train = TRAIN;
 	const struct mq_model *m = load("moe:layers=1,hidden=64,heads=4,ffn=32,vocab=100,experts=4,"
 					"top_k=2,bias=true,clamp=true", SEQ, &train);
+	struct mq_software software = *mq_software_plain();
+	const struct mq_question q = { .model = m, .software = &software, .train = &train };
 	double size = mq_dtype_size(train.dtype), token = SEQ * HIDDEN * size, copy = K * token;
 	double wide = K * SEQ * FFN * size, n;
 
 	(void)state;
-	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + 3 * copy);
-	assert_near(moved(m, &train, "layer0.dispatch", MQ_BACKWARD, &n), token + 3 * copy);
-	assert_near(moved(m, &train, "layer0.combine", MQ_FORWARD, &n), token + 3 * copy);
-	assert_near(moved(m, &train, "layer0.combine", MQ_BACKWARD, &n), token + 4 * copy);
-	assert_near(moved(m, &train, "layer0.experts.clamp", MQ_FORWARD, &n), 8 * wide);
-	assert_near(moved(m, &train, "layer0.experts.clamp", MQ_BACKWARD, &n), 10 * wide);
-	assert_near(moved(m, &train, "layer0.experts.bias", MQ_FORWARD, &n), 14 * copy);
+	assert_near(moved(&q, "layer0.dispatch", MQ_FORWARD, &n), token + 3 * copy);
+	assert_near(moved(&q, "layer0.dispatch", MQ_BACKWARD, &n), token + 3 * copy);
+	assert_near(moved(&q, "layer0.combine", MQ_FORWARD, &n), token + 3 * copy);
+	assert_near(moved(&q, "layer0.combine", MQ_BACKWARD, &n), token + 4 * copy);
+	assert_near(moved(&q, "layer0.experts.clamp", MQ_FORWARD, &n), 8 * wide);
+	assert_near(moved(&q, "layer0.experts.clamp", MQ_BACKWARD, &n), 10 * wide);
+	assert_near(moved(&q, "layer0.experts.bias", MQ_FORWARD, &n), 14 * copy);
 	assert_near(n, 2 * EXPERTS);
-	assert_near(moved(m, &train, "layer0.experts.bias", MQ_BACKWARD, &n), 20 * copy);
-	train.cast_B = 4;
+	assert_near(moved(&q, "layer0.experts.bias", MQ_BACKWARD, &n), 20 * copy);
 	train.products = MQ_FP8; /* padded to blocks and cut again */
-	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + 5 * copy);
-	train.fused_experts = true;
-	assert_near(moved(m, &train, "layer0.dispatch", MQ_FORWARD, &n), token + copy);
-	assert_near(moved(m, &train, "layer0.combine", MQ_BACKWARD, &n), token + copy);
-	assert_near(moved(m, &train, "layer0.experts.clamp", MQ_FORWARD, &n), 0);
-	assert_near(moved(m, &train, "layer0.experts.bias", MQ_BACKWARD, &n), 0);
-	assert_near(moved(m, &train, "layer0.experts.activation", MQ_FORWARD, &n), 0);
+	assert_near(moved(&q, "layer0.dispatch", MQ_FORWARD, &n), token + 5 * copy);
+	software.fused_experts = true;
+	assert_near(moved(&q, "layer0.dispatch", MQ_FORWARD, &n), token + copy);
+	assert_near(moved(&q, "layer0.combine", MQ_BACKWARD, &n), token + copy);
+	assert_near(moved(&q, "layer0.experts.clamp", MQ_FORWARD, &n), 0);
+	assert_near(moved(&q, "layer0.experts.bias", MQ_BACKWARD, &n), 0);
+	assert_near(moved(&q, "layer0.experts.activation", MQ_FORWARD, &n), 0);
 	/* The products stay. */
-	assert_true(moved(m, &train, "layer0.experts.up", MQ_FORWARD, &n) > 0);
+	assert_true(moved(&q, "layer0.experts.up", MQ_FORWARD, &n) > 0);
 }
 
 /* Every second layer, from the first on, sees w keys: n w - w^2/2 pairs of n^2/2. */

@@ -91,11 +91,12 @@ static void test_frozen_layers(void **state)
 	const struct mq_model *m = load("mask_rcnn", 0, &TRAIN);
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share share = { .samples = 2 };
+	const struct mq_question q = { .model = m, .train = &TRAIN };
 	uint32_t frozen = 0;
 
 	for (uint32_t i = 0; i < m->n_ops; i++) {
 		const char *name = m->op[i].name;
-		uint32_t n = mq_op_kernels(m, &TRAIN, i, MQ_BACKWARD, &share, "*", kernel);
+		uint32_t n = mq_op_kernels(&q, i, MQ_BACKWARD, &share, "*", kernel);
 		bool cold = !strncmp(name, "stem", 4) || !strncmp(name, "stage1", 6);
 
 		if (m->op[i].kind != MQ_OP_CONV)
@@ -119,18 +120,17 @@ static void test_convolution_kernels(void **state)
 	const struct mq_op *op = op_of(m, "stage2.block1.conv2"); /* 128 channels at 28 x 28 */
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share share = { .samples = 2 };
+	struct mq_question q = { .model = m, .train = &TRAIN };
 
-	assert_int_equal(mq_op_kernels(m, &TRAIN, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k),
-			 2);
+	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k), 2);
 	assert_true(k[0].m == 2 * 28 * 28 && k[0].n == 128 && k[0].k == 128 * 9);
 	assert_true(!k[0].over_window && !k[0].depthwise && !k[0].volume);
 	assert_true(k[1].m == 128 * 9 && k[1].n == 128 && k[1].k == 2 * 28 * 28);
 	assert_true(k[1].over_window);
 
-	m = load("efficientnet_b0", 0, &TRAIN);
+	q.model = m = load("efficientnet_b0", 0, &TRAIN);
 	op = op_of(m, "block1.depthwise"); /* 16 x 6 channels, 3 x 3, at 56 x 56 */
-	assert_int_equal(mq_op_kernels(m, &TRAIN, (uint32_t)(op - m->op), MQ_FORWARD, &share, "*", k),
-			 1);
+	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_FORWARD, &share, "*", k), 1);
 	assert_true(k[0].depthwise && k[0].count == 96 && k[0].m == 2 * 56 * 56 && k[0].k == 9);
 	assert_true(op_of(load("unet3d", 0, &TRAIN), "down1.conv1")->volume);
 }
@@ -142,12 +142,12 @@ static void test_suppression(void **state)
 	const struct mq_op *op = op_of(host, "rpn.all");
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_share share = { .samples = 4 };
+	const struct mq_question q = { .model = host, .train = &TRAIN };
 	double pairs = (4 * 2000. * 2000 + 819. * 819) / 2;
 
 	assert_true(op->host_flop == 16 * pairs);
 	assert_true(op_of(load("mask_rcnn", 0, &TRAIN), "rpn.all")->host_flop == 0);
-	assert_int_equal(mq_op_kernels(host, &TRAIN, (uint32_t)(op - host->op), MQ_FORWARD, &share, "*",
-				       k), 2);
+	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - host->op), MQ_FORWARD, &share, "*", k), 2);
 	assert_int_equal(k[0].kind, MQ_KERNEL_TIMED); /* four samples on four cores */
 	assert_true(k[0].time_s == 16 * pairs / MQ_HOST_FLOPS);
 }

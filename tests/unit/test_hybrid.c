@@ -22,6 +22,7 @@ struct question {
 	struct mq_train train;
 	struct mq_limits limits;
 	struct mq_rng rng;
+	struct mq_question asked;
 	struct mq_problem problem;
 };
 
@@ -31,8 +32,7 @@ static void say(void *context, const char *line)
 
 static void ask(struct question *q)
 {
-	struct mq_model_request request = {"gpt:layers=8,hidden=256,heads=4,vocab=512", &q->train,
-	                                   64};
+	struct mq_model_request request = { .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512", .train = &q->train, .seq = 64 };
 	struct mq_err err = MQ_ERR_INIT;
 
 	*q = (struct question){.train = {.batch = 32, .dtype = MQ_FP16}};
@@ -48,12 +48,11 @@ static void ask(struct question *q)
 		fail_msg("%s", err.text);
 	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
 	mq_rng_seed(&q->rng, 1);
+	q->asked = (struct mq_question){
+	        .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train};
 	q->problem = (struct mq_problem){
-	        .model = q->model,
-	        .cluster = q->cluster,
-	        .calib = q->calib,
-	        .train = &q->train,
-	        .costs = mq_costs_new(q->model, q->cluster, q->calib, &q->train, &q->arena),
+	        .q = &q->asked,
+	        .costs = mq_costs_new(&q->asked, &q->arena),
 	        .limits = &q->limits,
 	        .objective = "step-time",
 	        .rng = &q->rng,

@@ -25,6 +25,7 @@ struct world {
 	struct mq_model *model;
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
+	struct mq_software software;
 	struct mq_train train;
 	struct mq_plan plan;
 	struct mq_lowered low;
@@ -39,7 +40,8 @@ static int make_world(void **state)
 		.train = &w.train,
 	};
 
-	w = (struct world){ .train = { .batch = 16, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 } };
+	w = (struct world){ .train = { .batch = 16, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
+			    .software = *mq_software_plain() };
 	if (mq_model_load(&rq, &w.arena, &w.model, &w.err) != MQ_OK) {
 		fprintf(stderr, "%s\n", w.err.text);
 		return -1;
@@ -63,11 +65,9 @@ static int free_world(void **state)
 
 static struct mq_schedule *lower_plan(struct world *w)
 {
-	struct mq_lower_request rq = { .model = w->model,
-				       .cluster = w->cluster,
-				       .calib = w->calib,
-				       .train = &w->train,
-				       .plan = &w->plan };
+	const struct mq_question q = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
+				       .software = &w->software, .train = &w->train };
+	struct mq_lower_request rq = { .q = &q, .plan = &w->plan };
 	bool deadlock = false;
 
 	assert_int_equal(mq_lower(&rq, &w->arena, &w->low, &w->err), MQ_OK);
@@ -291,6 +291,9 @@ static void context_parallel_gathers_keys(void **state)
 	assert_near(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
 }
 
+/* Pace of a ring's later steps. */
+#define RING .75
+
 static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
 {
 	double flop = 0;
@@ -303,7 +306,7 @@ static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
 			if (kernel->kind != MQ_KERNEL_ATTENTION)
 				continue;
 			flop += kernel->flop;
-			*remote += kernel->remote;
+			*remote += kernel->speed == RING;
 		}
 	return flop;
 }
@@ -320,6 +323,7 @@ static void context_parallel_takes_steps(void **state)
 	struct mq_model *gpt = w->model;
 	uint32_t none = 0, remote = 0;
 
+	w->software.ring_speed = RING;
 	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 	double one = attention_flop(lower_shape(w, &(struct mq_shape){ .micro_batches = 1 }), &none);
 	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
@@ -327,11 +331,12 @@ static void context_parallel_takes_steps(void **state)
 	assert_int_equal(none, 0);
 	assert_int_equal(remote, 2 * 2 * 2); /* devices, layers, passes */
 	double shared = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
-	w->train.repeat_kv = true;
+	w->software.repeat_kv = true;
 	s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
 	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared,
 		    1e-6);
-	w->train.repeat_kv = false;
+	w->software.repeat_kv = false;
+	w->software.ring_speed = 1;
 	w->model = gpt;
 }
 
@@ -368,14 +373,14 @@ static void experts_exchange_copies(void **state)
 	double bytes[2];
 
 	for (int merge = 0; merge < 2; merge++) {
-		w->train.merge_copies = merge;
+		w->software.merge_copies = merge;
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 		struct count a2a = count(lower_shape(w, &shape), MQ_TASK_COLLECTIVE,
 					 MQ_COLL_ALL_TO_ALL, -1);
 		bytes[merge] = a2a.bytes;
 	}
 	w->model = gpt;
-	w->train.merge_copies = false;
+	w->software.merge_copies = false;
 	/* 4 exchanges by 2 devices of 8 samples of 32 tokens of 64 elements of 2 bytes */
 	assert_near(bytes[0] - bytes[1], 4 * 2 * (2 - 1.5) * 8 * 32 * 64 * 2, 1e-6);
 	assert_true(bytes[0] >= 4 * 2 * 2.0 * 8 * 32 * 64 * 2);
@@ -397,7 +402,7 @@ static void experts_in_groups_visit_fewer(void **state)
 	struct mq_model *gpt = w->model;
 	double bytes[3];
 
-	w->train.merge_copies = true;
+	w->software.merge_copies = true;
 	for (uint32_t limit = 0; limit < 3; limit++) {
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 		w->model->expert_groups = limit ? 4 : 0;
@@ -406,7 +411,7 @@ static void experts_in_groups_visit_fewer(void **state)
 				     -1).bytes;
 	}
 	w->model = gpt;
-	w->train.merge_copies = false;
+	w->software.merge_copies = false;
 	for (uint32_t limit = 1; limit < 3; limit++)
 		assert_near(bytes[0] - bytes[limit],
 			    4 * 2 * (visits[0] - visits[limit]) * 8 * 32 * 64 * 2, 1e-6);
@@ -430,6 +435,7 @@ static void offload_copies_shards(void **state)
 
 	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err),
 			 MQ_OK);
+	w->plan.says |= MQ_SAYS_OFFLOAD;
 	w->plan.offload_optimizer = true;
 	struct mq_schedule *s = lower_plan(w);
 	struct count copies = count(s, MQ_TASK_COPY, -1, -1);
@@ -611,6 +617,7 @@ static void random_shapes_hold(void **state)
 		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) !=
 		    MQ_OK)
 			continue;
+		w->plan.says = MQ_SAYS_ALL;
 		w->plan.overlap_grads = mq_rng_below(&rng, 2);
 		w->plan.scatter_gather = mq_rng_below(&rng, 2);
 		w->plan.overlap_tp = shape.tp > 1 && mq_rng_below(&rng, 2);

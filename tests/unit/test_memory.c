@@ -35,6 +35,7 @@ struct world {
 	struct mq_model *model;
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
+	struct mq_software software;
 	struct mq_train train;
 	struct mq_plan plan;
 	struct mq_lowered low;
@@ -54,7 +55,8 @@ static int make_world(void **state)
 {
 	static struct world w;
 
-	w = (struct world){ .train = { .batch = 8, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 } };
+	w = (struct world){ .train = { .batch = 8, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
+			    .software = *mq_software_plain() };
 	w.cluster = mq_cluster_flat(&w.arena, 4, "ideal", 1e12, 1e12, 1e9, 1e-6);
 	w.calib = mq_calib_new(&w.arena);
 	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
@@ -75,8 +77,9 @@ static int free_world(void **state)
 
 static void lower_plan(struct world *w)
 {
-	struct mq_lower_request rq = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
-				       .train = &w->train, .plan = &w->plan, .memory_only = true };
+	const struct mq_question q = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
+				       .software = &w->software, .train = &w->train };
+	struct mq_lower_request rq = { .q = &q, .plan = &w->plan, .memory_only = true };
 
 	if (mq_lower(&rq, &w->arena, &w->low, &w->err) != MQ_OK)
 		fail_msg("%s", w->err.text);
@@ -158,11 +161,11 @@ static void sent_outputs_are_freed(void **state)
 {
 	struct world *w = *state;
 
-	w->calib->device[0].frees_outputs = 1;
+	w->software.frees_outputs = 1;
 	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
 					   .pipeline = MQ_PIPE_INTERLEAVED });
 	assert_bytes(w->low.memory[0].activation_B, 2 * (4 * (LAYER + SH) + LAYER + PASSING));
-	w->calib->device[0].frees_outputs = 0;
+	w->software.frees_outputs = 0;
 }
 
 /* In fp8 the two norms and the activation keep their outputs in 8 bits, s h + s h + 4 s h less; attention's is
@@ -172,17 +175,16 @@ static void products_keep_8_bit_inputs(void **state)
 	struct world *w = *state;
 	double plain = LAYERS * LAYER + 5 * SH + 12 * SV;
 
-	w->calib->device[0].saves_casts = 1;
+	w->software.saves_casts = 1;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].activation_B, plain);
-	w->train.cast_B = 4;
 	w->train.products = MQ_FP8;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, plain - LAYERS * 5 * SH);
-	w->calib->device[0].saves_casts = 0;
+	w->software.saves_casts = 0;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].activation_B, plain);
-	w->train.cast_B = 0;
+	w->train.products = MQ_FP16;
 }
 
 /* Full recomputation keeps each layer's input, 2 s h; its last backward holds the layer again. */
@@ -252,6 +254,7 @@ static void fp32_gradients_and_offload(void **state)
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	const struct mq_memory *m = w->low.memory;
 	assert_bytes(m->parameter_B + m->gradient_B + m->optimizer_B, 18 * params);
+	w->plan.says |= MQ_SAYS_OFFLOAD;
 	w->plan.offload_optimizer = true;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].optimizer_B, 0);
@@ -267,7 +270,7 @@ static void step_takes_the_place_of_activations(void **state)
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 	double passes = LAYERS * LAYER + 5 * SH + 12 * SV + 4 * HIDDEN;
 
-	w->calib->device[0].grads_twice = 1;
+	w->software.grads_twice = 1;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	const struct mq_memory *m = w->low.memory;
 	assert_true(4 * params > passes);
@@ -287,7 +290,7 @@ static void step_takes_the_place_of_activations(void **state)
 	assert_bytes(w->low.memory[0].gradient_B, 6 * params);
 	assert_bytes(w->low.memory[0].optimizer_B, 12 * params);
 	w->train.grad_dtype = MQ_FP16;
-	w->calib->device[0].grads_twice = 0;
+	w->software.grads_twice = 0;
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 1e12;
 }
@@ -296,26 +299,26 @@ static void step_takes_the_place_of_activations(void **state)
 static void reduction_takes_buffers(void **state)
 {
 	struct world *w = *state;
-	struct mq_device_calib *d = &w->calib->device[0];
 	double grads = 2 * (LAYERS * LAYER_PARAM + ENDS_PARAM);
 	struct mq_shape shape = { .dp = 2, .micro_batches = 4 };
 
 	lower_shape(w, &shape);
 	double without = w->low.memory[0].buffer_B;
+	w->plan.says |= MQ_SAYS_BUCKET;
 	w->plan.bucket_B = 1000;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].buffer_B, without + 2000);
 	w->plan.bucket_B = 0;
-	d->flat_elems = 1000;
+	w->software.flat_M = 1e-3;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].buffer_B, without + 2000);
-	d->flat_elems = 1e9;
+	w->software.flat_M = 1e3;
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].buffer_B, without + grads);
 	shape.dp = 1; /* nothing to reduce */
 	lower_shape(w, &shape);
 	assert_bytes(w->low.memory[0].buffer_B, without);
-	d->flat_elems = 0;
+	w->software.flat_M = 0;
 }
 
 /* A loss that works in place holds 2 bytes a logit; fragmentation stretches what is dynamic. */
@@ -324,8 +327,8 @@ static void software_has_its_share(void **state)
 	struct world *w = *state;
 	struct mq_device_calib *d = &w->calib->device[0];
 
-	d->loss_B = 2;
-	d->reserve_B = 1e6;
+	w->software.loss_B = 2;
+	w->software.reserve_GB = 1e-3;
 	d->fragmentation = 1.25;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	const struct mq_memory *m = w->low.memory;
@@ -335,8 +338,8 @@ static void software_has_its_share(void **state)
 	assert_bytes(m->fragmentation_B, (m->activation_B + m->buffer_B) / 4);
 	assert_bytes(m->reserve_B, 1e6);
 	assert_bytes(m->peak_B, sum(m));
-	d->loss_B = 12;
-	d->reserve_B = 0;
+	w->software.loss_B = 12;
+	w->software.reserve_GB = 0;
 	d->fragmentation = 1;
 }
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/model.h"
+#include "core/question.h"
 
 static const struct mq_train FP16 = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
 
@@ -233,12 +234,21 @@ static struct mq_op *gemm(struct fixture *f)
 	return op;
 }
 
+static uint32_t kernels_of(struct fixture *f, const struct mq_train *train, const struct mq_software *software,
+			   uint32_t op, enum mq_phase phase, const struct mq_share *share,
+			   struct mq_kernel k[MQ_MAX_KERNELS_PER_OP])
+{
+	const struct mq_question q = { .model = f->model, .software = software, .train = train };
+
+	return mq_op_kernels(&q, op, phase, share, "gpu", k);
+}
+
 static uint32_t kernels(struct fixture *f, enum mq_phase phase, const struct mq_share *share,
 			struct mq_kernel k[MQ_MAX_KERNELS_PER_OP])
 {
 	if (!f->model)
 		assert_int_equal(finish(f), MQ_OK);
-	return mq_op_kernels(f->model, &FP16, 0, phase, share, "gpu", k);
+	return kernels_of(f, &FP16, NULL, 0, phase, share, k);
 }
 
 static void expect_gemm(const struct mq_kernel *k, double m, double n, double depth, double flop,
@@ -271,26 +281,33 @@ static void test_gemm_in_fp8(void **state)
 	struct fixture *f = *state;
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
 	const struct mq_train fp8 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
-				      .cast_B = 3, .products = MQ_FP8 };
+				      .products = MQ_FP8 };
+	struct mq_software software = *mq_software_plain();
 	const struct mq_share whole = { .samples = 1 };
 
+	software.fp8_cast_B = 3;
 	gemm(f)->layer = 0;
 	f->b.model->n_layers = 1;
 	assert_int_equal(finish(f), MQ_OK);
-	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_FORWARD, &whole, "gpu", k), 2);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &whole, k), 2);
 	assert_true(k[0].dtype == MQ_FP8 && k[0].bytes == 24 + 48 + 40);
 	assert_true(k[1].kind == MQ_KERNEL_COPY && k[1].dtype == MQ_BF16);
 	assert_true(k[1].bytes == 3 * (24 + 40) && k[1].launches == 2);
-	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_BACKWARD, &whole, "gpu", k), 3);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_BACKWARD, &whole, k), 3);
 	assert_true(k[0].dtype == MQ_FP8 && k[1].dtype == MQ_FP8);
 	assert_true(k[2].kind == MQ_KERNEL_COPY && k[2].bytes == 3 * 48 && k[2].launches == 1);
+	const struct mq_train mx = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
+				     .products = MQ_FP8, .mx = true };
+	software.mxfp8_cast_B = 5;
+	assert_int_equal(kernels_of(f, &mx, &software, 0, MQ_FORWARD, &whole, k), 2);
+	assert_true(k[1].bytes == 5 * (24 + 40));
 	const struct mq_train fp4 = { .batch = 1, .dtype = MQ_BF16, .grad_dtype = MQ_BF16,
-				      .cast_B = mq_cast_B(MQ_FP4), .products = MQ_FP4 };
-	assert_int_equal(mq_op_kernels(f->model, &fp4, 0, MQ_FORWARD, &whole, "gpu", k), 2);
+				      .products = MQ_FP4 };
+	assert_int_equal(kernels_of(f, &fp4, &software, 0, MQ_FORWARD, &whole, k), 2);
 	assert_true(k[0].dtype == MQ_FP4 && k[0].bytes == (24 + 48 + 40) / 2.);
-	assert_true(k[1].bytes == (2 + 2 + 2 * .5625) * (24 + 40));
+	assert_true(k[1].bytes == (2 + 2 + 2 * .5625) * (24 + 40)); /* 2 read, packed and unpacked copies */
 	f->model->op[0].layer = MQ_NONE;
-	assert_int_equal(mq_op_kernels(f->model, &fp8, 0, MQ_FORWARD, &whole, "gpu", k), 1);
+	assert_int_equal(kernels_of(f, &fp8, &software, 0, MQ_FORWARD, &whole, k), 1);
 	assert_int_equal(k[0].dtype, MQ_BF16);
 }
 
@@ -415,7 +432,7 @@ static void test_fused_attention(void **state)
 	assert_true(k[0].flop == 2 * 4 * 8 * 8 * 64 / 4);
 	assert_int_equal(kernels(*state, MQ_BACKWARD, &seq, k), 1);
 	assert_true(k[0].bytes == 2 * (4 * 256 + 2 * 1024));
-	assert_false(k[0].remote);
+	assert_true(k[0].speed == 1);
 }
 
 /* A ring of four: its first step sees a quarter of the keys, the three later ones the rest, and what they
@@ -426,15 +443,17 @@ static void test_ring_attention(void **state)
 	const struct mq_share first = { .samples = 2, .split = { [MQ_DIM_SEQ] = 4 }, .keys = .25 };
 	struct mq_share later = first;
 
+	struct mq_software software = *mq_software_plain();
+
 	later.keys = .75;
 	later.remote = true;
 	attention(*state, true);
 	assert_int_equal(kernels(*state, MQ_FORWARD, &first, k), 1);
-	assert_true(k[0].n == 2 && !k[0].remote);
+	assert_true(k[0].n == 2 && k[0].speed == 1);
 	assert_true(k[0].flop == .25 * 2 * 4 * 8 * 8 * 64 / 4);
 	assert_true(k[0].bytes == 2 * (256 + 1024 / 4 + 256));
 	assert_int_equal(kernels(*state, MQ_FORWARD, &later, k), 2);
-	assert_true(k[0].n == 6 && k[0].remote);
+	assert_true(k[0].n == 6 && k[0].speed == 1);
 	assert_true(k[0].flop == .75 * 2 * 4 * 8 * 8 * 64 / 4);
 	assert_int_equal(k[1].kind, MQ_KERNEL_MEMORY);
 	assert_true(k[1].bytes == 3 * .75 * 256 * (2 + 8));
@@ -442,6 +461,13 @@ static void test_ring_attention(void **state)
 	/* backwards, gradients of the 256 elements of keys and values at hand too */
 	assert_int_equal(kernels(*state, MQ_BACKWARD, &later, k), 2);
 	assert_true(k[1].bytes == 3 * (.75 * 256 + 256) * (2 + 8));
+	/* Software whose attention is slower than the device's best, and slower yet in later steps. */
+	software.attention_speed = .5;
+	software.ring_speed = .25;
+	kernels_of(*state, &FP16, &software, 0, MQ_FORWARD, &first, k);
+	assert_true(k[0].speed == .5);
+	kernels_of(*state, &FP16, &software, 0, MQ_FORWARD, &later, k);
+	assert_true(k[0].speed == .125);
 }
 
 /* Stored scores: products and softmax shrink with the keys that the step sees. */
@@ -544,7 +570,8 @@ static void test_profiled(void **state)
 	assert_true(k[0].kind == MQ_KERNEL_TIMED && k[0].time_s == 8);
 	assert_int_equal(kernels(f, MQ_BACKWARD, &share, k), 1);
 	assert_true(k[0].time_s == 20);
-	assert_int_equal(mq_op_kernels(f->model, &FP16, 0, MQ_FORWARD, &share, "tpu", k), 1);
+	const struct mq_question q = { .model = f->model, .train = &FP16 };
+	assert_int_equal(mq_op_kernels(&q, 0, MQ_FORWARD, &share, "tpu", k), 1);
 	assert_true(isinf(k[0].time_s)); /* never measured there */
 	assert_int_equal(kernels(f, MQ_UPDATE, &share, k), 0);
 }
@@ -590,7 +617,7 @@ static void test_update(void **state)
 					    .grad_dtype = cases[i].grad,
 					    .optimizer = cases[i].optimizer };
 
-		assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_UPDATE, &out, "gpu", k), 1);
+		assert_int_equal(kernels_of(f, &t, NULL, 0, MQ_UPDATE, &out, k), 1);
 		assert_int_equal(k[0].kind, MQ_KERNEL_OPTIMIZER);
 		assert_true(k[0].bytes == 20 * cases[i].bytes);
 	}
@@ -601,26 +628,67 @@ static void test_software_traffic(void **state)
 {
 	struct fixture *f = *state;
 	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
-	const struct mq_share one = { .samples = 1 }, half = { .samples = 7,
-							      .split = { [MQ_DIM_OUT] = 2 } };
-	struct mq_train t = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16, .param_B = 12,
-			      .update_B = 60, .update_calls = 10, .score_traffic = .5 };
+	const struct mq_share one = { .samples = 1 };
+	const struct mq_share half = { .samples = 7, .split = { [MQ_DIM_OUT] = 2 }, .accumulates = true };
+	const struct mq_share reduced = { .samples = 1, .reduced = true };
+	struct mq_train t = { .batch = 1, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 };
+	struct mq_software s = *mq_software_plain();
 
+	s.cast_B = 8;
+	s.accum_B = 4;
+	s.update_B = 60;
+	s.reduce_B = 7;
+	s.update_calls = 10;
+	s.score_traffic = .5;
 	gemm(f)->fixed_bwd = 1000;
 	attention(f, false);
 	assert_int_equal(finish(f), MQ_OK);
-	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_FORWARD, &one, "gpu", k), 1);
-	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_BACKWARD, &one, "gpu", k), 3);
+	assert_int_equal(kernels_of(f, &t, &s, 0, MQ_FORWARD, &one, k), 1);
+	assert_int_equal(kernels_of(f, &t, &s, 0, MQ_BACKWARD, &one, k), 3);
 	assert_int_equal(k[2].kind, MQ_KERNEL_COPY);
-	assert_true(k[2].bytes == 40 * 12 + 1000 * 2);
+	/* in 16-bit training; sums are added where micro-batches are accumulated */
+	assert_true(k[2].bytes == 40 * 8 + 1000 * 2);
 	/* a share of the parameters, whatever the samples */
-	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_BACKWARD, &half, "gpu", k), 3);
+	assert_int_equal(kernels_of(f, &t, &s, 0, MQ_BACKWARD, &half, k), 3);
 	assert_true(k[2].bytes == 20 * 12 + 1000 * 2);
-	assert_int_equal(mq_op_kernels(f->model, &t, 0, MQ_UPDATE, &one, "gpu", k), 1);
+	assert_int_equal(kernels_of(f, &t, &s, 0, MQ_UPDATE, &one, k), 1);
 	assert_true(k[0].bytes == 40 * (28 + 60) && k[0].launches == 10);
-	mq_op_kernels(f->model, &t, 1, MQ_FORWARD, &one, "gpu", k);
+	kernels_of(f, &t, &s, 0, MQ_UPDATE, &reduced, k);
+	assert_true(k[0].bytes == 40 * (28 + 60 + 7));
+	kernels_of(f, &t, &s, 1, MQ_FORWARD, &one, k);
 	assert_true(k[2].kind == MQ_KERNEL_MEMORY && k[2].bytes == 2 * 256);
-	assert_int_equal(mq_op_kernels(f->model, &t, 1, MQ_BACKWARD, &one, "gpu", k), 5);
+	assert_int_equal(kernels_of(f, &t, &s, 1, MQ_BACKWARD, &one, k), 5);
+}
+
+/* Element-wise kernels move more than their least; more again in 32 bits. Those of an image network, whose graph
+ * has each of them, have a factor of their own. Copies have none. */
+static void test_elementwise_traffic(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	const struct mq_share one = { .samples = 1 };
+	const struct mq_train wide = { .batch = 1, .dtype = MQ_FP32, .grad_dtype = MQ_FP32 };
+	struct mq_software s = *mq_software_plain();
+
+	s.traffic = 1.5;
+	s.traffic_32 = .5;
+	s.image_traffic = 3;
+	for (int i = 0; i < 2; i++) {
+		struct mq_op *op = add(f, i ? MQ_OP_RESHAPE : MQ_OP_ELEMENTWISE, i ? "copy" : "act");
+
+		op->read = op->write = op->output = 100;
+		op->kernels = 1;
+	}
+	assert_int_equal(finish(f), MQ_OK);
+	kernels_of(f, &FP16, &s, 0, MQ_FORWARD, &one, k);
+	assert_true(k[0].kind == MQ_KERNEL_MEMORY && k[0].bytes == 1.5 * 2 * 200);
+	kernels_of(f, &wide, &s, 0, MQ_FORWARD, &one, k);
+	assert_true(k[0].bytes == .75 * 4 * 200);
+	kernels_of(f, &FP16, &s, 1, MQ_FORWARD, &one, k);
+	assert_true(k[0].kind == MQ_KERNEL_COPY && k[0].bytes == 2 * 200);
+	f->model->image = true;
+	kernels_of(f, &wide, &s, 0, MQ_FORWARD, &one, k);
+	assert_true(k[0].bytes == 3 * 4 * 200);
 }
 
 static void test_inference_has_no_backward(void **state)
@@ -632,9 +700,9 @@ static void test_inference_has_no_backward(void **state)
 
 	gemm(f);
 	assert_int_equal(finish(f), MQ_OK);
-	assert_int_equal(mq_op_kernels(f->model, &infer, 0, MQ_FORWARD, &whole, "gpu", k), 1);
-	assert_int_equal(mq_op_kernels(f->model, &infer, 0, MQ_BACKWARD, &whole, "gpu", k), 0);
-	assert_int_equal(mq_op_kernels(f->model, &infer, 0, MQ_UPDATE, &whole, "gpu", k), 0);
+	assert_int_equal(kernels_of(f, &infer, NULL, 0, MQ_FORWARD, &whole, k), 1);
+	assert_int_equal(kernels_of(f, &infer, NULL, 0, MQ_BACKWARD, &whole, k), 0);
+	assert_int_equal(kernels_of(f, &infer, NULL, 0, MQ_UPDATE, &whole, k), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -672,6 +740,7 @@ int main(void)
 		TEST(test_explicit_backward_op),
 		TEST(test_update),
 		TEST(test_software_traffic),
+		TEST(test_elementwise_traffic),
 		TEST(test_inference_has_no_backward),
 	};
 

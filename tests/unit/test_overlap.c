@@ -29,7 +29,7 @@ struct answer {
 static bool ask(struct simulated *s, const struct question *q, struct answer *a)
 {
 	struct mq_train *train = mq_arena_alloc(&s->arena, sizeof(*train));
-	const struct mq_model_request request = { q->model, train, 0 };
+	const struct mq_model_request request = { .spec = q->model, .train = train };
 	struct mq_err err = MQ_ERR_INIT;
 	struct mq_plan plan;
 	struct mq_model *model;
@@ -39,11 +39,13 @@ static bool ask(struct simulated *s, const struct question *q, struct answer *a)
 	if (mq_model_load(&request, &s->arena, &model, &err) ||
 	    mq_plan_from_shape(&q->shape, model, s->cluster, &s->arena, &plan, &err))
 		goto failed;
+	plan.says = MQ_SAYS_ALL;
 	plan.overlap_grads = false;
 	plan.overlap_tp = q->tp;
 	plan.overlap_experts = q->experts;
-	struct mq_lower_request rq = { .model = model, .cluster = s->cluster, .calib = s->calib,
-				       .train = train, .plan = &plan };
+	const struct mq_question asked = { .model = model, .cluster = s->cluster, .calib = s->calib,
+					   .train = train };
+	struct mq_lower_request rq = { .q = &asked, .plan = &plan };
 	if (mq_lower(&rq, &s->arena, &a->low, &err))
 		goto failed;
 	snprintf(a->invalid, sizeof(a->invalid), "%s", a->low.message);

@@ -56,7 +56,7 @@ static int setup(void **state)
 	f->job.platform = "platforms/dgx_a100.xml";
 	f->job.calib = calibs;
 	f->job.n_calib = 1;
-	struct mq_model_request ask = { f->job.model, &f->job.train, f->job.seq };
+	struct mq_model_request ask = { .spec = f->job.model, .train = &f->job.train, .seq = f->job.seq };
 	if (mq_model_load(&ask, &f->arena, &f->model, &f->err) ||
 	    mq_job_calib(&f->job, &f->arena, &f->calib, &f->err))
 		fail_msg("%s", f->err.text);
@@ -150,9 +150,9 @@ static void screen_is_below(void **state)
 	struct fixture *f = *state;
 	struct mq_pool *pool = open_pool(f, 1);
 	struct mq_result result[N_PLANS];
-	struct mq_judge judge = { .model = f->model, .cluster = mq_pool_cluster(pool),
-				  .calib = f->calib, .train = &f->job.train,
-				  .execute = mq_execute_analytic, .timeout_s = INFINITY };
+	const struct mq_question q = { .model = f->model, .cluster = mq_pool_cluster(pool),
+				       .calib = f->calib, .train = &f->job.train };
+	struct mq_judge judge = { .q = &q, .execute = mq_execute_analytic, .timeout_s = INFINITY };
 
 	make_plans(f, mq_pool_cluster(pool));
 	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
@@ -281,7 +281,7 @@ static void one_kill_changes_nothing(void **state)
 	}
 	f->job.fold = false; /* slow plans, so that they are hit at work */
 	f->job.model = "gpt:layers=240,hidden=256,heads=4";
-	struct mq_model_request ask = { f->job.model, &f->job.train, f->job.seq };
+	struct mq_model_request ask = { .spec = f->job.model, .train = &f->job.train, .seq = f->job.seq };
 	assert_int_equal(mq_model_load(&ask, &f->arena, &f->model, &f->err), MQ_OK);
 	memset(result, 0, sizeof(result));
 	for (int round = 0; round < 3; round++) {
@@ -474,7 +474,8 @@ static void details_are_written(void **state)
 	assert_int_equal(mq_pool_judge(pool, f->ask + 4, 1, &judged, &f->err), MQ_OK);
 	if (mq_pool_detail(pool, f->ask[4], &outputs, &detailed, &f->err))
 		fail_msg("%s", f->err.text);
-	assert_true(fabs(judged.step_time_s - detailed.step_time_s) <= 1e-8 * judged.step_time_s);
+	assert_true(judged.step_time_s == detailed.step_time_s); /* to the last digit */
+	assert_string_equal(judged.bottleneck, detailed.bottleneck);
 	struct mq_schedule *s;
 	if (mq_schedule_load(outputs.schedule, &f->arena, &s, &f->err))
 		fail_msg("%s", f->err.text);

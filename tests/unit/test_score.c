@@ -1,6 +1,6 @@
 /*
  * test_score.c - error summaries, rank correlation and regret against values worked out by hand; the
- * tables of systems, models and stacks; what a row of measurements becomes.
+ * tables of systems, models, publishers and their words; what a row of measurements becomes.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -67,7 +67,8 @@ static struct mq_run blank(void)
 			    .precision = "fp16", .zero = "", .stage_layers = "", .placement = "",
 			    .schedule = "", .recompute = "", .metric = "", .unit = "", .basis = "",
 			    .status = "ok", .source = "", .provenance = "text", .notes = "",
-			    .stack = "megatron", .locator = "", .line = 2 };
+			    .software = "megatron-lm-2021", .options = "", .platform = "",
+			    .locator = "", .line = 2 };
 
 	r.params_b = r.layers = r.hidden = r.ffn = r.heads = r.kv_heads = r.seq = r.vocab = NAN;
 	r.gpus = r.gpus_per_node = r.nodes = r.tp = r.pp = r.dp = r.vp = r.cp = r.ep = NAN;
@@ -76,18 +77,63 @@ static struct mq_run blank(void)
 }
 
 static struct mq_score_tables tables;
-static struct mq_calib *calib;
+static struct mq_score_options options;
 
 static int load_tables(void **state)
 {
 	struct mq_err err = MQ_ERR_INIT;
-	struct mq_score_options o = { .platforms = "platforms", .arena = &arena };
 
-	calib = mq_calib_new(&arena);
-	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK ||
-	    mq_score_tables_load(&o, &tables, &err) != MQ_OK)
+	options = (struct mq_score_options){ .platforms = "platforms", .arena = &arena, MQ_SCORE_DEFAULTS };
+	if (mq_score_open(&options, &err) != MQ_OK || mq_score_tables_load(&options, &tables, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	return 0;
+}
+
+static void build(const struct mq_run *r, struct mq_case *c)
+{
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_case_build(&options, &tables, r, c, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+}
+
+/* The row as its publisher completes it; `r` itself stays as it is. */
+static struct mq_run *published(const struct mq_run *r)
+{
+	struct mq_run *own = mq_arena_array(&arena, 1, struct mq_run);
+
+	*own = *r;
+	mq_run_publish(&tables, own, &arena);
+	return own;
+}
+
+/* The vocabulary that the plan of a row is simulated with. */
+static uint32_t padded(const struct mq_case *c)
+{
+	const struct mq_question q = { .model = c->model, .software = &c->software.software,
+				       .train = &c->train };
+
+	return mq_question_for(&q, &c->plan, &arena).model->vocab;
+}
+
+static const struct mq_op *attention_of(const struct mq_case *c)
+{
+	for (uint32_t i = 0; i < c->model->n_ops; i++)
+		if (c->model->op[i].kind == MQ_OP_ATTENTION)
+			return &c->model->op[i];
+	fail_msg("%s has no attention", c->spec);
+	return NULL;
+}
+
+static struct mq_platform_spec platform_of(const struct mq_case *c)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_platform_spec spec;
+
+	mq_platform_spec_init(&spec);
+	if (mq_platform_spec_parse(c->platform, &spec, &arena, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	return spec;
 }
 
 static struct mq_run gpt(void)
@@ -111,12 +157,10 @@ static struct mq_run gpt(void)
 
 static void test_case(void **state)
 {
-	struct mq_err err = MQ_ERR_INIT;
 	struct mq_run r = gpt();
 	struct mq_case c;
 
-	if (mq_case_build(&tables, calib, &r, &arena, &c, &err) != MQ_OK)
-		fail_msg("%s", err.text);
+	build(&r, &c);
 	assert_int_equal(c.shape.dp, 4);
 	assert_int_equal(c.shape.micro_batches, 8);
 	assert_int_equal(c.part[0].nodes, 4);
@@ -129,14 +173,14 @@ static void test_case(void **state)
 	/* 30 items of which 24 are layers: three before, three behind */
 	r.pp = 4;
 	r.stage_layers = "9/6/6/9";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	build(&r, &c);
 	for (int s = 0; s < 4; s++)
 		assert_int_equal(c.shape.stage_layers[s], 6);
 
 	r.zero = "ZeRO-1 within 8 GPUs";
 	r.stage_layers = "";
 	r.pp = r.tp = 1;
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	build(&r, &c);
 	assert_int_equal(c.shape.sync, MQ_SYNC_ZERO1);
 	assert_int_equal(c.zero_group, 8);
 
@@ -144,28 +188,195 @@ static void test_case(void **state)
 	image.model = "PyTorch/Classification/ConvNets/resnet50v1.5";
 	image.layers = image.hidden = image.seq = NAN;
 	image.tp = image.pp = 1;
-	assert_int_equal(mq_case_build(&tables, calib, &image, &arena, &c, &err), MQ_OK);
+	build(&image, &c);
 	assert_true(c.image && c.train.optimizer == MQ_OPTIMIZER_MOMENTUM);
 	assert_string_equal(c.spec, "resnet50:image=224");
 
 	r.precision = "MXFP8";
 	r.gpu = "H100";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.cast_B > 0 && c.train.dtype == MQ_BF16);
+	build(&r, &c);
+	assert_true(c.train.products == MQ_FP8 && c.train.mx && c.train.dtype == MQ_BF16);
 
 	r.precision = "float8 (rowwise)";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.cast_B > 0 && c.train.dtype == MQ_BF16);
+	build(&r, &c);
+	assert_true(c.train.products == MQ_FP8 && !c.train.mx && c.train.dtype == MQ_BF16);
 
 	/* software that trains in fp8 where the row says nothing; its releases differ */
-	r.stack = r.precision = "";
+	r.software = r.precision = "";
 	r.source = "NeMo";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.cast_B > 0 && c.train.merge_copies);
-	assert_false(c.train.fused_experts);
+	build(published(&r), &c);
+	assert_true(c.train.products == MQ_FP8 && c.software.software.merge_copies);
+	assert_string_equal(c.software.software.name, "megatron-bridge");
+	assert_false(c.software.software.fused_experts);
 	r.locator = "line 60; \"26.08 NeMo Container\"";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.fused_experts);
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "megatron-bridge-26.06");
+	assert_true(c.software.software.fused_experts);
+}
+
+/* What `simulate` is asked: the same model, machines, software and training, past memory where the run fitted. */
+static void test_job(void **state)
+{
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	(void)state;
+	r.software = "megatron-core";
+	build(&r, &c);
+	assert_string_equal(c.job.model, c.spec);
+	assert_string_equal(c.job.platform, c.platform);
+	assert_string_equal(c.job.software, "megatron-core");
+	assert_true(c.job.train.batch == 64 && c.job.train.dtype == MQ_FP16 && !c.job.analytic);
+	assert_true(c.job.train.grad_dtype == MQ_FP32); /* of the software */
+	assert_true(c.job.time_oom && c.job.max_tasks == 4e6);
+	assert_int_equal(c.job.n_change, 0);
+	assert_int_equal(c.plan.says, 0); /* overlaps and buckets are the software's */
+	assert_int_equal(c.plan.micro_batches, 8);
+	r.step_time_s = NAN;
+	r.status = "oom";
+	options.executor = "analytic";
+	build(&r, &c);
+	assert_true(!c.job.time_oom && c.job.analytic);
+	/* hosts slower than those that the calibration was taken with are a change of the hardware */
+	r.gpu = "V100";
+	r.gpus_per_node = 4;
+	r.inter = "10 Gb/s";
+	build(&r, &c);
+	assert_int_equal(c.job.n_change, 1);
+	assert_non_null(strstr(c.job.change[0], "calib.V100-SXM2-16GB.host_launch_s="));
+}
+
+/* Columns of the row win over its source's words: the software, its options, its fields by name, the machines. */
+static void test_columns(void **state)
+{
+	struct mq_run r = gpt(), *own;
+	struct mq_case c;
+
+	(void)state;
+	r.software = "";
+	r.source = "github pytorch/torchtitan";
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "torchtitan-eager");
+	assert_null(c.guess);
+	r.software = "deepspeed";
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "deepspeed");
+	r.options = "norm=eager;attention=stored";
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "deepspeed,norm=eager,attention=stored");
+	assert_string_equal(c.software.software.file, "deepspeed");
+	assert_int_equal(c.software.software.norm, MQ_NORM_EAGER);
+	assert_true(mq_software_stores_scores(&c.software.software));
+
+	/* any field as a column; what is no column of a row and no field, is none */
+	assert_true(mq_run_put(&r, "traffic", "2.5", true, &arena));
+	assert_true(mq_run_put(&r, "tp", "2", true, &arena));
+	assert_false(mq_run_put(&r, "colour", "red", true, &arena));
+	build(published(&r), &c);
+	assert_true(c.software.software.traffic == 2.5 && c.shape.tp == 2);
+	assert_true(mq_run_put(&r, "tp", "4", false, &arena)); /* fills only */
+	assert_true(r.tp == 2);
+
+	/* nobody knows the source: generic, and it is told */
+	r = gpt();
+	r.software = "";
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "generic");
+	assert_non_null(strstr(c.guess, "software generic"));
+
+	/* words of a source; what the row says itself comes last */
+	r.recompute = "selective + sequence parallel";
+	r.notes = "fp32 gradient accumulation";
+	r.options = "bucket_MB=7";
+	own = published(&r);
+	build(own, &c);
+	assert_true(c.software.software.sequence_parallel && c.software.software.bucket_MB == 7);
+	assert_int_equal(c.train.grad_dtype, MQ_FP32);
+	assert_int_equal(c.shape.recompute, MQ_RECOMPUTE_SELECTIVE);
+	r.options = "sequence_parallel=0";
+	build(published(&r), &c);
+	assert_false(c.software.software.sequence_parallel);
+
+	/* machines: keys of the generator, a name, a file */
+	r = gpt();
+	r.platform = "gpu=A100-SXM4-80GB nodes=4 nics=1 nic_GBps=12.5";
+	build(&r, &c);
+	assert_int_equal(platform_of(&c).nodes, 4);
+	assert_true(platform_of(&c).nic_GBps == 12.5 && platform_of(&c).nics == 1);
+	assert_string_equal(c.network, "row");
+	r.platform = "dgx_a100_ib";
+	build(&r, &c);
+	assert_string_equal(c.job.platform, "dgx_a100_ib");
+	assert_int_equal(c.n_parts, 0);
+}
+
+/* What a row says on its network: rates and ports that no system has, words that nobody understands. */
+static void test_network(void **state)
+{
+	static const struct {
+		const char *words;
+		double ports, GBps;
+		const char *fabric;
+	} want[] = {
+		{ "1x EDR InfiniBand 100 Gb/s per node", 1, 12.5, "ib" },
+		{ "1x EDR per node", 1, 12.5, "ib" },
+		{ "400 Gb/s per node", 0, 50, NULL },
+		{ "3200 Gb/s EFA", 0, 400, "efa" },
+		{ "8x NDR", 8, 400, "ib" },
+		{ "200 Gb/s RoCE per GPU", 0, 200, "roce" },
+		{ "25 GbE", 0, 3.125, "eth" },
+	};
+	struct mq_network_words got;
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		if (!mq_network_read(want[i].words, 8, &got))
+			fail_msg("'%s' is not understood", want[i].words);
+		near(got.node_GBps, want[i].GBps);
+		near(got.ports, want[i].ports);
+		if (want[i].fabric ? !got.fabric || strcmp(got.fabric, want[i].fabric) : !!got.fabric)
+			fail_msg("'%s' is taken for %s", want[i].words, got.fabric);
+	}
+	assert_false(mq_network_read("a fast one", 8, &got));
+	r.inter = "1x EDR InfiniBand per node";
+	build(&r, &c);
+	assert_true(platform_of(&c).nics == 1 && platform_of(&c).nic_GBps == 12.5);
+	assert_string_equal(c.network, "row");
+	r.inter = "a fast one";
+	build(&r, &c);
+	assert_string_equal(c.network, "assumed");
+	assert_string_equal(c.unread, "a fast one");
+	assert_true(platform_of(&c).nics == 8);
+	r.inter = "";
+	build(&r, &c);
+	assert_string_equal(c.network, "assumed");
+	assert_null(c.unread);
+}
+
+/* A model that no table knows is taken by its dimensions. */
+static void test_dimensions(void **state)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	(void)state;
+	r.model = "Aurora";
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "gpt:layers=24,hidden=1024,heads=16"));
+	assert_non_null(strstr(c.guess, "'Aurora' taken for a gpt"));
+	r.ffn = 2816;
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "llama:layers=24,hidden=1024,heads=16"));
+	r.ffn = NAN;
+	r.params_b = (24 * (4 + 3 * 4) * 1024. * 1024 + 2 * 1024. * 51200) / 1e9; /* gated, of that width */
+	build(&r, &c);
+	assert_non_null(strstr(c.spec, "llama:"));
+	r.vocab = NAN;
+	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "model 'Aurora' is not known; give its layers, hidden, heads and vocab"));
 }
 
 /* Model FLOPs say the step time; NeMo's own formula counts causal attention whole, its successor by half. */
@@ -176,7 +387,7 @@ static void test_model_flops(void **state)
 
 	r.model = "LLAMA3-8B";
 	r.source = "github NVIDIA/NeMo@1";
-	r.stack = r.precision = "";
+	r.software = r.precision = "";
 	r.seq = s;
 	r.gpus = 16;
 	r.gbs = 256;
@@ -211,27 +422,29 @@ static void test_completed_rows(void **state)
 	mq_run_complete(&tables, &r, &arena);
 	assert_true(r.seq == 384);
 	near(r.step_time_s, .5);
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_string_equal(c.spec,
-			    "bert:seq=384,size=large,task=span,fused_attention=false");
+	build(&r, &c);
+	assert_string_equal(c.spec, "bert:seq=384,size=large,task=span");
 
 	/* its software: fp32 means TF32 where there is any; XLA and casts belong to mixed precision */
 	r.source = "github NVIDIA/DeepLearningExamples";
 	r.locator = "TensorFlow2/LanguageModeling/BERT/README.md line 813; Fine-tuning for SQuAD";
-	r.stack = "";
+	assert_false(attention_of(&c)->fused);
+	r.software = "pytorch"; /* a kernel for it */
+	build(&r, &c);
+	assert_true(attention_of(&c)->fused);
+	r.software = "";
 	r.precision = "fp32";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.train.dtype == MQ_TF32 && !strcmp(c.stack.name, "tf2"));
-	assert_true(c.train.param_B == 0 && c.train.score_traffic == 1);
+	build(published(&r), &c);
+	assert_false(attention_of(&c)->fused);
+	assert_true(c.train.dtype == MQ_TF32 && !strcmp(c.software.software.name, "tensorflow"));
 	r.gpu = "V100";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	build(published(&r), &c);
 	assert_true(c.train.dtype == MQ_FP32);
 	r.precision = "mixed fp16";
 	r.accum = 2;
 	r.mbs = NAN;
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_string_equal(c.stack.name, "tf2-xla");
-	assert_true(c.train.param_B == c.stack.cast_B + c.stack.accum_B && c.train.param_B > 0);
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "tensorflow-xla");
 
 	/* the batch of a published recipe; what the row says itself stays */
 	r = blank();
@@ -285,7 +498,7 @@ static void test_completed_rows(void **state)
 	r.value = 10;
 	r.unit = "tok/s";
 	mq_run_complete(&tables, &r, &arena);
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "tok/s without the global batch (gbs)"));
 	r.unit = "TFLOP/s/GPU";
 	r.gbs = 8;
@@ -298,7 +511,7 @@ static struct mq_run image_run(const char *model, const char *gpu, double gpus,
 {
 	struct mq_run r = blank();
 
-	r.stack = "";
+	r.software = "";
 	r.model = model;
 	r.source = "github NVIDIA/DeepLearningExamples@729963dd";
 	r.locator = mq_arena_printf(&arena, "%s/README.md line 1", model);
@@ -324,9 +537,9 @@ static void test_image_rows(void **state)
 	near(r.mbs, 112);
 	near(r.gbs, 8 * 112);
 	near(r.step_time_s, 8 * 112 / 100.);
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	build(&r, &c);
 	assert_string_equal(c.spec, "se_resnext101:image=224");
-	assert_true(c.image && c.stack.images.channels_first == MQ_FIRST_32);
+	assert_true(c.image && c.software.software.channels_first == MQ_FIRST_32);
 	r = image_run("PyTorch/Classification/ConvNets/resnext101-32x4d", "A100-80GB", 1, "tf32");
 	mq_run_complete(&tables, &r, &arena);
 	near(r.gbs, 128);
@@ -334,23 +547,15 @@ static void test_image_rows(void **state)
 	r = image_run("TensorFlow2/Segmentation/MaskRCNN", "A100-80GB", 1, "tf32");
 	r.mbs = r.gbs = 2;
 	mq_run_complete(&tables, &r, &arena);
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_true(c.stack.images.channels_first == MQ_FIRST_32_VOLUMES);
+	build(&r, &c);
+	assert_true(c.software.software.channels_first == MQ_FIRST_32_VOLUMES);
 	r.gpus = 8;
 	r.gbs = 16;
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "16 threads"));
 	r = image_run("PyTorch/Classification/GPUNet GPUNet-D1", "A100-80GB", 8, "mixed fp16");
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "teacher"));
-}
-
-static void build(const struct mq_run *r, struct mq_case *c)
-{
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (mq_case_build(&tables, calib, r, &arena, c, &err) != MQ_OK)
-		fail_msg("%s", err.text);
 }
 
 /* Software that by itself cuts a replica's batch into as many micro-batches as it has stages, and an
@@ -361,7 +566,7 @@ static void test_pipeline_defaults(void **state)
 	struct mq_case c;
 	(void)state;
 
-	r.stack = "";
+	r.software = "";
 	r.source = "github pytorch/torchtitan";
 	r.zero = "FSDP 2";
 	r.schedule = "Interleaved 1F1B";
@@ -374,18 +579,19 @@ static void test_pipeline_defaults(void **state)
 	r.mbs = 16;
 	r.accum = NAN;
 	r.vp = NAN;
-	build(&r, &c);
+	build(published(&r), &c);
 	assert_int_equal(c.shape.micro_batches, 4);
 	assert_int_equal(c.shape.virtual, 2);
 	assert_int_equal(c.shape.pipeline, MQ_PIPE_INTERLEAVED);
-	assert_false(c.stack.overlap_tp);
+	assert_false(c.software.software.overlap_tp);
 	r.notes = "torch.compile; async TP";
 	r.mbs = 2; /* said otherwise */
 	r.vp = 3;
-	build(&r, &c);
+	build(published(&r), &c);
 	assert_int_equal(c.shape.micro_batches, 8);
 	assert_int_equal(c.shape.virtual, 3);
-	assert_true(c.stack.overlap_tp);
+	assert_true(c.software.software.overlap_tp);
+	assert_string_equal(c.software.software.file, "torchtitan");
 }
 
 /* A network whose items are its own: the row's columns of layers and heads do not describe it, its stages
@@ -393,13 +599,11 @@ static void test_pipeline_defaults(void **state)
 static void test_items(void **state)
 {
 	struct mq_run r = gpt();
-	struct mq_model *model;
 	struct mq_case c;
-	struct mq_err err = MQ_ERR_INIT;
 
 	r.model = "TransGAN-like";
 	r.source = "AMP";
-	r.stack = "";
+	r.software = "";
 	r.gpu = "V100";
 	r.tp = 2;
 	r.pp = 4;
@@ -408,21 +612,17 @@ static void test_items(void **state)
 	r.inter = "10 Gb/s inter";
 	r.gbs = 64;
 	r.stage_layers = "12/32/5/7";
-	build(&r, &c);
-	const struct mq_model_request request = { .spec = c.spec, .train = &c.train };
-	if (mq_model_load(&request, &arena, &model, &err) != MQ_OK ||
-	    mq_case_stages(&c, model->n_layers, &arena, &err) != MQ_OK)
-		fail_msg("%s", err.text);
+	build(published(&r), &c);
 	assert_true(c.shape.stage_layers[0] == 12 && c.shape.stage_layers[1] == 32);
 	assert_true(c.shape.stage_layers[2] == 5 && c.shape.stage_layers[3] == 7);
-	assert_int_equal(model->n_layers, 56);
+	assert_int_equal(c.model->n_layers, 56);
 	assert_non_null(strstr(c.spec, "heads=8"));
 	assert_int_equal(c.train.optimizer, MQ_OPTIMIZER_ADAM);
 	assert_true(c.train.grad_dtype == MQ_FP32);
 	/* CPUs of the machines, where systems.csv says so */
 	assert_true(c.part[0].system.host == 1.25);
 	r.gpu = "T4";
-	build(&r, &c);
+	build(published(&r), &c);
 	assert_true(c.part[0].system.host == 1);
 }
 
@@ -432,18 +632,18 @@ static void test_names(void **state)
 	static const struct {
 		const char *name, *spec;
 	} cases[] = {
-		{ "llama-3-8b", "llama:seq=1024,size=8b,fused_attention=true" },
+		{ "llama-3-8b", "llama:seq=1024,size=8b" },
 		{ "Qwen3-14B", "layers=40,hidden=5120" },
 		{ "QWEN3_4B", "layers=36,hidden=2560" },
-		{ "gpt:layers=7,hidden=64,heads=4", "gpt:layers=7,hidden=64,heads=4,fused_attention=true" },
+		{ "gpt:layers=7,hidden=64,heads=4", "gpt:layers=7,hidden=64,heads=4" },
 		{ "DeepSeekV3", "mtp=1" },
-		{ "DeepSeekV3 (w/o MTP)", "moe:seq=1024,size=deepseek-v3,fused_attention=true" },
+		{ "DeepSeekV3 (w/o MTP)", "moe:seq=1024,size=deepseek-v3" },
 		{ "Nemotron_3_Super", "size=3-super,mtp=2" },
 	};
 	struct mq_run r = gpt();
 	struct mq_case c;
 
-	r.stack = "eager";
+	r.software = "pytorch";
 	r.layers = r.hidden = r.heads = r.vocab = NAN;
 	r.gpu = "h100";
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -451,6 +651,8 @@ static void test_names(void **state)
 		build(&r, &c);
 		if (!strstr(c.spec, cases[i].spec))
 			fail_msg("%s: '%s' in '%s'", cases[i].name, cases[i].spec, c.spec);
+		if (strstr(cases[i].name, "w/o MTP"))
+			assert_null(strstr(c.spec, "mtp"));
 	}
 }
 
@@ -480,55 +682,59 @@ static void test_sharding(void **state)
 	}
 }
 
-/* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
 /* Megatron pads the vocabulary so that each tensor rank has a multiple of 128 of it. */
 static void test_vocabulary(void **state)
 {
-	struct mq_err err = MQ_ERR_INIT;
 	struct mq_run r = gpt();
 	struct mq_case c;
 
+	(void)state;
 	r.vocab = 50257;
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_non_null(strstr(c.spec, "vocab=50688")); /* 99 x 4 x 128 */
-	r.tp = 1;
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_non_null(strstr(c.spec, "vocab=50304")); /* 393 x 128 */
-	r.stack = "eager";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	build(&r, &c);
 	assert_non_null(strstr(c.spec, "vocab=50257"));
-	r.stack = "vtrain-predictor"; /* pads nothing, but no rank has a part of a column */
+	assert_true(c.vocab == 50257);
+	assert_int_equal(padded(&c), 50688); /* 99 x 4 x 128 */
+	r.tp = 1;
+	build(&r, &c);
+	assert_int_equal(padded(&c), 50304); /* 393 x 128 */
+	r.software = "pytorch";
+	build(&r, &c);
+	assert_int_equal(padded(&c), 50257);
+	r.software = ""; /* pads nothing, but no rank has a part of a column */
+	r.source = "vTrain";
+	r.locator = "ground_truth_single.csv";
 	r.tp = 8;
 	r.recompute = "full"; /* which that software leaves out, whatever its settings say */
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
-	assert_non_null(strstr(c.spec, "vocab=50256"));
+	build(published(&r), &c);
+	assert_string_equal(c.software.software.name, "vtrain-predictor");
+	assert_int_equal(padded(&c), 50256);
 	assert_int_equal(c.shape.recompute, MQ_RECOMPUTE_NONE);
-	r.stack = "megatron";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_OK);
+	r.software = "megatron-lm-2021";
+	build(published(&r), &c);
 	assert_int_equal(c.shape.recompute, MQ_RECOMPUTE_FULL);
 }
 
 /* One cluster before and after a repair is two systems, whose rows are not ranked together. */
 static void test_repaired_cluster(void **state)
 {
-	struct mq_err err = MQ_ERR_INIT;
 	struct mq_run r = gpt();
 	struct mq_case before, after;
 
 	r.inter = "4x OmniPath 100 Gb/s per node";
 	r.locator = "train/tr11-176B-ml/chronicles.md 02-24";
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &before, &err), MQ_OK);
+	build(&r, &before);
 	struct mq_run later = r;
 	later.locator = "train/tr11-176B-ml/chronicles.md 02-25";
-	assert_int_equal(mq_case_build(&tables, calib, &later, &arena, &after, &err), MQ_OK);
+	build(&later, &after);
 	assert_string_not_equal(before.system.name, after.system.name);
 	assert_string_not_equal(mq_run_group(&before, &arena), mq_run_group(&after, &arena));
 	later.tp = 2;
 	later.mbs = 1;
-	assert_int_equal(mq_case_build(&tables, calib, &later, &arena, &before, &err), MQ_OK);
+	build(&later, &before);
 	assert_string_equal(mq_run_group(&before, &arena), mq_run_group(&after, &arena));
 }
 
+/* Jobs larger than an NVLink domain take the same number of GPUs of each (Slurm's segments). */
 static void test_domains(void **state)
 {
 	static const struct {
@@ -543,8 +749,6 @@ static void test_domains(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		struct mq_platform_spec spec;
-		struct mq_err err = MQ_ERR_INIT;
 		struct mq_run r = gpt();
 		struct mq_case c;
 
@@ -556,8 +760,7 @@ static void test_domains(void **state)
 		build(&r, &c);
 		assert_int_equal(c.part[0].per_node, want[i].per_domain);
 		assert_int_equal(c.part[0].nodes, want[i].domains);
-		assert_int_equal(mq_case_platform(&c, &spec, &arena, &err), MQ_OK);
-		assert_int_equal(spec.domain, want[i].per_domain);
+		assert_int_equal(platform_of(&c).domain, want[i].per_domain);
 	}
 }
 
@@ -597,7 +800,7 @@ static void test_chunks(void **state)
 		assert_int_equal(c.shape.stage_layers[s], s ? 2 : 1);
 	r.stage_layers = "5/6/6/6";
 	struct mq_err err = MQ_ERR_INIT;
-	assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT);
+	assert_int_equal(mq_case_build(&options, &tables, &r, &c, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "12 stages"));
 	r.stage_layers = "";
 	r.layers = 20; /* no such way: first chunks get what is over */
@@ -609,7 +812,6 @@ static void test_chunks(void **state)
 static void test_mixed_machines(void **state)
 {
 	struct mq_platform_spec spec;
-	struct mq_err err = MQ_ERR_INIT;
 	struct mq_run r = gpt();
 	struct mq_case c;
 
@@ -623,7 +825,7 @@ static void test_mixed_machines(void **state)
 	assert_int_equal(c.part[0].nodes, 3);
 	assert_int_equal(c.part[1].first, 12);
 	assert_int_equal(c.train.dtype, MQ_FP16); /* neither has bf16 */
-	assert_int_equal(mq_case_platform(&c, &spec, &arena, &err), MQ_OK);
+	spec = platform_of(&c);
 	assert_string_equal(spec.gpu, "V100-SXM2-16GB*3x4@1.25+T4*1x4@6.25");
 	for (uint32_t i = 0; i < 16; i++)
 		assert_int_equal(c.shape.device[i], i);
@@ -654,7 +856,6 @@ static void test_mixed_machines(void **state)
 static void test_joined_machines(void **state)
 {
 	struct mq_platform_spec spec;
-	struct mq_err err = MQ_ERR_INIT;
 	struct mq_run r = gpt();
 	struct mq_case c;
 	(void)state;
@@ -664,7 +865,7 @@ static void test_joined_machines(void **state)
 	r.gpus_per_node = 8;
 	r.precision = "";
 	build(&r, &c);
-	assert_int_equal(mq_case_platform(&c, &spec, &arena, &err), MQ_OK);
+	spec = platform_of(&c);
 	assert_int_equal(spec.network, MQ_FABRIC_ETHERNET);
 	assert_int_equal(spec.nics, 1);
 	assert_true(spec.nvlink_GBps == 0 && spec.pcie_GBps == 0 && spec.intra == MQ_INTRA_AUTO);
@@ -722,7 +923,7 @@ static void test_refused(void **state)
 		struct mq_err err = MQ_ERR_INIT; \
 		r = gpt(); \
 		change; \
-		assert_int_equal(mq_case_build(&tables, calib, &r, &arena, &c, &err), MQ_EINPUT); \
+		assert_int_equal(mq_case_build(&options, &tables, published(&r), &c, &err), MQ_EINPUT); \
 		if (!strstr(err.text, says)) \
 			fail_msg("'%s' does not say '%s'", err.text, says); \
 	} while (0)
@@ -731,7 +932,7 @@ static void test_refused(void **state)
 	REFUSE(r.locator = "LoRA Performance", "low-rank");
 	REFUSE(r.step_time_s = NAN, "step time");
 	REFUSE(r.gpu = "TPU v4", "systems.csv");
-	REFUSE(r.model = "StyleGAN", "models.csv");
+	REFUSE((r.model = "StyleGAN", r.layers = NAN), "models.csv");
 	REFUSE(r.heads = NAN, "heads");
 	REFUSE(r.layers = NAN, "layers");
 	REFUSE(r.seq = NAN, "sequence");
@@ -741,7 +942,13 @@ static void test_refused(void **state)
 	REFUSE(r.precision = "NVFP4", "has no fp4");
 	REFUSE(r.precision = "int8", "int8");
 	REFUSE((r.stage_layers = "1/2/3"), "stage_layers");
-	REFUSE(r.stack = "mine", "stacks.csv");
+	REFUSE(r.software = "mine", "no training software 'mine'");
+	REFUSE(r.software = "megatron-cor", "did you mean 'megatron-core'?");
+	REFUSE(r.options = "attention=flas2", "flash2");
+	REFUSE(r.options = "trafic=2", "did you mean 'traffic'?");
+	REFUSE(r.options = "traffic=-1", "give 0.1 to 20");
+	REFUSE(r.platform = "gpu=A100-SXM4-80GB nodes=2", "has 16 devices, the row 32");
+	REFUSE(r.platform = "gpu=A100-SXM4-80GB nodess=4", "did you mean 'nodes'?");
 	REFUSE(r.dp = 5, "dp 5");
 	REFUSE(r.gpu = "V100 + T4", "how many");
 	REFUSE(r.gpu = "12x V100 + 4x T4", "names 16 devices");
@@ -766,6 +973,10 @@ int main(void)
 		cmocka_unit_test_teardown(test_rank, teardown),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_job, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_columns, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_network, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_dimensions, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_vocabulary, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_items, load_tables, teardown),

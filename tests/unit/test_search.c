@@ -20,6 +20,7 @@ struct fixture {
 	struct mq_cluster *cluster;
 	struct mq_calib *calib;
 	struct mq_train train;
+	struct mq_question q;
 	struct mq_limits limits;
 	struct mq_costs costs;
 	char dir[64];
@@ -50,6 +51,8 @@ static int setup(void **state)
 	f->cluster = mq_cluster_flat(&f->arena, 4, "ideal", 1e12, 1e9, 1e9, 1e-6);
 	f->calib = mq_calib_new(&f->arena);
 	f->train.batch = 4;
+	f->q = (struct mq_question){ .model = f->model, .cluster = f->cluster, .calib = f->calib,
+				     .train = &f->train };
 	f->limits.fix_pipeline = f->limits.fix_recompute = f->limits.fix_sync = -1;
 	strcpy(f->dir, "/tmp/test_search.XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
@@ -119,7 +122,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	if (s->last_s > 2)
 		device_of[0] = 0;
 	s->proposals++;
-	mq_plan_from_placement(device_of, problem->model, arena, plan);
+	mq_plan_from_placement(device_of, problem->q->model, arena, plan);
 	return MQ_OK;
 }
 
@@ -160,8 +163,7 @@ static struct mq_search question(struct fixture *f, const struct mq_search_engin
 				 uint32_t chunk)
 {
 	return (struct mq_search){
-		.model = f->model, .cluster = f->cluster, .calib = f->calib, .train = &f->train,
-		.costs = &f->costs, .limits = &f->limits, .objective = "step-time",
+		.q = &f->q, .costs = &f->costs, .limits = &f->limits, .objective = "step-time",
 		.engine = engines, .n_engines = 2, .seed = 5, .evals = 30,
 		.seconds = (double)INFINITY, .top = 3, .dir = f->dir, .context = 77,
 		.evaluator = { f, judge, chunk },

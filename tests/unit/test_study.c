@@ -85,10 +85,10 @@ static void test_points(void **state)
 
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(mq_study_point(&s, i, dir, &arena, &p[i], &err), MQ_OK);
-	assert_true(p[0].question.train.batch == 8 && p[2].question.train.batch == 16);
-	assert_string_equal(p[1].question.change.item[0], "link.all.bw=2");
+	assert_true(p[0].asked.train.batch == 8 && p[2].asked.train.batch == 16);
+	assert_string_equal(p[1].asked.change.item[0], "link.all.bw=2");
 	assert_string_equal(p[3].plan, "p.json");
-	assert_int_equal(p[3].question.jobs, 1);
+	assert_int_equal(p[3].asked.jobs, 1);
 	for (int i = 0; i < 4; i++)
 		for (int j = 0; j < i; j++)
 			assert_true(p[i].hash != p[j].hash);
@@ -116,12 +116,12 @@ static void test_jobs(void **state)
 	assert_int_equal(s.job_steps, 7);
 	assert_int_equal(s.n_points, 4);
 	assert_int_equal(mq_study_point(&s, 2, dir, &arena, &p, &err), MQ_OK);
-	assert_string_equal(p.job[0].question.devices, "0-1,4");
-	assert_string_equal(p.job[0].question.change.item[0], "link.all.bw=2");
-	assert_string_equal(p.job[0].question.model, "gpt");
-	assert_true(p.job[0].question.train.batch == 16 && p.job[1].question.train.batch == 8);
-	assert_string_equal(p.job[1].question.model, "llama:layers=2,hidden=64");
-	assert_string_equal(p.job[1].question.devices, "5");
+	assert_string_equal(p.job[0].asked.devices, "0-1,4");
+	assert_string_equal(p.job[0].asked.change.item[0], "link.all.bw=2");
+	assert_string_equal(p.job[0].asked.model, "gpt");
+	assert_true(p.job[0].asked.train.batch == 16 && p.job[1].asked.train.batch == 8);
+	assert_string_equal(p.job[1].asked.model, "llama:layers=2,hidden=64");
+	assert_string_equal(p.job[1].asked.devices, "5");
 	assert_true(p.job[0].start_s == 0 && p.job[1].start_s == 0.5);
 	assert_non_null(strstr(mq_study_header(&s, &arena), ",job.a.devices,verdict,jobs,worst_slowdown"));
 	s.job_steps++;
@@ -153,7 +153,7 @@ static void test_weak(void **state)
 
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(mq_study_point(&s, i, dir, &arena, &p, &err), MQ_OK);
-		assert_true(p.question.train.batch == batch[i]);
+		assert_true(p.asked.train.batch == batch[i]);
 	}
 	assert_true(s.efficiency == 0.8);
 }

@@ -62,7 +62,7 @@ enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_dra
 double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
                               const struct mq_cluster *cluster, const struct mq_calib *calib);
 
-/* `simulate --intervals`: prints and writes DIR/intervals.csv for plans whose step time is known;
+/* `simulate --intervals`: prints and (`dir` not NULL) writes DIR/intervals.csv for plans whose step time is known;
  * the first is compared with the others. */
 enum { MQ_INTERVAL_DRAWS = 100 };
 struct mq_ranked {

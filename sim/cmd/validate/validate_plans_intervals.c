@@ -95,7 +95,7 @@ enum mq_status mq_plans_intervals(const struct mq_session *session, const struct
 			                           plan[i].step_time_s, interval[i].factor,
 			                           MQ_INTERVAL_DRAWS));
 	}
-	if (status == MQ_OK)
+	if (status == MQ_OK && dir)
 		status = write_table(dir, plan, n, interval, &arena, err);
 	mq_arena_fini(&arena);
 	return status;
