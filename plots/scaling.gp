@@ -1,6 +1,6 @@
 # scaling.gp - efficiency against the number of devices, a line per series, later ones thinner: equal curves
 # stay visible. Input: scaling.csv. Set by the
-# caller: file, out, fmt, title, series (a file with a name per line), n, limit (efficiency asked for).
+# caller: file, out, fmt, title, n, name (an array of so many series), limit (efficiency asked for).
 load common
 set title title noenhanced
 set xlabel "devices"
@@ -11,8 +11,6 @@ low = 100 * ((eff_min < limit ? eff_min : limit) - 0.1) # the curve, not the emp
 set yrange [(low > 0 ? low : 0):*]
 set datafile missing NaN # so that lines run on from point to point
 set key bottom left noenhanced
-array name[n]
-do for [i=1:n] { name[i] = system(sprintf("sed -n %dp '%s'", i, series)) }
 plot for [i=1:n] file using (strcol("series") eq name[i] ? column("devices") : NaN):(100 * column("efficiency")) \
 	smooth unique with linespoints lw 1.5 * (n - i) + 2 pt 7 ps dot * (1 + 0.5 * (n - i)) lc rgb color(i - 1) title name[i], \
 	100 * limit with lines lw 1 dt 2 lc rgb grey title sprintf("%.0f %%", 100 * limit)

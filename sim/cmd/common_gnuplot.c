@@ -1,6 +1,7 @@
 /* common_gnuplot.c - see common_gnuplot.h. */
 #include "cmd/common_gnuplot.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -15,10 +16,15 @@ const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text)
 	for (; *text; text++) {
 		if (*text == '\'')
 			*c++ = '\'';
-		*c++ = *text;
+		*c++ = iscntrl((unsigned char)*text) ? ' ' : *text; /* a line break would end the command */
 	}
 	*c++ = '\'';
 	return to;
+}
+
+const char *mq_gnuplot_path(struct mq_arena *arena, const char *path)
+{
+	return mq_gnuplot_quoted(arena, *path == '/' ? path : mq_arena_printf(arena, "./%s", path));
 }
 
 enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_err *err)

@@ -4,8 +4,11 @@
 
 #include "core/arena.h"
 
-/* 'text' for gnuplot, which doubles quotes; in the arena. */
+/* 'text' for gnuplot, which doubles quotes, on one line; in the arena. */
 const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text);
+/* The same for the name of a file: gnuplot takes one that begins with '<' or '|' for a command to run, and
+ * some others ("-", "+") for no file at all. */
+const char *mq_gnuplot_path(struct mq_arena *arena, const char *path);
 
 /* Runs a script after `settings` (assignments). What gnuplot says is shown only if it fails: it warns of
  * every series that has no point to draw. MQ_ENODEV: gnuplot is not there. */

@@ -102,6 +102,20 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 		       name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+enum mq_status mq_output_apart(const char *option, const char *output, const char *const *input, uint32_t n,
+			       struct mq_err *err)
+{
+	struct stat out, in;
+
+	if (!output || stat(output, &out) || !S_ISREG(out.st_mode))
+		return MQ_OK;
+	for (uint32_t i = 0; i < n; i++)
+		if (input[i] && !stat(input[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			return mq_fail(err, MQ_EINPUT, "%s %s would overwrite %s, which is read; choose another "
+				       "file", option, output, input[i]);
+	return MQ_OK;
+}
+
 enum mq_status mq_make_dir(const char *path, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;

@@ -206,6 +206,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	MQ_TRY(check_options(&o, err));
+	const char *const read[] = { o.plan, o.import, o.asked.model, o.asked.platform };
+	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));
 	if (o.to && !strcmp(o.to, "chakra"))
 		o.asked.no_fold = true; /* a trace has every rank */
 	MQ_TRY(mq_session_open(&session, &o.asked, err));

@@ -71,8 +71,8 @@ static enum mq_status figure_as(struct plotting *p, const char *name, const char
 
 	for (int i = 0; i < 2; i++) {
 		const char *all = mq_arena_printf(&p->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-						  mq_gnuplot_quoted(&p->arena, common), formats[i],
-						  mq_gnuplot_quoted(&p->arena, out),
+						  mq_gnuplot_path(&p->arena, common), formats[i],
+						  mq_gnuplot_path(&p->arena, out),
 						  mq_gnuplot_quoted(&p->arena, p->title),
 						  settings);
 		MQ_TRY(mq_gnuplot(all, script, err));
@@ -209,8 +209,8 @@ static enum mq_status plot_search(struct plotting *p, struct mq_err *err)
 	time_range(&csv, &low_ms, &high_ms);
 	const char *settings = mq_arena_printf(
 		&p->arena, "file=%s; engines=%s; pareto=%s; low_ms=%.9g; high_ms=%.9g",
-		mq_gnuplot_quoted(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
-		mq_gnuplot_quoted(&p->arena, front), low_ms, high_ms);
+		mq_gnuplot_path(&p->arena, csv.path), mq_gnuplot_quoted(&p->arena, engines_of(p, &csv)),
+		mq_gnuplot_path(&p->arena, front), low_ms, high_ms);
 	MQ_TRY(figure(p, "convergence", settings, err));
 	return figure(p, "memory", settings, err);
 }
@@ -268,7 +268,7 @@ static enum mq_status plot_links(struct plotting *p, struct mq_err *err)
 		return status != MQ_OK ? status : closed;
 	return figure(p, "links",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; classes=%s",
-				      mq_gnuplot_quoted(&p->arena, file), n,
+				      mq_gnuplot_path(&p->arena, file), n,
 				      mq_gnuplot_quoted(&p->arena, names),
 				      mq_gnuplot_quoted(&p->arena, classes)),
 		      err);
@@ -382,7 +382,7 @@ static enum mq_status plot_timeline(struct plotting *p, struct mq_err *err)
 			classes = mq_arena_printf(&p->arena, "%s%s%d", classes, *classes ? " " : "", c);
 	return figure(p, "timeline",
 		      mq_arena_printf(&p->arena, "file=%s; rows=%u; names=%s; last_ms=%.9g; classes='%s'",
-				      mq_gnuplot_quoted(&p->arena, file), n,
+				      mq_gnuplot_path(&p->arena, file), n,
 				      mq_gnuplot_quoted(&p->arena, names), bands.last_ms,
 				      classes),
 		      err);
@@ -406,7 +406,7 @@ static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
 	}
 	return figure(p, "validate",
 		      mq_arena_printf(&p->arena, "file=%s; low_ms=%.9g; high_ms=%.9g",
-				      mq_gnuplot_quoted(&p->arena, csv.path), 1e3 * low, 1e3 * high),
+				      mq_gnuplot_path(&p->arena, csv.path), 1e3 * low, 1e3 * high),
 		      err);
 }
 
@@ -497,7 +497,7 @@ static enum mq_status score_figure(struct plotting *p, const struct mq_csv *csv,
 					s.count[i], 100 * s.error[i] / s.count[i]);
 	return figure_as(p, name, "score",
 			 mq_arena_printf(&p->arena, "file=%s; series=%u; names=%s; low=%.9g; high=%.9g; "
-					 "unit='%s'", mq_gnuplot_quoted(&p->arena, file), s.n,
+					 "unit='%s'", mq_gnuplot_path(&p->arena, file), s.n,
 					 mq_gnuplot_quoted(&p->arena, names), s.low, s.high, unit), err);
 }
 

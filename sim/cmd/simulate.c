@@ -222,6 +222,20 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 	return status;
 }
 
+static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
+{
+	const char *const read[] = { o->plan, o->asked.model, o->asked.platform, o->asked.start };
+	const uint32_t n = sizeof(read) / sizeof(*read);
+
+	MQ_TRY(mq_output_apart("--trace", o->trace, read, n, err));
+	MQ_TRY(mq_output_apart("--trace", o->trace, o->asked.calib.item, o->asked.calib.n, err));
+	MQ_TRY(mq_output_apart("--schedule", o->schedule, read, n, err));
+	MQ_TRY(mq_output_apart("--schedule", o->schedule, o->asked.calib.item, o->asked.calib.n, err));
+	if (o->trace && o->schedule && !strcmp(o->trace, o->schedule))
+		return mq_fail(err, MQ_EINPUT, "--trace and --schedule are both %s; give two files", o->trace);
+	return MQ_OK;
+}
+
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .dir = NULL };
@@ -231,6 +245,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	if (!o.plan)
 		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
+	MQ_TRY(check_outputs(&o, err));
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	mq_session_note(&session, stderr);
 	enum mq_status status = run_simulation(&o, &session, err);

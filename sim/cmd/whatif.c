@@ -112,6 +112,15 @@ static bool claim(const struct whatif *w, uint32_t point)
 	return !fcntl(w->claims, F_SETLK, &lock);
 }
 
+/* Waits until nobody else writes the tables. */
+static void claim_tables(const struct whatif *w)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = MQ_MAX_POINTS, .l_len = 1 };
+
+	while (fcntl(w->claims, F_SETLKW, &lock) && errno == EINTR)
+		;
+}
+
 static void release(const struct whatif *w, uint32_t point)
 {
 	struct flock lock = { .l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = point, .l_len = 1 };
@@ -126,12 +135,13 @@ static bool finished(struct whatif *w, uint32_t point)
 	return w->done[point];
 }
 
-/* Whole or not at all. */
+/* Whole or not at all. Who writes has claimed the file's point, or the tables: what a killed process left half
+ * is overwritten, and is the only thing that it leaves. */
 static enum mq_status write_file(const char *path, const char *text, struct mq_err *err)
 {
 	char half[4096];
 
-	snprintf(half, sizeof(half), "%s.%ld", path, (long)getpid());
+	snprintf(half, sizeof(half), "%s.half", path);
 	FILE *f = fopen(half, "w");
 	if (!f)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", half, strerror(errno));
@@ -438,6 +448,7 @@ static enum mq_status run_study(struct whatif *w, struct mq_err *err)
 	MQ_TRY(status);
 	if (w->o->worker)
 		return MQ_OK;
+	claim_tables(w); /* until the end: the answers and the report are read from them */
 	MQ_TRY(assemble(w, err));
 	MQ_TRY(keep_study(w, err));
 	printf("%s: %u points\n", w->table, w->study.n_points);

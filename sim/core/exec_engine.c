@@ -91,26 +91,28 @@ static enum mq_status put(struct exec *x, json_t *value, struct mq_err *err)
 	return done == size ? MQ_OK : ended(x, err);
 }
 
-/* Reads more bytes; false at the end or when the engine's time is over. */
-static bool fill(struct exec *x, const struct mq_problem *problem)
+/* Reads more bytes. MQ_ETIME: the engine's time is over. */
+static enum mq_status fill(struct exec *x, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct pollfd p = { .fd = x->from, .events = POLLIN };
 	int ready;
 
 	while ((ready = poll(&p, 1, POLL_MS)) <= 0) {
 		if (ready < 0 && errno != EINTR)
-			return false;
+			return ended(x, err);
 		if (!problem->tick(problem->tick_context, (double)NAN, "waiting for the program"))
-			return false;
+			return mq_fail(err, MQ_ETIME, "exec:%s: no answer to request %llu when its share of "
+				       "--seconds was used; give more seconds, or an engine that answers sooner",
+				       x->program, (unsigned long long)x->asked);
 	}
 	if (x->room - x->used < 65536)
 		x->buffer = mq_arena_grow(problem->arena, x->buffer, 1, x->used, x->used + 65536,
 					  &x->room);
 	ssize_t n = read(x->from, x->buffer + x->used, x->room - x->used);
 	if (n <= 0)
-		return false;
+		return ended(x, err);
 	x->used += (size_t)n;
-	return true;
+	return MQ_OK;
 }
 
 /* The next line as JSON (caller frees); MQ_EINPUT where there is none or it is not an object. */
@@ -122,8 +124,7 @@ static enum mq_status get(struct exec *x, const struct mq_problem *problem, json
 
 	x->asked++;
 	while (!x->used || !(newline = memchr(x->buffer, '\n', x->used)))
-		if (!fill(x, problem))
-			return ended(x, err);
+		MQ_TRY(fill(x, problem, err));
 	size_t size = (size_t)(newline - x->buffer) + 1;
 	*value = json_loadb(x->buffer, size, JSON_REJECT_DUPLICATES, &why);
 	if (!json_is_object(*value)) {

@@ -2,10 +2,9 @@
 #include "core/ini.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
-enum { MOST_B = 16 << 20, CHUNK = 64 << 10 };
+#include "core/text.h"
 
 static const char plain[] = "ntr\"\\", meant[] = "\n\t\r\"\\";
 
@@ -52,38 +51,6 @@ void mq_ini_put(FILE *file, const char *key, const char *value)
 }
 
 /* ---- reading ---------------------------------------------------------------------------------- */
-
-static enum mq_status read_all(const char *path, struct mq_arena *arena, char **text, size_t *size,
-			       struct mq_err *err)
-{
-	FILE *f = fopen(path, "r");
-	size_t room = 0, got = 1;
-
-	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
-	*text = NULL;
-	for (*size = 0; got && *size <= MOST_B; *size += got) {
-		if (*size + CHUNK >= room) {
-			char *old = *text;
-
-			room = 2 * room + 2 * CHUNK;
-			*text = mq_arena_alloc(arena, room);
-			if (old)
-				memcpy(*text, old, *size);
-		}
-		got = fread(*text + *size, 1, CHUNK, f);
-	}
-	bool bad = ferror(f) != 0;
-	int reason = errno;
-	fclose(f);
-	(*text)[*size] = '\0';
-	if (bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %s", path, strerror(reason));
-	if (*size > MOST_B || memchr(*text, '\0', *size))
-		return mq_fail(err, MQ_EINPUT, "%s: not a job file: %s", path,
-			       *size > MOST_B ? "more than 16 MB" : "it has zero bytes");
-	return MQ_OK;
-}
 
 /* Cuts blanks off both ends, in place. */
 static char *trim(char *text)
@@ -159,7 +126,7 @@ enum mq_status mq_ini_read(const char *path, struct mq_arena *arena, mq_ini_take
 	char *text = NULL, *next;
 	size_t size;
 
-	MQ_TRY(read_all(path, arena, &text, &size, err));
+	MQ_TRY(mq_text_read(path, 16, arena, &text, &size, err));
 	if (!strncmp(text, "\xef\xbb\xbf", 3)) /* the mark that some editors begin files with */
 		text += 3;
 	for (char *line = text; line && *line; line = next) {

@@ -244,6 +244,26 @@ void mq_result_round(struct mq_result *r)
 		r->link_s[i] = mq_round9(r->link_s[i]);
 }
 
+/* Of everything that a row of evaluations.csv says, as text. A row that was changed does not match, so that
+ * no edit by mistake and no damage becomes an answer; it is no lock against those who mean to. */
+static uint64_t check_sum(uint64_t context, uint64_t hash, const struct mq_result *r)
+{
+	struct mq_result copy = *r;
+	uint64_t sum = mq_hash(context, &hash, sizeof(hash));
+	char text[32];
+
+	sum = mq_hash(sum, mq_verdict_name(r->verdict), strlen(mq_verdict_name(r->verdict)));
+	for (uint32_t i = 0; i < N_NUMBERS + MQ_N_LINK_CLASSES; i++) {
+		double x = i < N_NUMBERS ? *number(&copy, i) : r->link_s[i - N_NUMBERS];
+		int n = isnan(x) ? 0 : snprintf(text, sizeof(text), "%.9g", x);
+
+		sum = mq_hash(mq_hash(sum, text, (uint64_t)n), ",", 1);
+	}
+	sum = mq_hash(sum, &r->memory_device, sizeof(r->memory_device));
+	sum = mq_hash(sum, r->bottleneck, strlen(r->bottleneck) + 1);
+	return mq_hash(sum, r->message, strlen(r->message) + 1);
+}
+
 static void cache_put(struct mq_cache *cache, uint64_t hash, const struct mq_result *result)
 {
 	if (2 * (cache->n + 1) > cache->room) {
@@ -304,18 +324,31 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 		 mq_csv_text(csv, row, mq_csv_column(csv, "bottleneck")));
 	snprintf(r->message, sizeof(r->message), "%s",
 		 mq_csv_text(csv, row, mq_csv_column(csv, "message")));
+	if (strtoull(mq_csv_text(csv, row, mq_csv_column(csv, "check")), NULL, 16) !=
+	    check_sum(cache->context, hash, r))
+		return mq_fail(err, MQ_EINPUT, "%s:%u: the row does not match its check sum: it was edited or "
+			       "damaged; remove the file and run again", csv->path, csv->line[row]);
 	cache_put(cache, hash, r);
 	return MQ_OK;
 }
 
-static enum mq_status put_header(struct mq_cache *cache, struct mq_err *err)
+static const char *header_of(struct mq_arena *arena)
 {
-	fputs("context,plan_hash,verdict", cache->file);
+	const char *text = "context,plan_hash,verdict";
+
 	for (uint32_t i = 0; i < N_NUMBERS; i++)
-		fprintf(cache->file, ",%s", numbers[i].name);
+		text = mq_arena_printf(arena, "%s,%s", text, numbers[i].name);
 	for (uint32_t i = 0; i < MQ_N_LINK_CLASSES; i++)
-		fprintf(cache->file, ",exposed_%s_s", mq_link_class_name(i));
-	fputs(",memory_device,bottleneck,message\n", cache->file);
+		text = mq_arena_printf(arena, "%s,exposed_%s_s", text, mq_link_class_name(i));
+	return mq_arena_printf(arena, "%s,memory_device,bottleneck,message,check\n", text);
+}
+
+/* A file of another version begins anew: none of its rows is of this program (`context` counts that in). */
+static enum mq_status put_header(struct mq_cache *cache, const char *header, struct mq_err *err)
+{
+	if (ftruncate(fileno(cache->file), 0) && errno != EINVAL)
+		return cannot_write(cache->path, err);
+	fputs(header, cache->file);
 	return fflush(cache->file) ? cannot_write(cache->path, err) : MQ_OK;
 }
 
@@ -331,8 +364,12 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 		return MQ_OK;
 	cache->path = mq_arena_printf(arena, "%s/evaluations.csv", dir);
 	MQ_TRY(open_lines(cache->path, arena, &cache->file, &text, &size, err));
-	if (!size)
-		return put_header(cache, err);
+	const char *header = header_of(arena);
+	if (size && strncmp(text, "context,plan_hash,", 18))
+		return mq_fail(err, MQ_EINPUT, "%s: not a file of this program; choose another -o, or remove it",
+			       cache->path);
+	if (strncmp(text, header, strlen(header)))
+		return put_header(cache, header, err);
 	MQ_TRY(mq_csv_load(cache->path, arena, &csv, err));
 	snprintf(wanted, sizeof(wanted), "%016" PRIx64, context);
 	for (uint32_t row = 0; row < csv.n_rows; row++)
@@ -365,6 +402,8 @@ enum mq_status mq_cache_add(struct mq_cache *cache, uint64_t hash, const struct 
 	mq_csv_put_u64(&w, copy->memory_device);
 	mq_csv_put_text(&w, copy->bottleneck);
 	mq_csv_put_text(&w, copy->message);
+	snprintf(text, sizeof(text), "%016" PRIx64, check_sum(cache->context, hash, copy));
+	mq_csv_put_text(&w, text);
 	return mq_csv_end_row(&w, err);
 }
 

@@ -17,6 +17,9 @@
 #include <xbt/dynar.h>
 
 #include "core/opt.h"
+#include "core/text.h"
+
+enum { MAX_CLUSTER_HOSTS = 1000000 };
 
 struct platform {
 	sg_host_t *host;         /* [n_devices] in rank order */
@@ -382,18 +385,56 @@ static enum mq_status resolve(void *context, uint32_t src, uint32_t dst, struct 
 	return MQ_OK;
 }
 
-static enum mq_status readable(const char *path, struct mq_err *err)
+/* Hosts that a list as "0-3,8" stands for. */
+static double count_radical(const char *list, char end)
 {
-	FILE *file = fopen(path, "r");
-	int first = file ? fgetc(file) : EOF;
+	double sum = 0;
 
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open platform file: %m", path);
-	fclose(file);
-	if (first == EOF)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: is empty or a folder; give a SimGrid platform file", path);
+	while (*list && *list != end) {
+		char *after;
+		double first = strtod(list, &after), last = first;
+
+		if (after == list)
+			return sum; /* SimGrid says what is wrong */
+		if (*after == '-')
+			last = strtod(after + 1, &after);
+		sum += last >= first ? last - first + 1 : 0;
+		list = after + strspn(after, ", ");
+	}
+	return sum;
+}
+
+/* A cluster tag makes as many hosts as its list says, each with links: SimGrid makes them all first. */
+static enum mq_status check_clusters(const char *path, const char *text, struct mq_err *err)
+{
+	static const char key[] = "radical";
+	double hosts = 0;
+
+	for (const char *c = text; (c = strstr(c, key)); c++) {
+		const char *value = c + strlen(key) + strspn(c + strlen(key), " \t\r\n=");
+
+		if (*value == '"' || *value == '\'')
+			hosts += count_radical(value + 1, *value);
+	}
+	if (hosts > MAX_CLUSTER_HOSTS)
+		return mq_fail(err, MQ_EINPUT, "%s: its clusters have %.0f hosts; at most %d", path, hosts,
+			       MAX_CLUSTER_HOSTS);
 	return MQ_OK;
+}
+
+static enum mq_status check_file(const char *path, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char *text;
+	size_t size;
+	enum mq_status status = mq_text_read(path, 512, &arena, &text, &size, err);
+
+	if (status == MQ_OK && !size)
+		status = mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
+	if (status == MQ_OK)
+		status = check_clusters(path, text, err);
+	mq_arena_fini(&arena);
+	return status;
 }
 
 enum mq_status mq_platform_load(const char *path, struct mq_arena *arena,
@@ -404,7 +445,7 @@ enum mq_status mq_platform_load(const char *path, struct mq_arena *arena,
 	struct found *found;
 	enum mq_fabric usual;
 
-	MQ_TRY(readable(path, err));
+	MQ_TRY(check_file(path, err));
 	simgrid_load_platform(path);
 	MQ_TRY(read_zone(cluster, path, &usual, err));
 	if (find_devices(arena, &found, &cluster->n_devices, err) != MQ_OK)

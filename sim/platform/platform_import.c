@@ -3,34 +3,8 @@
  */
 #include "platform/platform_import.h"
 
+#include "core/text.h"
 #include "platform/platform_machine.h"
-
-enum { MAX_FILE = 16 << 20, CHUNK = 1 << 15 };
-
-static enum mq_status slurp(const char *path, struct mq_arena *arena, char **text, struct mq_err *err)
-{
-	FILE *file = fopen(path, "r");
-	uint32_t room = 0;
-	size_t size = 0, more;
-
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %m", path);
-	*text = NULL;
-	do {
-		*text = mq_arena_grow(arena, *text, 1, size, size + CHUNK + 1, &room);
-		more = fread(*text + size, 1, CHUNK, file);
-		size += more;
-	} while (more == CHUNK && size < MAX_FILE);
-	(*text)[size] = '\0';
-	bool whole = feof(file) && !ferror(file);
-	fclose(file);
-	if (!whole)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read it, or it is larger than %d MiB", path,
-			       MAX_FILE >> 20);
-	if (memchr(*text, '\0', size) || !size)
-		return mq_fail(err, MQ_EINPUT, "%s: is empty or not text", path);
-	return MQ_OK;
-}
 
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
 				   struct mq_machine *m, struct mq_err *err)
@@ -95,6 +69,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	struct mq_machine *m = mq_arena_array(&arena, 1, struct mq_machine);
 	const struct mq_device_calib *type = options->type;
 	char *text = NULL;
+	size_t size;
 	enum mq_status status = MQ_OK;
 
 	m->calib = options->calib;
@@ -103,7 +78,7 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 	if (status == MQ_OK && !path) {
 		status = mq_machine_read_hwloc(NULL, type, m, err);
 	} else if (status == MQ_OK) {
-		status = slurp(path, &arena, &text, err);
+		status = mq_text_read(path, 16, &arena, &text, &size, err);
 		if (status == MQ_OK)
 			status = read_machine(path, text, type, m, err);
 	}

@@ -307,6 +307,42 @@ static void a_crash_is_no_answer(void **state)
 	}
 }
 
+/* An answer that was changed is not taken for one; the file of another version begins anew. */
+static void edited_rows_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_search_outcome out;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_search s = question(f, both, 8);
+	char path[128], *text, *at;
+	size_t n;
+
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	text = slurp(f, "evaluations.csv", &n);
+	text[n] = '\0';
+	at = strstr(text, ",ok,");
+	assert_non_null(at);
+	at[4] = at[4] == '9' ? '8' : '9';
+	snprintf(path, sizeof(path), "%s/evaluations.csv", f->dir);
+	FILE *file = fopen(path, "w");
+	fwrite(text, 1, n, file);
+	fclose(file);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "does not match its check sum"));
+	file = fopen(path, "w");
+	fputs("context,plan_hash,verdict\n0000000000000001,0000000000000001,ok\n", file);
+	fclose(file);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_int_equal(out.resumed, 0);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
+	assert_true(out.resumed > 0);
+	file = fopen(path, "w");
+	fputs("my own table\n", file);
+	fclose(file);
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "not a file of this program"));
+}
+
 static void another_question_is_not_mixed_in(void **state)
 {
 	struct fixture *f = *state;
@@ -470,6 +506,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(best_are_sorted_and_distinct, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_killed_run_resumes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_crash_is_no_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(edited_rows_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_question_is_not_mixed_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(constraints_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_is_an_error, setup, teardown),

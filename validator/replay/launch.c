@@ -44,7 +44,7 @@ struct launch {
 	char chatter[256]; /* first line of anybody else */
 	int dead_rank;     /* as mpirun names it, -1 = none */
 	double last_beat_s;
-	char rendezvous[64]; /* folder of a file rendezvous, or "" */
+	char rendezvous[4096]; /* folder of a file rendezvous, or "" */
 };
 
 static double now_s(void)
@@ -148,23 +148,28 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 static enum mq_status make_rendezvous(struct launch *l, struct mq_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
-	char path[128];
+	char path[4200];
 
 	if (!l->job->spawn || l->job->set->options.rendezvous[0])
 		return MQ_OK;
-	snprintf(l->rendezvous, sizeof(l->rendezvous), "%.40s/mq-replay-XXXXXX",
-	         tmp ? tmp : "/tmp");
-	if (!mkdtemp(l->rendezvous))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder for the ranks to meet: %s",
-		               l->rendezvous, strerror(errno));
-	snprintf(path, sizeof(path), "file:%s/meet", l->rendezvous);
+	tmp = tmp && *tmp ? tmp : "/tmp";
+	if (strlen(tmp) + 32 > sizeof(l->rendezvous))
+		return mq_fail(err, MQ_EINPUT, "TMPDIR=%.40s...: too long for a path", tmp);
+	snprintf(l->rendezvous, sizeof(l->rendezvous), "%s/mq-replay-XXXXXX", tmp);
+	if (!mkdtemp(l->rendezvous)) {
+		mq_fail(err, MQ_EINPUT, "%.400s: cannot make a folder for the ranks to meet: %s",
+		        l->rendezvous, strerror(errno));
+		l->rendezvous[0] = '\0';
+		return MQ_EINPUT;
+	}
+	snprintf(path, sizeof(path), "local:%s/meet", l->rendezvous);
 	setenv("MAQUETTE_RENDEZVOUS", path, 1);
 	return MQ_OK;
 }
 
 static void remove_rendezvous(const struct launch *l)
 {
-	char path[128];
+	char path[4200];
 
 	if (!l->rendezvous[0])
 		return;

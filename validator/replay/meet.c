@@ -1,9 +1,11 @@
 /*
  * meet.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
  *
- * "file:PATH": rank 0 listens on a port of its choice and writes "address port" to PATH (by rename,
- * so that nobody reads half of it); "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and
- * MASTER_PORT). Used for barriers, NCCL's ids, gathering times and noticing dead ranks; never for
+ * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by
+ * rename, so that nobody reads half of it); "local:PATH": the same on one machine, heard by nobody
+ * else; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects
+ * without the run's token (of a file; else made of the job's name, which keeps out strays alone) is
+ * turned away. Used for barriers, NCCL's ids, gathering times and noticing dead ranks; never for
  * the traffic that is measured. All waits end at the deadline and name the rank that is missing.
  */
 #include <arpa/inet.h>
@@ -16,14 +18,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/opt.h"
+#include "core/rng.h"
 #include "replay/replay.h"
 
 enum { MAX_RANKS = REPLAY_MEET_MAX, CLOCK_ROUNDS = 50 };
+
+enum { MEET_PATH = 4352 }; /* a path, and what it begins with */
+
+/* What a rank says first. */
+struct hello {
+	uint64_t token;
+	uint32_t rank, unused;
+};
+
+/* How long a connection may take to say it: others wait behind it. */
+static const double hello_s = 2;
 
 static double now_s(void)
 {
@@ -102,10 +118,12 @@ static enum mq_status get(const struct replay_meet *m, uint32_t peer, void *data
 
 /* ---- finding each other ---------------------------------------------------------------------- */
 
-static enum mq_status listen_at(const char *port, int *fd, uint16_t *bound, struct mq_err *err)
+static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t *bound,
+                                struct mq_err *err)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
-	                              .sin_addr.s_addr = htonl(INADDR_ANY),
+	                              .sin_addr.s_addr =
+	                                      htonl(local ? INADDR_LOOPBACK : INADDR_ANY),
 	                              .sin_port = htons((uint16_t)atoi(port))};
 	socklen_t size = sizeof(address);
 	int yes = 1;
@@ -123,16 +141,20 @@ static enum mq_status listen_at(const char *port, int *fd, uint16_t *bound, stru
 	return MQ_OK;
 }
 
-static enum mq_status publish(const char *path, uint16_t port, struct mq_err *err)
+/* For this user's eyes; a link that another one has left there is not followed. */
+static enum mq_status publish(const char *path, uint16_t port, uint64_t token, struct mq_err *err)
 {
-	char draft[512], host[256] = "127.0.0.1";
+	char draft[MEET_PATH + 16], host[256] = "127.0.0.1";
 	FILE *file;
+	int fd;
 
 	snprintf(draft, sizeof(draft), "%s.draft", path);
 	gethostname(host, sizeof(host) - 1);
-	file = fopen(draft, "w");
-	if (!file || fprintf(file, "%s %u\n", host, port) < 0 || fclose(file) ||
-	    rename(draft, path))
+	unlink(draft);
+	fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	file = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (!file || fprintf(file, "%s %u %016llx\n", host, port, (unsigned long long)token) < 0 ||
+	    fclose(file) || rename(draft, path))
 		return mq_fail(err, MQ_EINPUT, "--rendezvous file:%s cannot be written: %s", path,
 		               strerror(errno));
 	return MQ_OK;
@@ -140,18 +162,28 @@ static enum mq_status publish(const char *path, uint16_t port, struct mq_err *er
 
 /* Waits for rank 0's address. On one machine the loopback is used, whatever the host is called. */
 static enum mq_status look_up(const char *path, double until, char host[256], char port[16],
-                              struct mq_err *err)
+                              uint64_t *token, struct mq_err *err)
 {
+	unsigned long long word = 0;
 	char here[256] = "";
+	struct stat st;
 
 	gethostname(here, sizeof(here) - 1);
 	while (now_s() < until) {
-		FILE *file = fopen(path, "r");
-		int n = file ? fscanf(file, "%255s %15s", host, port) : 0;
+		int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		bool own = fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid();
+		FILE *file = own ? fdopen(fd, "r") : NULL;
+		int n = file ? fscanf(file, "%255s %15s %llx", host, port, &word) : 0;
 
 		if (file)
 			fclose(file);
-		if (n == 2) {
+		else if (fd >= 0)
+			close(fd);
+		if (fd >= 0 && !own)
+			return mq_fail(err, MQ_EINPUT,
+			               "--rendezvous file:%s is of another user; give another path", path);
+		*token = word;
+		if (n == 3) {
 			if (!strcmp(host, here))
 				strcpy(host, "127.0.0.1");
 			return MQ_OK;
@@ -161,30 +193,56 @@ static enum mq_status look_up(const char *path, double until, char host[256], ch
 	return mq_fail(err, MQ_ETIME, "rank 0 did not appear at %s before the deadline", path);
 }
 
+/* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
+static uint32_t hear_hello(const struct replay_meet *m, int fd)
+{
+	double until = now_s() + hello_s;
+	struct hello hello = {0};
+	size_t got = 0;
+
+	while (got < sizeof(hello)) {
+		struct pollfd p = {fd, POLLIN, 0};
+		double left = until - now_s();
+
+		if (left <= 0 || poll(&p, 1, (int)ceil(1e3 * left)) != 1)
+			return 0;
+		ssize_t n = recv(fd, (char *)&hello + got, sizeof(hello) - got, MSG_DONTWAIT);
+		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+			return 0;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	return hello.token == m->token && hello.rank < m->size ? hello.rank : 0;
+}
+
 static enum mq_status accept_all(struct replay_meet *m, int fd, struct mq_err *err)
 {
 	double until = now_s() + m->deadline_s;
 
-	for (uint32_t n = 1; n < m->size; n++) {
+	for (uint32_t n = 1; n < m->size;) {
 		struct pollfd p = {fd, POLLIN, 0};
-		uint32_t who = 0, missing = 1;
-		int one, yes = 1;
+		uint32_t missing = 1;
+		int yes = 1;
 
 		while (missing < m->size && m->fd[missing] >= 0)
 			missing++;
 		if (poll(&p, 1, (int)fmax(0, ceil(1e3 * (until - now_s())))) != 1)
 			return lost(missing, "did not come before the deadline", err);
-		one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+		if (one < 0)
+			continue;
 		setsockopt(one, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-		m->fd[0] = one; /* for get */
-		MQ_TRY(get(m, 0, &who, sizeof(who), err));
-		m->fd[0] = -1;
-		if (who < 1 || who >= m->size || m->fd[who] >= 0)
+		uint32_t who = hear_hello(m, one);
+		if (!who) {
+			close(one);
+			continue;
+		}
+		if (m->fd[who] >= 0) {
+			close(one);
 			return mq_fail(err, MQ_EINPUT,
-			               "rank %u came twice or is none of %u: is the "
-			               "rendezvous left from another run?",
-			               who, m->size);
+			               "rank %u came twice: is the rendezvous that of another run?", who);
+		}
 		m->fd[who] = one;
+		n++;
 	}
 	return MQ_OK;
 }
@@ -213,60 +271,103 @@ static enum mq_status connect_to(struct replay_meet *m, const char *host, const 
 	}
 	freeaddrinfo(found);
 	setsockopt(m->fd[0], IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	return put(m, 0, &m->rank, sizeof(m->rank), err);
+	const struct hello hello = {m->token, m->rank, 0};
+	return put(m, 0, &hello, sizeof(hello), err);
+}
+
+static const char *job_name(void)
+{
+	const char *job = getenv("PMIX_NAMESPACE");
+
+	return job ? job : getenv("SLURM_JOB_ID");
+}
+
+/* A folder that only this user can write to: names in it may be guessed. */
+static enum mq_status own_folder(char folder[64], struct mq_err *err)
+{
+	struct stat st;
+
+	snprintf(folder, 64, "/tmp/maquette-%u", (unsigned)geteuid());
+	if (mkdir(folder, 0700) && errno != EEXIST)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot make it: %s; give --rendezvous", folder,
+		               strerror(errno));
+	if (lstat(folder, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: others can write there; remove it, or give --rendezvous", folder);
+	return MQ_OK;
 }
 
 /* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. */
-static enum mq_status place_of(const struct mq_replay_options *o, char place[320],
+static enum mq_status place_of(const struct mq_replay_options *o, char place[MEET_PATH],
                                struct mq_err *err)
 {
-	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
-	const char *job = getenv("PMIX_NAMESPACE");
+	const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT"), *job = job_name();
+	char folder[64];
 
-	if (!job)
-		job = getenv("SLURM_JOB_ID");
-	if (o->rendezvous && o->rendezvous[0])
-		snprintf(place, 320, "%s", o->rendezvous);
-	else if (host && port)
-		snprintf(place, 320, "tcp:%s:%s", host, port);
-	else if (job)
-		snprintf(place, 320, "file:/tmp/maquette-%.200s", job);
-	else
+	if (o->rendezvous && strlen(o->rendezvous) >= MEET_PATH)
+		return mq_fail(err, MQ_EINPUT, "--rendezvous %.40s...: longer than %d bytes",
+		               o->rendezvous, MEET_PATH - 1);
+	if (o->rendezvous && o->rendezvous[0]) {
+		snprintf(place, MEET_PATH, "%s", o->rendezvous);
+	} else if (host && port) {
+		snprintf(place, MEET_PATH, "tcp:%s:%s", host, port);
+	} else if (job) {
+		MQ_TRY(own_folder(folder, err));
+		int at = snprintf(place, MEET_PATH, "file:%s/", folder);
+		for (int i = 0; i < 200 && job[i]; i++) /* a name, not a path */
+			place[at++] = job[i] == '/' ? '_' : job[i];
+		place[at] = '\0';
+	} else {
 		return mq_fail(err, MQ_EINPUT,
 		               "where do the ranks meet? Give --rendezvous file:PATH or "
 		               "tcp:HOST:PORT");
+	}
 	return MQ_OK;
+}
+
+/* Rank 0: hears all others, at a port that is agreed on or that a file tells. */
+static enum mq_status host_meeting(struct replay_meet *m, const char *path, const char *port, bool local,
+                                   struct mq_err *err)
+{
+	uint16_t bound = 0;
+	int fd;
+
+	if (path && getrandom(&m->token, sizeof(m->token), 0) != sizeof(m->token))
+		return mq_fail(err, MQ_EINPUT, "no random numbers for the ranks' token: %s",
+		               strerror(errno));
+	MQ_TRY(listen_at(port, local, &fd, &bound, err));
+	enum mq_status status = path ? publish(path, bound, m->token, err) : MQ_OK;
+	if (status == MQ_OK)
+		status = accept_all(m, fd, err);
+	close(fd);
+	if (path)
+		unlink(path);
+	return status;
 }
 
 static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err *err)
 {
 	char host[256] = "", port[16] = "0", *colon;
 	double until = now_s() + m->deadline_s;
-	bool file = !strncmp(place, "file:", 5);
-	uint16_t bound = 0;
-	int fd;
+	bool local = !strncmp(place, "local:", 6);
+	const char *job = job_name();
+	char *path = local ? place + 6 : !strncmp(place, "file:", 5) ? place + 5 : NULL;
 
-	if (!file && (strncmp(place, "tcp:", 4) || !(colon = strrchr(place + 4, ':'))))
+	if (!path && (strncmp(place, "tcp:", 4) || !(colon = strrchr(place + 4, ':'))))
 		return mq_fail(err, MQ_EINPUT,
 		               "--rendezvous %s: neither file:PATH nor tcp:HOST:PORT", place);
-	if (!file) {
+	if (!path) {
 		snprintf(port, sizeof(port), "%s", colon + 1);
 		*colon = '\0';
 		snprintf(host, sizeof(host), "%.255s", place + 4);
+		local = !strcmp(host, "localhost") || !strncmp(host, "127.", 4);
+		m->token = mq_hash(MQ_HASH_INIT, job ? job : "", job ? strlen(job) : 0);
 	}
-	if (m->rank) {
-		if (file)
-			MQ_TRY(look_up(place + 5, until, host, port, err));
-		return connect_to(m, host, port, until, err);
-	}
-	MQ_TRY(listen_at(port, &fd, &bound, err));
-	enum mq_status status = file ? publish(place + 5, bound, err) : MQ_OK;
-	if (status == MQ_OK)
-		status = accept_all(m, fd, err);
-	close(fd);
-	if (file)
-		unlink(place + 5);
-	return status;
+	if (!m->rank)
+		return host_meeting(m, path, port, local, err);
+	if (path)
+		MQ_TRY(look_up(path, until, host, port, &m->token, err));
+	return connect_to(m, host, port, until, err);
 }
 
 /* Half way through the fastest of many round trips with rank 0 (Cristian, 1989). */
@@ -300,7 +401,7 @@ static enum mq_status align_clock(struct replay_meet *m, struct mq_err *err)
 enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_options *o,
                                 struct mq_err *err)
 {
-	char place[320];
+	char place[MEET_PATH];
 
 	*m = (struct replay_meet){
 	        .rank = o->rank, .size = o->size ? o->size : 1, .deadline_s = o->deadline_s};

@@ -48,6 +48,7 @@ enum { REPLAY_MEET_MAX = 64 };
 /* A star of TCP connections with rank 0 in the middle. */
 struct replay_meet {
 	uint32_t rank, size;
+	uint64_t token;          /* who does not know it is none of us */
 	double deadline_s;
 	int fd[REPLAY_MEET_MAX]; /* rank 0: to rank i; others: fd[0] to rank 0; -1 = none */
 	double clock_offset_s;   /* own clock + offset = clock of rank 0 */

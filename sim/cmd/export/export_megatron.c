@@ -349,11 +349,12 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
 {
 	uint32_t layers = x->e->model->n_layers, total = layers + x->count_embedding + x->count_loss;
-	uint32_t n = s->pp * s->virtual, *each = mq_arena_array(x->e->arena, n, uint32_t);
+	uint64_t stages = (uint64_t)s->pp * s->virtual;
 
-	if (total % n)
+	if (total % stages)
 		return mq_fail(x->err, MQ_EINPUT, "--account-for-...-in-pipeline-split: %u layers with those "
-			       "counted are no multiple of %u stages", total, n);
+			       "counted are no multiple of %llu stages", total, (unsigned long long)stages);
+	uint32_t n = (uint32_t)stages, *each = mq_arena_array(x->e->arena, n, uint32_t);
 	for (uint32_t i = 0; i < n; i++)
 		each[i] = total / n;
 	each[0] -= x->count_embedding;
@@ -368,13 +369,14 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 	uint32_t n = 0, *layers = NULL;
 
 	if (x->layers_per_chunk) {
-		uint32_t each = s->pp * x->layers_per_chunk;
+		uint64_t each = (uint64_t)s->pp * x->layers_per_chunk;
 		uint32_t total = x->e->model->n_layers + x->count_embedding + x->count_loss;
 
 		if (total % each)
 			return mq_fail(x->err, MQ_EINPUT, "--num-layers-per-virtual-pipeline-stage %u: %u layers "
-				       "are no multiple of %u", x->layers_per_chunk, total, each);
-		s->virtual = total / each;
+				       "are no multiple of %llu", x->layers_per_chunk, total,
+				       (unsigned long long)each);
+		s->virtual = (uint32_t)(total / each);
 	}
 	if (x->layout && (x->count_embedding || x->count_loss))
 		return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout excludes "
@@ -401,8 +403,12 @@ static uint32_t or_1(uint32_t v)
 static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 {
 	const struct mq_export *e = x->e;
-	uint32_t world = x->per_node ? or_1(x->nodes) * x->per_node : x->world;
+	uint64_t ranks = x->per_node ? (uint64_t)or_1(x->nodes) * x->per_node : x->world;
+	uint32_t world = (uint32_t)ranks;
 
+	if (ranks > UINT32_MAX)
+		return mq_fail(x->err, MQ_EINPUT, "%u nodes of %u ranks are more than there can be", x->nodes,
+			       x->per_node);
 	world = world ? world : e->cluster->n_devices;
 	*s = (struct mq_shape){ .tp = or_1(x->tp), .pp = or_1(x->pp), .cp = or_1(x->cp), .ep = or_1(x->ep),
 				.virtual = or_1(x->vpp), .vocab_parallel = x->tp > 1,
@@ -410,7 +416,8 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 				.sync = x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE,
 				.recompute = x->full ? MQ_RECOMPUTE_FULL :
 					     x->selective ? MQ_RECOMPUTE_SELECTIVE : MQ_RECOMPUTE_NONE };
-	if (world % (s->tp * s->pp * s->cp))
+	double each = (double)s->tp * s->pp * s->cp; /* of flags that may say anything */
+	if (each > world || fmod(world, each) > 0)
 		return mq_fail(x->err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u x cp %u", world,
 			       s->tp, s->pp, s->cp);
 	s->dp = world / (s->tp * s->pp * s->cp);

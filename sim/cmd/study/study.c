@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -381,26 +382,42 @@ static char *without_blanks(struct mq_arena *arena, const char *text)
 	return copy;
 }
 
-/* Writes the platform of platform.* keys once; its name is the hash of what it says. */
+/* Writes the platform of platform.* keys once; its name is the hash of what it says. Processes that need it at
+ * the same time wait for the one that writes it, which leaves nothing half when it is killed: the next one
+ * writes the same file anew. */
 static enum mq_status make_platform(const struct mq_platform_spec *spec, const char *options,
 				    const struct mq_list *files, const char *dir, struct mq_arena *arena,
 				    const char **path, struct mq_err *err)
 {
 	uint64_t hash = mq_hash(MQ_HASH_INIT, options, strlen(options));
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	enum mq_status status = MQ_OK;
 	struct mq_calib *calib;
-	char *half;
 
 	for (uint32_t i = 0; i < files->n; i++)
 		hash = mq_hash_file(hash, files->item[i]);
 	*path = mq_arena_printf(arena, "%s/%016llx.xml", dir, (unsigned long long)hash);
 	if (!access(*path, R_OK))
 		return MQ_OK;
-	half = mq_arena_printf(arena, "%s.%ld", *path, (long)getpid());
 	MQ_TRY(mq_calib_open(files, arena, &calib, err));
-	MQ_TRY(mq_platform_generate(spec, calib, half, err));
-	if (rename(half, *path))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
-	return MQ_OK;
+
+	const char *half = mq_arena_printf(arena, "%s.half", *path);
+	int fd = open(half, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", half, strerror(errno));
+	while (fcntl(fd, F_OFD_SETLKW, &lock) && errno == EINTR)
+		;
+	if (!access(*path, R_OK)) { /* another process was faster: half may be what it renamed */
+		unlink(half);
+	} else {
+		status = mq_platform_generate(spec, calib, half, err);
+		if (status == MQ_OK && rename(half, *path))
+			status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
+		if (status != MQ_OK)
+			unlink(half);
+	}
+	close(fd);
+	return status;
 }
 
 struct argv {

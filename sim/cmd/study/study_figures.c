@@ -2,7 +2,6 @@
  * study_figures.c - figures of a study: tornado, scaling, cost front, heat map; gnuplot draws them
  * with the scripts in plots/.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +49,11 @@ static const char *quoted(struct drawing *d, const char *plain)
 	return mq_gnuplot_quoted(&d->arena, plain);
 }
 
+static const char *file(struct drawing *d, const char *path)
+{
+	return mq_gnuplot_path(&d->arena, path);
+}
+
 static enum mq_status draw(struct drawing *d, const char *script, const char *title, const char *settings)
 {
 	static const char *const formats[] = { "svg", "png" };
@@ -57,8 +61,8 @@ static enum mq_status draw(struct drawing *d, const char *script, const char *ti
 	for (int i = 0; i < 2; i++) {
 		const char *all = mq_arena_printf(
 			&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
-			quoted(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)), formats[i],
-			quoted(d, out_of(d, script)), quoted(d, title), settings);
+			file(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)), formats[i],
+			file(d, out_of(d, script)), quoted(d, title), settings);
 
 		MQ_TRY(mq_gnuplot(all, mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script),
 				  d->err));
@@ -150,7 +154,7 @@ static enum mq_status tornado(struct drawing *d)
 	return draw(d, "tornado",
 		    mq_arena_printf(&d->arena, "What the step time depends on: point %s, the fastest",
 				    text(&d->csv, best, "point")),
-		    mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", quoted(d, path), n,
+		    mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", file(d, path), n,
 				    100 * d->study->sensitivity));
 }
 
@@ -158,32 +162,27 @@ static enum mq_status tornado(struct drawing *d)
 
 static enum mq_status scaling(struct drawing *d)
 {
-	const char *path = path_of(d, "scaling.csv"), *names = out_of(d, "scaling_series.txt");
+	const char *path = path_of(d, "scaling.csv"), *names = "";
 	const char *seen[MAX_SERIES];
 	uint32_t n = 0;
 	struct mq_csv s;
-	FILE *f = fopen(names, "w");
 
-	if (!f)
-		return mq_fail(d->err, MQ_EINPUT, "%s: cannot write: %s", names, strerror(errno));
-	enum mq_status status = mq_csv_load(path, &d->arena, &s, d->err);
-	for (uint32_t r = 0; status == MQ_OK && r < s.n_rows && n < MAX_SERIES; r++) {
+	MQ_TRY(mq_csv_load(path, &d->arena, &s, d->err));
+	for (uint32_t r = 0; r < s.n_rows && n < MAX_SERIES; r++) {
 		uint32_t i = 0;
 
 		while (i < n && strcmp(seen[i], text(&s, r, "series")))
 			i++;
-		if (i == n) {
-			seen[n++] = text(&s, r, "series");
-			fprintf(f, "%s\n", seen[i]);
-		}
+		if (i < n)
+			continue;
+		seen[n++] = text(&s, r, "series");
+		names = mq_arena_printf(&d->arena, "%s; name[%u]=%s", names, n, quoted(d, seen[i]));
 	}
-	if (fclose(f) && status == MQ_OK)
-		status = mq_fail(d->err, MQ_EINPUT, "%s: cannot write: %s", names, strerror(errno));
-	if (status != MQ_OK || mq_study_fastest(&d->csv) == MQ_NONE)
-		return status;
+	if (!n || mq_study_fastest(&d->csv) == MQ_NONE)
+		return MQ_OK;
 	return draw(d, "scaling", d->study->weak ? "Weak scaling" : "Strong scaling",
-		    mq_arena_printf(&d->arena, "file=%s; series=%s; n=%u; limit=%g", quoted(d, path),
-				    quoted(d, names), n, d->study->efficiency));
+		    mq_arena_printf(&d->arena, "file=%s; n=%u; limit=%g; array name[%u]%s", file(d, path), n,
+				    d->study->efficiency, n, names));
 }
 
 /* ---- heat map ---------------------------------------------------------------------------------------------- */
@@ -231,7 +230,7 @@ static enum mq_status heat_map(struct drawing *d)
 	}
 	MQ_TRY(close_table(&w, status, d->err));
 	return draw(d, "heatmap", "Samples per second",
-		    mq_arena_printf(&d->arena, "file=%s; x_name=%s; y_name=%s; nx=%u; ny=%u", quoted(d, path),
+		    mq_arena_printf(&d->arena, "file=%s; x_name=%s; y_name=%s; nx=%u; ny=%u", file(d, path),
 				    quoted(d, s->axis[x].key), quoted(d, s->axis[y].key), s->axis[x].n,
 				    s->axis[y].n));
 }
@@ -261,7 +260,7 @@ static enum mq_status jobs(struct drawing *d)
 	}
 	MQ_TRY(close_table(&w, status, d->err));
 	return draw(d, "jobs", "Jobs at once: how much each is slowed",
-		    mq_arena_printf(&d->arena, "file=%s; rows=%u", quoted(d, path),
+		    mq_arena_printf(&d->arena, "file=%s; rows=%u", file(d, path),
 				    s.n_rows < MAX_JOB_ROWS ? s.n_rows : MAX_JOB_ROWS));
 }
 
@@ -277,7 +276,7 @@ static enum mq_status all_figures(struct drawing *d)
 		MQ_TRY(scaling(d));
 	if (!access(path_of(d, "pareto.csv"), R_OK))
 		MQ_TRY(draw(d, "study_pareto", "Time against cost",
-			    mq_arena_printf(&d->arena, "file=%s", quoted(d, path_of(d, "pareto.csv")))));
+			    mq_arena_printf(&d->arena, "file=%s", file(d, path_of(d, "pareto.csv")))));
 	return heat_map(d);
 }
 

@@ -186,11 +186,26 @@ static uint32_t find_word(const char **list, uint32_t *n, uint32_t room, const c
 	return i;
 }
 
+/* A JSON text inside a script, which its end tag would end whatever stands around it. */
+static void put_string(FILE *f, const char *text)
+{
+	fputc('"', f);
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c < ' ' || strchr("\"\\<>&", *c))
+			fprintf(f, "\\u%04x", *c);
+		else
+			fputc(*c, f);
+	fputc('"', f);
+}
+
 static void put_names(FILE *f, const char *key, const char **name, uint32_t n)
 {
 	fprintf(f, "\"%s\":[", key);
-	for (uint32_t i = 0; i < n; i++)
-		fprintf(f, "%s\"%s\"", i ? "," : "", name[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i)
+			fputc(',', f);
+		put_string(f, name[i]);
+	}
 	fputs("]", f);
 }
 

@@ -1,0 +1,43 @@
+/* text.c - see text.h. */
+#include "core/text.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK = 64 << 10 };
+
+enum mq_status mq_text_read(const char *path, size_t most_MB, struct mq_arena *arena, char **text,
+			    size_t *size, struct mq_err *err)
+{
+	FILE *f = fopen(path, "r");
+	size_t most = most_MB << 20, room = 2 * CHUNK, got = 1;
+	bool zeros = false;
+
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
+	*text = mq_arena_alloc(arena, room);
+	for (*size = 0; got && !zeros && *size <= most; *size += got) {
+		if (*size + CHUNK >= room) {
+			char *old = *text;
+
+			room *= 2;
+			*text = mq_arena_alloc(arena, room);
+			memcpy(*text, old, *size);
+		}
+		got = fread(*text + *size, 1, CHUNK, f);
+		zeros = memchr(*text + *size, '\0', got) != NULL;
+	}
+	bool bad = ferror(f) != 0;
+	int reason = errno;
+	fclose(f);
+	(*text)[*size] = '\0';
+	if (bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %s", path, strerror(reason));
+	if (zeros)
+		return mq_fail(err, MQ_EINPUT, "%s: not a text file: it has zero bytes", path);
+	if (*size > most)
+		return mq_fail(err, MQ_EINPUT, "%s: more than %zu MB", path, most_MB);
+	return MQ_OK;
+}

@@ -1,0 +1,48 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Inputs without an end, numbers without sense, outputs that are inputs: one line, nothing lost, memory bounded.
+ulimit -v 4000000
+question=(-m $tiny -p dgx1_v100 --batch 8)
+"$M" search "${question[@]}" -e data-parallel --evals 2 -o p >/dev/null || echo "search fails"
+cp p/plan-1.json plan.json
+try 2 'zero bytes' platform import /dev/zero -o x.xml
+try 2 'zero bytes' run /dev/zero
+try 2 'zero bytes' simulate "${question[@]}" -p /dev/zero -P plan.json -o s
+yes '<topology>' | head -c 20000000 >long.xml
+try 2 'more than 16 MB' platform import long.xml -o x.xml
+cat >many.xml <<'X'
+<?xml version='1.0'?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">
+<cluster id="c" prefix="g" suffix="" radical="1,5-9,10-9999999" speed="1Tf" bw="1GBps" lat="0s"/></platform>
+X
+try 2 'have 9999996 hosts; at most 1000000' platform check many.xml
+try 2 'have 9999996 hosts' simulate "${question[@]}" -p many.xml -P plan.json -o s
+
+for out in plan.json ./plan.json "$PWD/plan.json"; do
+	try 2 'would overwrite plan.json' export plan.json "${question[@]}" --to megatron -o "$out"
+	try 2 'would overwrite plan.json' simulate "${question[@]}" -P plan.json -o s --trace "$out"
+	try 2 'would overwrite plan.json' simulate "${question[@]}" -P plan.json -o s --schedule "$out"
+done
+try 2 'both t.json' simulate "${question[@]}" -P plan.json -o s --schedule t.json --trace t.json
+cmp plan.json p/plan-1.json || bad=1
+
+flags() { echo "$1" >flags.sh; try 2 "$2" export --import flags.sh "${question[@]}" -o i.json; }
+flags '--tensor-model-parallel-size 2 --context-parallel-size 2147483648' 'no multiple of tp 2 x pp 1 x cp 2147483648'
+flags '--tensor-model-parallel-size 65536 --pipeline-model-parallel-size 65536' 'no multiple of tp 65536'
+flags '--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2147483648' 'no multiple of 4294967296'
+flags '--nnodes 65536 --nproc-per-node 65536' 'more than there can be'
+flags '--num-distributed-optimizer-instances 4294967295' 'does not divide'
+
+printf '#!/bin/sh\nexec sleep 30\n' >slow.sh; chmod +x slow.sh
+try 4 'no answer to request 1 when its share of --seconds was used' search "${question[@]}" -e exec:./slow.sh --seconds 0.3 -o t
+
+# An edited answer is no answer; a killed study leaves no half files once it is done.
+sed -i '0,/,ok,/s/,ok,[^,]*,/,ok,1e-09,/' p/evaluations.csv
+try 2 'evaluations.csv:[0-9]*: the row does not match its check sum' search "${question[@]}" -e data-parallel --evals 2 -o p
+printf 'model = %s\nbatch = 16\nplatform.nodes = 1, 2\nplatform.gpus = 4\nplatform.gpu = V100-32GB\nengine = expert\nevals = 2\n' "$tiny" >s.ini
+"$M" whatif s.ini -o w -j 1 >/dev/null || echo "whatif fails"
+for f in w/points/*; do case $f in *.json) ;; *) mv "$f" "$f.half" ;; esac; done
+for f in w/platforms/*.xml; do head -c 300 "$f" >"$f.half"; rm "$f"; done
+cp w/whatif.csv before.csv; mv w/whatif.csv w/whatif.csv.half
+"$M" whatif s.ini -o w -j 2 >/dev/null || echo "whatif does not go on"
+cmp before.csv w/whatif.csv || bad=1
+[ -z "$(find w -name '*.half')" ] || { echo "left: $(find w -name '*.half')"; bad=1; }
+finish
