@@ -292,6 +292,26 @@ static double memory_time(const struct mq_device_calib *d, double bytes, double 
 	return bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + fmax(launches, 1) * d->launch_s;
 }
 
+/* Speed of fused attention / that of FlashAttention 2, which `attention_eff` is calibrated on: medians of published
+ * kernel timings, the A100's for the first (4096 x 160 heads, backward: .36 and .47) and the H100's (heads of 64
+ * to 256, sequences of 512 to 16 k; version 3 forward 1.71, backward 1.63; cuDNN 1.61 and 1.50), which
+ * depend little on the pass. Devices after Hopper are calibrated on cuDNN's. */
+static double implementation_speed(const struct mq_device_calib *d, enum mq_attention_kernel attention)
+{
+	bool hopper = d->compute_capability >= 90 && d->compute_capability < 100;
+
+	switch (attention) {
+	case MQ_ATTENTION_FLASH1:
+		return .45;
+	case MQ_ATTENTION_FLASH3:
+		return hopper ? 1.7 : 1;
+	case MQ_ATTENTION_TE:
+		return hopper ? 1.55 : 1;
+	default:
+		return 1;
+	}
+}
+
 /* Fused (flash) attention: the matrix products at a share of peak, never below the traffic of its
  * inputs and outputs. Causal: blocks above the diagonal are skipped, half of the work. */
 static double attention_time(const struct mq_device_calib *d, const struct mq_kernel *k)
@@ -304,6 +324,7 @@ static double attention_time(const struct mq_device_calib *d, const struct mq_ke
 		eff *= d->attention_fp8;
 	if (k->speed > 0)
 		eff *= k->speed;
+	eff *= implementation_speed(d, k->attention);
 	if (!(flop > 0))
 		return 0;
 	if (!(peak > 0))

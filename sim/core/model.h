@@ -78,6 +78,9 @@ struct mq_op {
 	double kernels;       /* kernels launched by the forward pass (eager count; for launch cost) */
 	bool causal;          /* ATTENTION: only the lower triangle is needed */
 	bool fused;           /* ATTENTION: flash-style, scores are never stored */
+	double rotated;       /* ATTENTION: elements of queries and keys that rotary positions turn */
+	bool rms;             /* NORM: root mean square */
+	bool gated;           /* ELEMENTWISE: a gated activation (SwiGLU, GeGLU) */
 };
 
 struct mq_edge {
@@ -199,12 +202,20 @@ enum mq_kernel_kind {
 };
 MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
 
+/* Implementations of attention; the first two store the scores of every head: a kernel for each of scaling,
+ * masking, softmax in fp32 and the casts about it, or one for all. */
+enum mq_attention_kernel { MQ_ATTENTION_STORED, MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1,
+		    MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE, MQ_N_ATTENTIONS };
+MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
+
 /* One library call of a compute task: everything that executors and cost models need to know. */
 struct mq_kernel {
 	uint32_t op;             /* id in the model, MQ_NONE if it belongs to none */
 	uint8_t kind, phase, dtype;
 	bool causal;
-	double speed;            /* MQ_KERNEL_ATTENTION: of this implementation / the calibrated one; 0 = 1 */
+	double speed;            /* MQ_KERNEL_ATTENTION: of this software / what cost.c has for its
+				  * implementation; 0 = 1 */
+	uint8_t attention;       /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
 	double layout;           /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
 				  * cores want; 0 = channels lie last */
 	double m, n, k, count;

@@ -58,6 +58,14 @@ static bool is_gemm(const struct mq_op *op)
 	return op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER;
 }
 
+const char *mq_attention_name(enum mq_attention_kernel attention)
+{
+	static const char *const names[] = { "stored", "fused-softmax", "flash1", "flash2", "flash3", "te" };
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_ATTENTIONS, "one name per implementation");
+	return (unsigned)attention < MQ_N_ATTENTIONS ? names[attention] : "?";
+}
+
 /* What is left to one device of each amount, as factors on the per-sample numbers of the op. */
 struct scale {
 	double rows;     /* m: samples, sequence and space */
@@ -265,6 +273,39 @@ static void merge_steps(struct work *w, double elems, double keys, double steps)
 	k->launches = 4 * steps;
 }
 
+/*
+ * Bytes that software moves which writes an operation out, beyond those of one fused kernel, per element that
+ * comes out: counted in PyTorch's kernels for 16-bit tensors, where what is done in fp32 moves 4 bytes.
+ *
+ * rms norm (LlamaRMSNorm)  forward   cast 6, square 8, mean 4, scale 8, cast 6, weight 4: 36 of 4
+ *                          backward  weight 12, cast 6, scale 24, mean 4, square 28, sum 12, cast 6: 92 of 6
+ * rotary (rotate_half)     forward   times cos 4, negate 2, join 4, times sin 4, sum 6: 20 of 4
+ *                          backward  times sin 4, two slices padded and summed 14, negate 2, times cos 4,
+ *                                    sum 6: 30 of 4
+ * gated activation         forward   silu 4, times 6: 10 of 6
+ *                          backward  times, twice 12, silu 6, halves joined 8: 26 of 10
+ * scores, each             forward   cast 6, mask 8, softmax 8, cast 6: 28 of 4
+ *                          backward  cast 6, softmax 12, mask 8, cast 6: 32 of 6
+ * Liger's benchmarks (A100, 67 M elements) measure what 36 and 94 bytes of the norm take at the bandwidth of its
+ * kernels, and of the rotation 28 and 34.
+ */
+struct eager {
+	double forward_B, backward_B;
+	uint32_t forward, backward; /* kernels more */
+};
+static const struct eager eager_norm = { 32, 86, 5, 12 };
+static const struct eager eager_rope = { 16, 26, 8, 12 }; /* kernels: of Q and of K */
+static const struct eager eager_gate = { 4, 16, 0, 1 };
+static const struct eager eager_scores = { 24, 26, 3, 3 };
+
+static void add_eager(struct work *w, const struct eager *e, double elems, bool backward)
+{
+	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
+
+	k->bytes = elems * (backward ? e->backward_B : e->forward_B);
+	k->launches = backward ? e->backward : e->forward;
+}
+
 static void fused_attention(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -289,6 +330,9 @@ static void fused_attention(struct work *w, bool backward)
 	if (w->software->fp8_attention && w->fp8)
 		k->dtype = MQ_FP8;
 	k->launches = backward ? 2 * op->kernels : op->kernels;
+	k->attention = (uint8_t)w->software->attention;
+	if (w->software->rope == MQ_EAGER && op->rotated > 0 && !w->ring)
+		add_eager(w, &eager_rope, op->rotated * w->scale.read, backward);
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read,
 			    backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
@@ -323,6 +367,10 @@ static void unfused_attention(struct work *w, bool backward)
 	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
 	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
 	softmax->launches = fmax(op->kernels - 2, 1);
+	if (w->software->attention == MQ_ATTENTION_STORED && !w->model->image)
+		add_eager(w, &eager_scores, m * n * count, backward);
+	if (w->software->rope == MQ_EAGER && op->rotated > 0)
+		add_eager(w, &eager_rope, op->rotated * w->scale.read, backward);
 }
 
 static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind kind)
@@ -340,6 +388,10 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? w->traffic : 1);
 	k->flop = flop;
 	k->launches = op->kernels * calls(w);
+	if (op->rms && w->software->norm == MQ_EAGER)
+		add_eager(w, &eager_norm, op->output * w->scale.write, backward);
+	if (op->gated && w->software->activation == MQ_EAGER)
+		add_eager(w, &eager_gate, op->output * w->scale.write, backward);
 }
 
 /* Is it an element-wise op between the products of experts? */

@@ -43,6 +43,8 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fputs(",\"causal\":true", f);
 	if (k->speed > 0)
 		fprintf(f, ",\"speed\":%.17g", k->speed);
+	if (k->kind == MQ_KERNEL_ATTENTION)
+		fprintf(f, ",\"attention\":\"%s\"", mq_attention_name(k->attention));
 	if (k->layout > 0)
 		fprintf(f, ",\"layout\":%.17g", k->layout);
 	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
@@ -308,6 +310,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->op = get_u32(r, v, "op", MQ_NONE);
 	k->causal = json_is_true(json_object_get(v, "causal"));
 	k->speed = get_size(r, v, "speed", 0, 1e3);
+	k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
 	k->layout = get_size(r, v, "layout", 0, 1e3);
 	k->m = get_size(r, v, "m", 0, most_rows);
 	k->n = get_size(r, v, "n", 0, most_rows);

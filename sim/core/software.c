@@ -27,7 +27,9 @@ static const struct mq_software_field fields[] = {
 	     "stored|fused-softmax|flash1|flash2|flash3|te", "implementation of attention; the first two store scores"),
 	NUM(MQ_SW_KERNELS, attention_speed, "1", 1, .01, 10, "its fused attention / the device's attention_eff"),
 	NUM(MQ_SW_KERNELS, ring_speed, "1", 1, .01, 2, "later steps of a ring of attention / the first"),
-	WORD(MQ_SW_KERNELS, norm, MQ_NORM_FUSED, "fused|eager", "layer and RMS norms: one kernel, or op by op in fp32"),
+	WORD(MQ_SW_KERNELS, norm, MQ_FUSED, "fused|eager", "RMS norms: one kernel, or op by op in fp32"),
+	WORD(MQ_SW_KERNELS, rope, MQ_FUSED, "fused|eager", "rotary positions: one kernel, or op by op"),
+	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, "fused|eager", "gated activations: one kernel, or op by op"),
 	NUM(MQ_SW_KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum"),
 	NUM(MQ_SW_KERNELS, traffic_32, "1", 1, .1, 10, "the same in 32-bit training / in 16-bit training"),
 	NUM(MQ_SW_KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores"),
@@ -134,7 +136,7 @@ const struct mq_software *mq_software_plain(void)
 	/* The defaults of the table, as a constant: a test compares the two. */
 	static const struct mq_software plain = {
 		.name = "plain", .file = "plain", .about = "", .attention = MQ_ATTENTION_FLASH2,
-		.attention_speed = 1, .ring_speed = 1, .norm = MQ_NORM_FUSED, .traffic = 1,
+		.attention_speed = 1, .ring_speed = 1, .traffic = 1,
 		.traffic_32 = 1, .score_traffic = 1, .image_traffic = 1, .fp8_cast_B = 4,
 		.mxfp8_cast_B = 4, .fp4_cast_B = 5.125, .update_calls = 1, .host = 1,
 		.overlap_grads = true, .scatter_gather = true, .sequence_parallel = true,

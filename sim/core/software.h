@@ -25,11 +25,9 @@
 #include "core/opt.h"
 #include "core/plan.h"
 
-/* Implementations of attention; the first two store the scores of every head. */
-enum mq_attention { MQ_ATTENTION_STORED, MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1,
-		    MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE };
-/* Implementations of layer and RMS norms, see mq_norm_B. */
-enum mq_norm { MQ_NORM_FUSED, MQ_NORM_EAGER };
+/* RMS norms, rotary positions, gated activations: one kernel, or one for each operation of the source, whose
+ * bytes are counted in core/model_kernels.c. Layer norms and plain activations are one kernel everywhere. */
+enum mq_fusion { MQ_FUSED, MQ_EAGER };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
@@ -58,7 +56,8 @@ struct mq_software {
 	const char *file;          /* the software's own name, without options */
 	const char *about;
 	/* kernels */
-	uint32_t attention, norm;  /* enum mq_attention, mq_norm */
+	uint32_t attention;        /* enum mq_attention_kernel */
+	uint32_t norm, rope, activation; /* enum mq_fusion */
 	double attention_speed;    /* of its fused attention / the device's attention_eff */
 	double ring_speed;         /* of a ring's later steps of attention / of its first */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */

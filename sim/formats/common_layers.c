@@ -77,6 +77,7 @@ uint32_t mq_net_norm(struct mq_net *net, const char *name, uint32_t input, doubl
 	op->read = op->write = op->output = elems;
 	op->moved_bwd = 3 * elems;
 	op->saved = 2 * elems;
+	op->rms = net->rms;
 	mq_net_join(net, input, id, width);
 	return id;
 }
@@ -138,6 +139,7 @@ uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input,
 	op->moved_bwd = (2 * in + 1) * elems;
 	op->saved = kind == MQ_ACT_RELU ? elems : (in + 1) * elems; /* ReLU works in place */
 	op->kernels = kind == MQ_ACT_GATED ? 2 : 1;
+	op->gated = kind == MQ_ACT_GATED;
 	allow(op, MQ_DIM_OUT, ffn);
 	mq_net_join(net, input, id, in * ffn);
 	return id;
@@ -217,7 +219,10 @@ uint32_t mq_net_attention(struct mq_net *net, const char *name, uint32_t query, 
 	} else {
 		unfused(net, op);
 	}
-	op->kernels += a->rotary ? 2 : 0;
+	if (a->rotary) {
+		op->kernels += 2;
+		op->rotated = q + a->keys * a->kv_heads * a->head_dim;
+	}
 	if (memory == MQ_NONE) {
 		mq_model_connect(&net->b, query, id, q + kv);
 	} else {
