@@ -98,8 +98,24 @@ static enum mq_status differs(const char *path, const char *old, const char *ask
 		       "-o, or remove the folder", path, n < 100 ? n : 100, old, m < 100 ? m : 100, asked);
 }
 
-static enum mq_status check_old(const char *path, const char *command, const char *asked, bool *resumes,
-				struct mq_err *err)
+/* A command that failed before it had results claims nothing: is there a row in what it writes? */
+static bool has_results(const char *dir, const char *command)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	FILE *f = fopen(mq_arena_printf(&arena, "%s/%s", dir, !strcmp(command, "search") ? "candidates.csv" :
+								   "summary.csv"), "r");
+	int lines = 0;
+
+	for (int c; f && lines < 2 && (c = getc(f)) != EOF;)
+		lines += c == '\n';
+	if (f)
+		fclose(f);
+	mq_arena_fini(&arena);
+	return lines == 2;
+}
+
+static enum mq_status check_old(const char *dir, const char *path, const char *command, const char *asked,
+				bool *resumes, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct old_job old = { .command = "" };
@@ -112,7 +128,8 @@ static enum mq_status check_old(const char *path, const char *command, const cha
 	old.lines = open_memstream(&text, &size);
 	mq_assert(old.lines);
 	*resumes = !stat(path, &st) && S_ISREG(st.st_mode) &&
-		   mq_ini_read(path, &arena, take_old, &old, &lost) == MQ_OK && old.whole;
+		   mq_ini_read(path, &arena, take_old, &old, &lost) == MQ_OK && old.whole &&
+		   has_results(dir, old.command);
 	fclose(old.lines);
 	if (*resumes && strcmp(old.command, command))
 		status = mq_fail(err, MQ_EINPUT, "%s: the folder has the results of `%s`; choose another -o, or "
@@ -142,7 +159,7 @@ enum mq_status mq_job_claim(const char *dir, const char *command, const char *as
 		status = mq_fail(err, MQ_EINPUT, "%s: another command is writing its results there; wait for it, "
 				 "or choose another -o", dir);
 	else
-		status = check_old(path, command, asked, &claim->resumes, err);
+		status = check_old(dir, path, command, asked, &claim->resumes, err);
 	mq_arena_fini(&arena);
 	if (status != MQ_OK)
 		mq_job_release(claim);

@@ -135,6 +135,23 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	return mq_export_chakra(schedule, o->out, err);
 }
 
+/* Launchers are told what a plan leaves to the software it is judged with, as far as they have a flag for it. */
+static void settle(const struct mq_session *s, struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_plan dressed;
+
+	mq_software_dress(s->q.software, s->model, plan, arena, &dressed);
+	if (!(plan->says & MQ_SAYS_SCATTER_GATHER)) /* without tensor parallelism no reason to switch it off */
+		plan->scatter_gather = s->q.software->scatter_gather;
+	plan->says |= MQ_SAYS_ALL & ~(MQ_SAYS_EARLY_STOP | MQ_SAYS_BROADCAST_PARAMS);
+	plan->overlap_grads = dressed.overlap_grads;
+	plan->offload_optimizer = dressed.offload_optimizer;
+	plan->overlap_tp = dressed.overlap_tp;
+	plan->overlap_experts = dressed.overlap_experts;
+	plan->bucket_B = dressed.bucket_B;
+	plan->zero_group = dressed.zero_group;
+}
+
 static enum mq_status export_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
 	struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
@@ -145,6 +162,7 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &o->asked.train, err));
 	if (!strcmp(o->to, "chakra"))
 		return write_trace(o, s, plan, err);
+	settle(s, &s->arena, plan);
 	enum mq_status status = write_settings(o, &e, err);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
 }

@@ -158,9 +158,8 @@ static enum mq_status analyse(struct simulation *s, const struct mq_outputs *out
 
 	MQ_TRY(mq_judge_full(&judge, &s->plan, &s->session->arena, &judged, err));
 	s->result = judged.result;
-	if (!mq_outputs_any(outputs))
-		return MQ_OK;
 	MQ_TRY(mq_judge_full(&how, &s->plan, &s->session->arena, &judged, err));
+	mq_outputs_explain(&judged, &s->result);
 	return mq_simulate_outputs(&judge, &judged, outputs, &s->result, err);
 }
 
@@ -188,38 +187,42 @@ static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
 	return mq_plans_intervals(s->session, ranked, o->against.n + 1, o->dir, err);
 }
 
-static enum mq_status simulate(const struct options *o, struct mq_session *session, struct mq_err *err)
+static enum mq_status write_results(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
+{
+	if (s->options->dir)
+		MQ_TRY(write_job(s->options, err));
+	if (s->options->analytic)
+		return analyse(s, outputs, err);
+	return mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err);
+}
+
+static enum mq_status write_in_folder(struct simulation *s, const struct mq_outputs *outputs,
+				      struct mq_err *err)
+{
+	struct mq_claim claim;
+
+	MQ_TRY(mq_make_dir(outputs->dir, err));
+	MQ_TRY(mq_job_claim(outputs->dir, "simulate", NULL, &claim, err));
+	enum mq_status status = write_results(s, outputs, err);
+	mq_job_release(&claim);
+	return status;
+}
+
+static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
+				     struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
 	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule };
 	const struct mq_result *r = &s.result;
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
-	if (o->dir)
-		MQ_TRY(write_job(o, err));
-	if (o->analytic)
-		MQ_TRY(analyse(&s, &outputs, err));
-	else
-		MQ_TRY(mq_pool_detail(session->pool, &s.plan, &outputs, &s.result, err));
+	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));
 	if (r->step_time_s > 0)
 		print_result(&s);
 	if (r->verdict == MQ_VERDICT_OK)
 		return o->intervals ? print_intervals(&s, err) : MQ_OK;
-	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan, mq_verdict_name(r->verdict), r->message);
-}
-
-static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
-				     struct mq_err *err)
-{
-	struct mq_claim claim;
-
-	if (!o->dir)
-		return simulate(o, session, err);
-	MQ_TRY(mq_make_dir(o->dir, err));
-	MQ_TRY(mq_job_claim(o->dir, "simulate", NULL, &claim, err));
-	enum mq_status status = simulate(o, session, err);
-	mq_job_release(&claim);
-	return status;
+	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan,
+		       mq_verdict_name(r->verdict), r->message);
 }
 
 static enum mq_status check_outputs(const struct options *o, struct mq_err *err)

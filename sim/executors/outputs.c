@@ -141,13 +141,21 @@ struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_p
 	return j;
 }
 
-bool mq_outputs_any(const struct mq_outputs *outputs)
+void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result)
 {
-	return outputs->dir || outputs->trace || outputs->schedule;
+	const struct mq_result *of = &shown->result;
+
+	result->n_simulated = of->n_simulated;
+	memcpy(result->link_s, of->link_s, sizeof(of->link_s));
+	memcpy(result->bottleneck, of->bottleneck, sizeof(of->bottleneck));
+	if (result->verdict == of->verdict)
+		return;
+	result->verdict = of->verdict;
+	memcpy(result->message, of->message, sizeof(of->message));
 }
 
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
-				   const struct mq_outputs *out, struct mq_result *result,
+				   const struct mq_outputs *out, const struct mq_result *result,
 				   struct mq_err *err)
 {
 	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
@@ -173,10 +181,5 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 		MQ_TRY(mq_schedule_save(judged->lowered.schedule, out->schedule, err));
 	if (out->trace && timed)
 		MQ_TRY(mq_timeline_trace(judged->lowered.schedule, &timeline, 1, out->trace, err));
-	result->n_simulated = judged->result.n_simulated;
-	if (result->verdict != judged->result.verdict) { /* every rank by itself can be too much */
-		result->verdict = judged->result.verdict;
-		memcpy(result->message, judged->result.message, sizeof(result->message));
-	}
 	return MQ_OK;
 }

@@ -20,12 +20,12 @@ enum { MQ_OUTPUTS_WHOLE = 64 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);
 
-/* Is any file asked for? */
-bool mq_outputs_any(const struct mq_outputs *outputs);
-/* `judged`: as mq_outputs_judge has it. `result`: of the plan as any other is judged, which summary.csv says;
- * it learns how many devices the files show, and the verdict where `judged` has none of them to show. */
-enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
-				   const struct mq_outputs *outputs, struct mq_result *result,
+/* `result` of the plan as any other is judged, whose numbers stand, learns from `shown`, judged so, what is said
+ * in words: causes by task, how many devices have tasks of their own, and a verdict of every rank by itself. */
+void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result);
+/* `shown`: judged so. `result`: what summary.csv says. */
+enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *shown,
+				   const struct mq_outputs *outputs, const struct mq_result *result,
 				   struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -117,7 +117,8 @@ static const char *given(const char *text)
 	return *text ? text : NULL;
 }
 
-/* The result is that of any judgement of this plan, to the last digit; the files show a judgement of their own. */
+/* The numbers are those of any judgement of this plan, to the last digit; words and files are of one that shows
+ * every task. */
 static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 {
 	struct mq_err err = MQ_ERR_INIT;
@@ -131,13 +132,12 @@ static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
 	judge(s, bytes + sizeof(d), size - sizeof(d), NULL, &out);
 	struct mq_result result = out.result;
-	if (mq_outputs_any(&outputs)) {
-		mq_arena_rewind(&s->scratch, mark);
-		judge(s, bytes + sizeof(d), size - sizeof(d), &outputs, &out);
-		if (mq_simulate_outputs(&s->judge, &out, &outputs, &result, &err) != MQ_OK) {
-			send_error(fd, &err);
-			return true;
-		}
+	mq_arena_rewind(&s->scratch, mark);
+	judge(s, bytes + sizeof(d), size - sizeof(d), &outputs, &out);
+	mq_outputs_explain(&out, &result);
+	if (mq_simulate_outputs(&s->judge, &out, &outputs, &result, &err) != MQ_OK) {
+		send_error(fd, &err);
+		return true;
 	}
 	return mq_wire_send(fd, MQ_WIRE_DETAIL, &result, sizeof(result));
 }

@@ -79,6 +79,8 @@ enum mq_status mq_platform_import(const char *path, const struct mq_import_optio
 		status = mq_machine_read_hwloc(NULL, type, m, err);
 	} else if (status == MQ_OK) {
 		status = mq_text_read(path, 16, &arena, &text, &size, err);
+		if (status == MQ_OK && !size)
+			status = mq_fail(err, MQ_EINPUT, "%s: is empty", path);
 		if (status == MQ_OK)
 			status = read_machine(path, text, type, m, err);
 	}

@@ -13,7 +13,7 @@ try 2 '\-\-batch -3: give a whole number' search --batch -3 -m $tiny -p $good -o
 try 2 '\-\-batch nan: give a whole number' search --batch nan -m $tiny -p $good -o o
 try 2 '\-\-dtype fp12: give one of fp32' search --dtype fp12 -m $tiny -p $good -o o
 try 2 '\-\-dtype fp4: give one of fp32' search --dtype fp4 -m $tiny -p $good -o o
-try 2 '\-\-products bf16: give one of fp8 fp4' search --products bf16 -m $tiny -p $good -o o
+try 2 '\-\-products bf16: give one of fp8 mxfp8 fp4' search --products bf16 -m $tiny -p $good -o o
 try 2 'can run every op of .* in fp8; choose another platform, --dtype or --products' \
 	search --products fp8 --batch 4 -m $tiny -p $good -e data-parallel -o o
 try 2 '\-\-fix tp: give KEY=VALUE' search --fix tp -m $tiny -p $good -o o
@@ -34,7 +34,7 @@ try 2 'the program ended' search -m $tiny --batch 4 -p $good -e exec:/no/such/pr
 try 2 'is not a JSON object' search -m $tiny --batch 4 -p $good -e 'exec:sh -c "echo hello; cat"' -o o
 try 2 'cannot make the folder' search -m $tiny --batch 4 -p $good -e expert --evals 1 -o /dev/null/x
 try 2 'give a job file' run
-try 2 'none.ini: cannot open the job file' run none.ini
+try 2 'none.ini: cannot open: No such file' run none.ini
 printf 'model = gpt\n' >nocommand.ini; try 2 'no `command = NAME`' run nocommand.ini
 printf 'command = fly\n' >fly.ini; try 2 'command = fly is no command' run fly.ini
 printf 'command = search\n[stuff]\na = 1\n' >sect.ini; try 2 'section \[stuff\] means nothing' run sect.ini

@@ -1,7 +1,7 @@
 . "$ROOT/tests/cli/lib.sh.inc"
 # The kernel may kill any process of a simulation when memory is short: one death changes no byte, many are an
 # exit code of their own, and what was not answered is asked anew.
-args=(-m gpt:layers=24,hidden=1024,heads=16 --batch 64 -p cloud_v100_t4 -e hybrid --evals 12 --seed 7 -j 1)
+args=(-m gpt:layers=24,hidden=1024,heads=16 --batch 64 -p cloud_v100_t4 -e hybrid --evals 40 --seed 7 -j 1)
 children() { ps -o pid= --ppid "$1" 2>/dev/null; }
 # simulators PROCESS worker|server|servers: workers, the server that has some, or any server.
 simulators() {

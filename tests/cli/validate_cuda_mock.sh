@@ -4,7 +4,8 @@ export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$B
 export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
 export LD_PRELOAD=$MAQUETTE_CUDART # the host's clock is the mocks' too
 "$M" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 20 -o c.json >/dev/null || bad=1
-look() { "$M" search -m gpt:layers=$2,hidden=${hidden:-512},heads=8,vocab=2048,seq=${seq:-128},fused_attention=false --batch 8 --dtype bf16 \
+# What the replay holds beside tensors is a software's: a context of 500 MB (planted), no framework.
+look() { "$M" search --software generic,reserve_GB=0.5,comm_GB=0 -m gpt:layers=$2,hidden=${hidden:-512},heads=8,vocab=2048,seq=${seq:-128},fused_attention=false --batch 8 --dtype bf16 \
 	-p c.xml --calib c.json -e exhaustive --evals 20 --top 3 "${@:3}" -o "$1" >/dev/null || bad=1; }
 look one 4 --max devices=1; look two 6 --max devices=1
 # What would run, without running it; then the same schedules as files and command lines.

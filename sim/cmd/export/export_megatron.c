@@ -14,7 +14,7 @@
 #include "core/opt.h"
 
 /* Megatron keeps gradients in fp32: its buckets count parameters. */
-enum { GRAD_BYTES = 4 };
+enum { GRAD_BYTES = 4, OWN_BUCKET = 40000000 }; /* its default of --ddp-bucket-size, in parameters */
 
 static enum mq_status refuse(const struct mq_export *e, const struct mq_shape *s, struct mq_err *err)
 {
@@ -106,7 +106,7 @@ static void put_switches(const struct mq_export *e, const struct mq_shape *s, FI
 		fputs(" \\\n  --tp-comm-overlap", f);
 	if (p->overlap_experts)
 		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
-	if (p->bucket_B > 0)
+	if (p->bucket_B > 0 && p->bucket_B != OWN_BUCKET * GRAD_BYTES)
 		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
 	if (!p->scatter_gather)
 		fputs(" \\\n  --no-scatter-gather-tensors-in-pipeline", f);
@@ -445,6 +445,9 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	MQ_TRY(read_flags(&x, text));
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
+	/* a switch that is not given is off; without a size buckets are the software's */
+	like.says = MQ_SAYS_OVERLAP_GRADS | MQ_SAYS_OVERLAP_TP | MQ_SAYS_OVERLAP_EXPERTS |
+		    MQ_SAYS_SCATTER_GATHER | MQ_SAYS_OFFLOAD | (x.bucket ? MQ_SAYS_BUCKET : 0);
 	like.overlap_grads = x.overlap;
 	like.overlap_tp = x.overlap_tp;
 	like.overlap_experts = x.overlap_experts;
