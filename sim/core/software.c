@@ -60,6 +60,7 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_COMMUNICATION, broadcast_params, 0, "ZeRO-1 and 2: owners broadcast new parameters"),
 	YES(MQ_SW_COMMUNICATION, sequence_parallel, 1, "norms along the sequence under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, vocab_parallel, 1, "embedding, head and loss split under tensor parallelism"),
+	YES(MQ_SW_COMMUNICATION, gather_ahead, 0, "ZeRO-3 gathers the next layer before it reduces this one's gradients"),
 	NUM(MQ_SW_COMMUNICATION, vocab_multiple, "1", 0, 0, 1e6, "each share of the vocabulary padded to it; 0 = not"),
 	WORD(MQ_SW_COMMUNICATION, grad_dtype, MQ_GRAD_FP32, "dtype|fp32|bf16|fp16",
 	     "type of reduced gradients; dtype = as trained"),

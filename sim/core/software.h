@@ -83,6 +83,8 @@ struct mq_software {
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;
 	bool sequence_parallel, vocab_parallel;
+	bool gather_ahead;         /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
+				    * of the layer that is computed before it are reduced */
 	double bucket_MB;          /* gradients reduced together; 0 = a stage's */
 	double vocab_multiple;     /* each share of the vocabulary is padded to a multiple of this */
 	uint32_t grad_dtype;       /* enum mq_grad_type */

@@ -176,6 +176,7 @@ static void begin_schedule(struct mq_low *low)
 	low->last_compute = mq_arena_array(&low->scratch, n, uint32_t);
 	low->unit_end = mq_arena_array(&low->scratch, n, uint32_t);
 	low->pending = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->copied = mq_arena_array(&low->scratch, n, uint32_t);
 	low->kv = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->comm_index = mq_index_new(low->arena);

@@ -420,9 +420,14 @@ static void enter_unit(struct mq_low *low, uint32_t stage, uint32_t i)
 {
 	uint32_t unit = low->unit_of[op_at(low, stage, i)], first = i;
 
-	mq_sync_gather(low, stage, unit, MQ_BACKWARD);
+	if (low->software->gather_ahead && i + 1 < n_ops_of(low, stage))
+		mq_sync_gathered(low);
+	else
+		mq_sync_gather(low, stage, unit, MQ_BACKWARD);
 	while (first > 0 && low->unit_of[op_at(low, stage, first - 1)] == unit)
 		first--;
+	if (low->software->gather_ahead && first > 0)
+		mq_sync_gather_ahead(low, stage, low->unit_of[op_at(low, stage, first - 1)]);
 	uint32_t end = low->plan->early_stop ? last_product(low, stage, first, i) : i + 1;
 	for (uint32_t k = first; k < end; k++) {
 		uint32_t op = op_at(low, stage, k);

@@ -144,6 +144,7 @@ struct mq_low {
 	struct mq_ids *pending;      /* [schedule devices] what the next compute task waits for */
 	uint32_t *copied;            /* [schedule devices] last copy to or from the host, or MQ_NONE */
 	struct mq_ids *kv;           /* [schedule devices] gathered keys and values (context parallelism) */
+	struct mq_ids *gathered;     /* [schedule devices] the next unit's parameters (gather_ahead) */
 	uint32_t *unit_end;          /* [schedule devices] newest compute task at the last unit's start */
 	struct mq_owned_piece *piece; /* of all open tasks, in order of emission */
 	uint32_t n_pieces, piece_room;
@@ -231,8 +232,13 @@ uint32_t mq_shard_of(const struct mq_low *low, uint32_t op);
 uint32_t mq_duplicates(const struct mq_low *low, uint32_t op);
 /* Reduction of the buckets that `op`'s backward completes, in a pass where that is due. */
 void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last);
-/* ZeRO-3: the parameters of a unit are gathered, one unit ahead of the compute. */
+/* ZeRO-3: the parameters of a unit are gathered, one unit ahead of the compute. Emitted at the unit's start; behind
+ * what is reduced before it in the stream's order. */
 void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_phase phase);
+/* The same at the start of the unit before it (FSDP's BACKWARD_PRE); mq_sync_gathered makes the next compute task
+ * wait for it. */
+void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit);
+void mq_sync_gathered(struct mq_low *low);
 void mq_pass_post(struct mq_low *low, uint32_t stage);
 
 /* ---- pipeline.c: the order of each rank ------------------------------------------------------------ */

@@ -282,6 +282,35 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 		low->unit_end[d] = mq_emit_seal(low, d);
 }
 
+static void swap_pending(struct mq_low *low)
+{
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
+		struct mq_ids pending = low->pending[d];
+
+		low->pending[d] = low->gathered[d];
+		low->gathered[d] = pending;
+	}
+}
+
+void mq_sync_gather_ahead(struct mq_low *low, uint32_t stage, uint32_t unit)
+{
+	/* Two units' parameters are held at a time: it waits for the unit that has just ended. */
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+		low->unit_end[d] = low->last_compute[d];
+	swap_pending(low);
+	mq_sync_gather(low, stage, unit, MQ_BACKWARD);
+	swap_pending(low);
+}
+
+void mq_sync_gathered(struct mq_low *low)
+{
+	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
+		for (uint32_t i = 0; i < low->gathered[d].n; i++)
+			mq_ids_add(low, &low->pending[d], low->gathered[d].id[i]);
+		low->gathered[d].n = 0;
+	}
+}
+
 /* ---- after the last micro-batch ------------------------------------------------------------------------- */
 
 /* Ops that share parameters across stages (input embedding and head) sum their gradients. Each stage

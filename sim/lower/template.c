@@ -38,7 +38,7 @@ void mq_template_begin(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
 		low->open[d] = low->last_compute[d] = low->unit_end[d] = MQ_NONE;
 	for (uint32_t d = 0; d < low->schedule->n_devices; d++)
-		low->pending[d].n = 0;
+		low->pending[d].n = low->gathered[d].n = 0;
 }
 
 uint32_t mq_emit(struct mq_low *low, const struct mq_task *task, const struct mq_ids *deps)
