@@ -267,6 +267,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 
 	s->problem = problem;
 	s->place = placements_natural(problem);
+	if (s->place)
+		MQ_TRY(mq_space_refuse(problem->q, "anneal", MQ_LACKS_ALL, err));
 	MQ_TRY(set_up(s, problem, err));
 	/* A factor for cooling that spends the tries between the two temperatures. */
 	gsl_siman_params_t params = {.n_tries = 1,

@@ -458,7 +458,7 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 				  .micro_batches = d->micro,
 				  .pipeline = MQ_PIPE_1F1B,
 				  .recompute = (uint8_t)d->recompute,
-				  .vocab_parallel = true };
+				  .vocab_parallel = mq_software_of(p)->vocab_parallel };
 
 	if (s->mode == PP)
 		return make_pipeline(d, p, arena, plan, err);
@@ -645,6 +645,7 @@ MQ_ENGINE(automap) = {
 	.state_size = sizeof(struct automap),
 	.batch = BATCH,
 	.heuristic = true,
+	.lacks = MQ_LACKS_SHAPES,
 	.start = start,
 	.propose = propose,
 	.observe = observe,

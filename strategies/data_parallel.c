@@ -1,7 +1,8 @@
 /*
  * data_parallel.c - every device holds the whole model and takes a part of the batch: the baseline.
  *
- * Proposes, in this order: plain all-reduce, then sharded optimizer states (ZeRO-1), then full recompute;
+ * Proposes, in this order: plain all-reduce, then sharded optimizer states (ZeRO-1), then full recompute,
+ * then, under a training software without ZeRO-1, sharded gradients and parameters (ZeRO-2 and 3);
  * within each, all devices before fewer, equal shares before shares by speed, large micro-batches first.
  * Nothing is learned from scores: plans that do not fit are for the simulator to refuse.
  */
@@ -29,11 +30,16 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	static const uint8_t order[][2] = { { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_NONE },
 					    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_NONE },
 					    { MQ_SYNC_ZERO1, MQ_RECOMPUTE_FULL },
-					    { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_FULL } };
+					    { MQ_SYNC_ALLREDUCE, MQ_RECOMPUTE_FULL },
+					    { MQ_SYNC_ZERO2, MQ_RECOMPUTE_NONE },
+					    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_NONE },
+					    { MQ_SYNC_ZERO3, MQ_RECOMPUTE_FULL } };
+	enum { N_ORDER = sizeof(order) / sizeof(*order), N_USUAL = 4 };
 	struct data_parallel *s = state;
 
 	MQ_TRY(shapes_init(&s->space, problem, err));
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++) {
+	bool usual = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1;
+	for (size_t i = 0; i < (usual ? N_USUAL : N_ORDER); i++) {
 		s->wanted_sync = order[i][0];
 		s->wanted_recompute = order[i][1];
 		shapes_each(&s->space, collect, s);

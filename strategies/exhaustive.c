@@ -54,6 +54,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->space == AUTO)
 		s->space = placements_natural(problem) ? PLACEMENT : SHAPE;
 	if (s->space == PLACEMENT) {
+		MQ_TRY(mq_space_refuse(problem->q, "exhaustive", MQ_LACKS_ALL, err));
 		placements_init(&s->placements, problem);
 		count = pow(s->placements.n_devices, s->placements.n_groups);
 		s->choice = mq_arena_array(problem->arena, s->placements.n_groups, uint32_t);

@@ -54,6 +54,17 @@ static void rule(struct expert *s, double parameters)
 	s->pp = rows[i].pp;
 }
 
+/* The least sharding of the optimizer that the software has, or what it does by itself; plain replicas next. */
+static double sync_cost(const struct expert *s, uint32_t sync)
+{
+	const struct mq_software *software = s->space.software;
+	uint32_t wanted = software->sync > MQ_SYNC_ZERO1 ? software->sync : MQ_SYNC_ZERO1;
+
+	if (sync == MQ_SYNC_ALLREDUCE)
+		return 0.25;
+	return 0.15 * fabs((double)sync - wanted);
+}
+
 /* In factors of two from the rule, with small costs that order equals: a plan with larger micro-batches
  * launches fewer kernels, recomputing wastes a third, unsharded optimizers waste memory. */
 static double distance(const struct expert *s, const struct shape_point *p)
@@ -70,8 +81,8 @@ static double distance(const struct expert *s, const struct shape_point *p)
 	if (p->pp > 1) /* the bubble wants more micro-batches than stages */
 		d += fmax(0, log2(4.0 * p->pp / p->micro_batches));
 	d += set->mixed && !p->balanced ? 1.5 : 0;
-	d += p->tp > 1 && !p->sequence_parallel ? 1 : 0;
-	d += p->sync == MQ_SYNC_ALLREDUCE && p->dp > 1 ? 0.25 : 0;
+	d += p->tp > 1 && p->sequence_parallel != s->space.software->sequence_parallel ? 1 : 0;
+	d += p->dp > 1 ? sync_cost(s, p->sync) : 0;
 	d += p->pipeline == MQ_PIPE_GPIPE ? 2 : 0;
 	d += p->replica_major ? 0.5 : 0;
 	d += p->ep > 1 ? 0 : s->space.problem->q->model->experts > 0 && p->dp > 1;
@@ -105,10 +116,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	rule(s, mq_model_totals(problem->q->model).parameters);
 	shapes_each(&s->space, collect, s);
 	if (!s->n)
-		return mq_fail(err, MQ_EINPUT,
-			       "no division of %g samples per step over the devices keeps --fix and "
-			       "--max; choose a --batch with more divisors",
-			       problem->q->train->batch);
+		return shapes_none(&s->space, err);
 	qsort(s->list, s->n, sizeof(*s->list), nearer_first);
 	return MQ_OK;
 }

@@ -164,8 +164,8 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	const struct shape_set *set = &s->space.set[p->set];
 	struct item item = {.point = *p};
 
-	if (p->tp > 1 && p->sequence_parallel == false && s->cost.problem->q->model->seq % p->tp == 0)
-		return true; /* never better than with it */
+	if (p->sequence_parallel != shapes_sequence(&s->space, p->tp, p->cp) && p->tp > 1)
+		return true; /* otherwise than the software does it, though it could */
 	if (p->pp > MQ_HYBRID_MAX_STAGES ||
 	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
 		return true;
@@ -229,6 +229,15 @@ static void fill_menu(const struct hybrid *s, uint32_t type, struct menu *menu)
 	}
 }
 
+/* Have all types the same degrees, so that the pipeline is a shape? */
+static bool same_degrees(const struct item *item)
+{
+	for (uint32_t i = 1; i < item->n_parts; i++)
+		if (item->part[i].dp != item->part[0].dp || item->part[i].tp != item->part[0].tp)
+			return false;
+	return true;
+}
+
 static bool lay_stages(struct hybrid *s, const struct item *item)
 {
 	uint32_t n = 0;
@@ -255,11 +264,41 @@ static bool lay_stages(struct hybrid *s, const struct item *item)
 	return true;
 }
 
+/* Can the training software run a typed pipeline with these choices? Layers are dealt out by speed. */
+static bool software_runs(const struct hybrid *s, const struct item *item, const struct shape_point *p)
+{
+	const struct mq_software *software = s->space.software;
+
+	if (software->runs.placement)
+		return true;
+	if (!software->runs.uneven_stages)
+		return false;
+	for (uint32_t i = 0; i < item->n_parts; i++) {
+		const struct part *part = &item->part[i];
+		struct mq_shape shape = {.dp = part->dp,
+		                         .tp = part->tp,
+		                         .pp = s->now.n_stages,
+		                         .micro_batches = p->micro_batches,
+		                         .pipeline = p->pipeline,
+		                         .sync = p->sync,
+		                         .recompute = p->recompute,
+		                         .sequence_parallel = shapes_sequence(&s->space, part->tp, 1),
+		                         .vocab_parallel = software->vocab_parallel && part->tp > 1};
+
+		if (!mq_software_runs_shape(software, s->space.problem->q, &shape, NULL, 0))
+			return false;
+	}
+	return true;
+}
+
 /* Micro-batches, schedule, recomputation and ZeRO of typed pipelines. */
 static bool each_global(struct hybrid *s, struct item *item)
 {
 	static const uint8_t pipes[] = {MQ_PIPE_1F1B, MQ_PIPE_ZB_H1};
-	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1};
+	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
+	                                MQ_SYNC_ZERO3};
+	/* Pipelines would reduce ZeRO-2's gradients with every micro-batch: only where there is no other. */
+	uint32_t n_syncs = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1 ? 2 : 4;
 	const struct mq_limits *limits = s->cost.problem->limits;
 	bool infer = s->cost.problem->q->train->infer;
 	double batch = s->cost.problem->q->train->batch;
@@ -270,17 +309,18 @@ static bool each_global(struct hybrid *s, struct item *item)
 	for (double m = 1; batch / m >= most && m <= 4096; m *= 2) {
 		if (fmod(batch, m) != 0)
 			continue;
-		for (uint32_t i = 0; i < 2 * 2 * MQ_N_RECOMPUTES; i++) {
+		for (uint32_t i = 0; i < 2 * n_syncs * MQ_N_RECOMPUTES; i++) {
 			struct shape_point p = {.micro_batches = (uint32_t)m,
 			                        .pipeline = pipes[i % 2],
-			                        .sync = syncs[i / 2 % 2],
-			                        .recompute = (uint8_t)(i / 4)};
+			                        .sync = syncs[i / 2 % n_syncs],
+			                        .recompute = (uint8_t)(i / (2 * n_syncs))};
 
 			if ((infer && i) ||
 			    (p.recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective) ||
 			    (limits->fix_pipeline >= 0 && limits->fix_pipeline != p.pipeline) ||
 			    (limits->fix_recompute >= 0 && limits->fix_recompute != p.recompute) ||
-			    (limits->fix_sync >= 0 && limits->fix_sync != p.sync))
+			    (limits->fix_sync >= 0 && limits->fix_sync != p.sync) ||
+			    !software_runs(s, item, &p))
 				continue;
 			item->point = p;
 			set_globals(s, &p);
@@ -301,7 +341,9 @@ static bool each_order(struct hybrid *s, struct item *item, const struct menu *m
 			item->part[item->n_parts++] = menu[t].part[i];
 			bool go_on = true;
 
-			if (item->n_parts > 1 && lay_stages(s, item))
+			if (item->n_parts > 1 &&
+			    (s->space.software->runs.unequal_degrees || same_degrees(item)) &&
+			    lay_stages(s, item))
 				go_on = each_global(s, item);
 			if (go_on)
 				go_on = each_order(s, item, menu, used | 1u << t);
@@ -340,7 +382,7 @@ static bool typed_plan(struct hybrid *s, const struct item *item, struct mq_aren
 			        .device = s->cost.type[p->type].rank + k * p->dp * p->tp,
 			        .sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
 			        .recompute = item->point.recompute,
-			        .sequence_parallel = p->tp > 1 && model->seq % p->tp == 0};
+			        .sequence_parallel = shapes_sequence(&s->space, p->tp, 1)};
 			for (uint32_t l = 0;
 			     l < s->now.stage[stage].layers && layer < s->cost.n_layers; l++)
 				stage_of[layer++] = stage;
@@ -508,7 +550,8 @@ static enum mq_status start_flat(struct hybrid *s, const struct mq_problem *prob
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		backward = backward || problem->q->model->op[op].phase == MQ_BACKWARD;
 	shapes_each(&s->space, visit_flat_shape, s);
-	bool free = !shapes_only(problem->limits) && !problem->limits->fix_tp;
+	bool free = !shapes_only(problem->limits) && !problem->limits->fix_tp &&
+	            s->space.software->runs.placement;
 
 	for (double m = 1; free && m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
 		if (fmod(batch, m) != 0)

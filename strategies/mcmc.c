@@ -85,7 +85,8 @@ static bool split_all(const struct mcmc *s, const struct mq_problem *problem,
 	shape.dp = mq_data_parallel_degree(problem, &few);
 	shape.dp = shape.dp > samples ? (uint32_t)samples : shape.dp;
 	shape.device = s->devices.rank;
-	shape.sequence_parallel = shape.tp > 1 && problem->q->model->seq % shape.tp == 0;
+	shape.sequence_parallel = shape.tp > 1 && problem->q->model->seq % shape.tp == 0 &&
+	                          mq_software_of(problem)->sequence_parallel;
 	if (shape.tp > 1)
 		return mq_plan_from_shape(&shape, problem->q->model, problem->q->cluster, arena, plan,
 		                          &why) == MQ_OK;
@@ -351,6 +352,7 @@ MQ_ENGINE(mcmc) = {
         .opts = opts,
         .state_size = sizeof(struct mcmc),
         .heuristic = true,
+        .lacks = MQ_LACKS_SHAPES,
         .start = start,
         .propose = propose,
         .observe = observe,

@@ -83,6 +83,7 @@ static enum mq_status open_child(struct portfolio *s, const struct mq_problem *p
 	c->best_s = INFINITY;
 	mq_opt_defaults(c->engine->opts, c->state);
 	if (mq_limits_refuse(problem->limits, name, c->engine->lacks, &why) != MQ_OK ||
+	    mq_space_refuse(problem->q, name, c->engine->lacks, &why) != MQ_OK ||
 	    c->engine->start(c->state, &c->problem, &why) != MQ_OK) {
 		mq_say(problem, "portfolio: without %s: %s", name, why.text);
 		return MQ_OK;

@@ -42,6 +42,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->space == AUTO)
 		s->space = placements_natural(problem) ? PLACEMENT : SHAPE;
 	if (s->space == PLACEMENT) {
+		MQ_TRY(mq_space_refuse(problem->q, "random", MQ_LACKS_ALL, err));
 		placements_init(&s->placements, problem);
 		if (!s->placements.n_devices)
 			return mq_fail(err, MQ_EINPUT, "no device of '%s' can run '%s'",
@@ -52,10 +53,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->shapes.zero = s->shapes.all_schedules = true;
 	shapes_each(&s->shapes, collect, s);
 	if (!s->n)
-		return mq_fail(err, MQ_EINPUT,
-			       "no division of %g samples per step over the devices keeps --fix and "
-			       "--max; choose a --batch with more divisors",
-			       problem->q->train->batch);
+		return shapes_none(&s->shapes, err);
 	return MQ_OK;
 }
 

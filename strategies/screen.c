@@ -57,10 +57,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->space.all_schedules = s->schedules;
 	shapes_each(&s->space, collect, s);
 	if (!s->n)
-		return mq_fail(err, MQ_EINPUT,
-			       "no division of %g samples per step over the devices keeps --fix and "
-			       "--max; choose a --batch with more divisors",
-			       problem->q->train->batch);
+		return shapes_none(&s->space, err);
 	for (uint32_t i = 0; i < s->n; i++) {
 		uint32_t other = i + mq_rng_below(problem->rng, s->n - i);
 		struct screened e = s->list[i];

@@ -125,10 +125,16 @@ static void print_table(const struct mq_session *session, const struct mq_search
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	bool tokens = session->model->tokens_per_sample > 0;
+	int width = 4;
 
-	fprintf(file, "%4s %11s %10s %12s %12s %6s %10s  %-14s %s\n", "rank", "step",
+	for (uint32_t i = 0; i < out->n_best; i++) {
+		int n = (int)strlen(mq_plan_describe(out->best[i].plan, session->cluster, &scratch));
+
+		width = n > width ? n : width;
+	}
+	fprintf(file, "%4s %11s %10s %12s %12s %6s %10s  %-14s %-*s  %s\n", "rank", "step",
 		"samples/s", tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %",
-		"memory", "engine", "plan");
+		"memory", "engine", width, "plan", "runs in");
 	for (uint32_t i = 0; i < out->n_best; i++) {
 		const struct mq_candidate *c = &out->best[i];
 		char time[32], memory[32];
@@ -138,8 +144,8 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		number(file, mq_tokens_per_s_device(session, c->plan, &c->result), 0, 12);
 		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
 		number(file, 100 * c->result.mfu, 1, 6);
-		fprintf(file, " %10s  %-14s %s\n", mq_text_B(c->result.peak_memory_B, memory),
-			c->engine, mq_plan_describe(c->plan, session->cluster, &scratch));
+		fprintf(file, " %10s  %-14s %-*s  %s\n", mq_text_B(c->result.peak_memory_B, memory),
+			c->engine, width, mq_plan_describe(c->plan, session->cluster, &scratch), c->runs_in);
 	}
 	mq_arena_fini(&scratch);
 }

@@ -349,9 +349,32 @@ uint64_t mq_session_context(const struct mq_session *s)
 	    mq_plugin_names(dir, ".json", &scratch, &names, &lost) == MQ_OK)
 		for (; *names; names++)
 			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
+	if (mq_find_dir("platforms/software", &scratch, &dir, &lost) == MQ_OK &&
+	    mq_software_names(dir, &scratch, &names, &lost) == MQ_OK)
+		for (; *names; names++)
+			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
 	hash = mq_hash_file(hash, "/proc/self/exe");
 	mq_arena_fini(&scratch);
 	return hash;
+}
+
+/* The softwares that `runs_in` names: those whose files say "listed". */
+static enum mq_status listed_software(struct mq_arena *arena, struct mq_software_record **record, uint32_t *n,
+				      struct mq_err *err)
+{
+	const char *dir, **names;
+	uint32_t count = 0;
+
+	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
+	MQ_TRY(mq_software_names(dir, arena, &names, err));
+	while (names[count])
+		count++;
+	*record = mq_arena_array(arena, count + 1, struct mq_software_record);
+	for (*n = 0; *names; names++) {
+		MQ_TRY(mq_software_load(dir, *names, arena, &(*record)[*n], err));
+		*n += (*record)[*n].listed;
+	}
+	return MQ_OK;
 }
 
 enum mq_status mq_search_session(struct mq_session *session, const struct mq_search_options *o,
@@ -360,9 +383,11 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 	const struct mq_asked *q = session->asked;
 	struct mq_search_engine *engine;
 	struct bar bar = { .on = isatty(2) };
-	uint32_t n;
+	struct mq_software_record *software;
+	uint32_t n, n_software;
 
 	MQ_TRY(mq_search_engines(o, &session->arena, &engine, &n, err));
+	MQ_TRY(listed_software(&session->arena, &software, &n_software, err));
 	if (o->proof)
 		MQ_TRY(check_proof(engine, n, &session->arena, err));
 	struct mq_search search = {
@@ -371,6 +396,8 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.screen = screen,
 		.screen_context = session,
 		.limits = &q->limits,
+		.software = software,
+		.n_software = n_software,
 		.start = session->start,
 		.objective = o->objective,
 		.proof = o->proof,

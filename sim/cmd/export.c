@@ -71,6 +71,7 @@ static const struct argp argp = {
 	.args_doc = "PLAN.json",
 	.doc = "Writes a plan as launch settings, or reads Megatron-Core flags as a plan:\n"
 	       "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
+	       "(the plan is dressed as --software says, by default megatron-core, deepspeed or torchtitan)\n"
 	       "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json",
 	.children = children,
 };
@@ -135,35 +136,50 @@ static enum mq_status write_trace(const struct options *o, struct mq_session *s,
 	return mq_export_chakra(schedule, o->out, err);
 }
 
-/* Launchers are told what a plan leaves to the software it is judged with, as far as they have a flag for it. */
-static void settle(const struct mq_session *s, struct mq_arena *arena, struct mq_plan *plan)
+/* The software whose settings a target writes, where none is asked for. FlagScale starts Megatron. */
+static const char *software_of(const char *target)
 {
-	struct mq_plan dressed;
+	if (!strcmp(target, "megatron") || !strcmp(target, "flagscale"))
+		return "megatron-core";
+	return strcmp(target, "chakra") ? target : "generic";
+}
 
-	mq_software_dress(s->q.software, s->model, plan, arena, &dressed);
-	if (!(plan->says & MQ_SAYS_SCATTER_GATHER)) /* without tensor parallelism no reason to switch it off */
-		plan->scatter_gather = s->q.software->scatter_gather;
-	plan->says |= MQ_SAYS_ALL & ~(MQ_SAYS_EARLY_STOP | MQ_SAYS_BROADCAST_PARAMS);
-	plan->overlap_grads = dressed.overlap_grads;
-	plan->offload_optimizer = dressed.offload_optimizer;
-	plan->overlap_tp = dressed.overlap_tp;
-	plan->overlap_experts = dressed.overlap_experts;
-	plan->bucket_B = dressed.bucket_B;
-	plan->zero_group = dressed.zero_group;
+static enum mq_status check_software(const struct options *o, const struct mq_software *software,
+				     struct mq_err *err)
+{
+	const char *wanted = strcmp(o->to, "flagscale") ? o->to : "megatron";
+
+	if (software->target && !strcmp(software->target, wanted))
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "--to %s: these are not the settings of --software %s; leave it out (%s), or "
+		       "give one that `maquette list software NAME` says is exported so", o->to, software->name,
+		       software_of(o->to));
+}
+
+static enum mq_status open_plan(const struct options *o, const struct mq_session *s, struct mq_export *e,
+				struct mq_err *err)
+{
+	MQ_TRY(check_software(o, s->q.software, err));
+	if (strcmp(o->to, "flagscale"))
+		return mq_export_open(e, &s->q, err);
+	mq_plan_form(&s->q, e->plan, e->arena, &e->form);
+	mq_software_dress(s->q.software, e->model, e->plan, e->arena, &e->dressed);
+	return MQ_OK;
 }
 
 static enum mq_status export_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
 	struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
-	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->asked.train,
+	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &s->train,
 			       .plan = plan, .arena = &s->arena };
 
 	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
-	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &o->asked.train, err));
+	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
 	if (!strcmp(o->to, "chakra"))
 		return write_trace(o, s, plan, err);
-	settle(s, &s->arena, plan);
-	enum mq_status status = write_settings(o, &e, err);
+	enum mq_status status = open_plan(o, s, &e, err);
+	if (status == MQ_OK)
+		status = write_settings(o, &e, err);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
 }
 
@@ -186,7 +202,7 @@ static enum mq_status read_text(const char *path, struct mq_arena *arena, const 
 
 static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
-	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &o->asked.train,
+	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &s->train,
 			       .arena = &s->arena };
 	const char *text = NULL, *skipped = "";
 	struct mq_plan plan;
@@ -194,7 +210,7 @@ static enum mq_status import_plan(const struct options *o, struct mq_session *s,
 	MQ_TRY(read_text(o->import, &s->arena, &text, err));
 	if (mq_import_megatron(&e, text, &plan, &skipped, err) != MQ_OK)
 		return mq_wrap(err, "%s", o->import);
-	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &o->asked.train, err));
+	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &s->train, err));
 	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
 	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
 	if (*skipped)
@@ -224,8 +240,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	MQ_TRY(check_options(&o, err));
-	const char *const read[] = { o.plan, o.import, o.asked.model, o.asked.platform };
-	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));
+	if (o.to && !strcmp(o.asked.software, "generic")) /* it writes no settings */
+		o.asked.software = software_of(o.to);
 	if (o.to && !strcmp(o.to, "chakra"))
 		o.asked.no_fold = true; /* a trace has every rank */
 	MQ_TRY(mq_session_open(&session, &o.asked, err));

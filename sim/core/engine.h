@@ -44,7 +44,9 @@ enum {
 	MQ_LACKS_EP = 1 << 4,
 	MQ_LACKS_VIRTUAL = 1 << 5, /* several stages per device */
 	MQ_LACKS_SPLITS = MQ_LACKS_TP | MQ_LACKS_CP | MQ_LACKS_EP | MQ_LACKS_VIRTUAL,
-	MQ_LACKS_ALL = MQ_LACKS_DP | MQ_LACKS_PP | MQ_LACKS_SPLITS /* placements of whole ops */
+	MQ_LACKS_ALL = MQ_LACKS_DP | MQ_LACKS_PP | MQ_LACKS_SPLITS, /* placements of whole ops */
+	MQ_LACKS_SHAPES = 1 << 6   /* plans of one shape: what it proposes is split op by op, or has stages
+				    * of degrees of their own */
 };
 
 /* Questions an engine may ask about costs; filled by lower/ (or by `solve` from tables). All times in
@@ -135,6 +137,11 @@ struct mq_engine {
  * some of their answers so, or that run others. The core calls it with `lacks`. */
 MQ_API enum mq_status mq_limits_refuse(const struct mq_limits *limits, const char *engine,
 				       uint32_t lacks, struct mq_err *err) MQ_MUST_CHECK;
+
+/* MQ_EINPUT where the question's software runs none of the plans that an engine has: those of engines that
+ * place or split single ops, where it runs one shape for all. The core calls it before an engine starts. */
+MQ_API enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks,
+				      struct mq_err *err) MQ_MUST_CHECK;
 
 /* Symbol law: strategies/my_engine.c exports mq_engine_my_engine, named "my-engine". */
 #define MQ_ENGINE(id) MQ_API const struct mq_engine mq_engine_##id

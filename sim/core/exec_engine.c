@@ -194,6 +194,37 @@ static json_t *limits_json(const struct mq_limits *l)
 			 l->max_tp, "pp", l->max_pp, "devices", l->max_devices);
 }
 
+static json_t *names_json(uint32_t bits, const char *(*name_of)(int), int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		if (bits & 1u << i)
+			json_array_append_new(list, json_string(name_of(i)));
+	return list;
+}
+#define NAMES_JSON(bits, name_of, n) names_json(bits, (const char *(*)(int))(name_of), n)
+
+/* What the training software runs, as far as a program can choose it. */
+static json_t *software_json(const struct mq_software *s)
+{
+	const struct mq_software_space *r = &s->runs;
+
+	return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:b, s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "name", s->name,
+			 "sequence_parallel", s->sequence_parallel, "vocab_parallel", s->vocab_parallel,
+			 "schedules", NAMES_JSON(r->schedules, mq_pipeline_name, MQ_N_PIPELINES), "sync",
+			 NAMES_JSON(r->syncs, mq_sync_name, MQ_N_SYNCS), "recompute",
+			 NAMES_JSON(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES), "tensor", r->tensor,
+			 "pipeline", r->pipeline, "context", r->context, "expert", r->expert, "uneven_stages",
+			 r->uneven_stages, "unequal_degrees", r->unequal_degrees, "shares", r->shares,
+			 "placement", r->placement);
+}
+
+static const struct mq_software *software_of(const struct mq_problem *problem)
+{
+	return problem->q->software ? problem->q->software : mq_software_plain();
+}
+
 static void stop(void *state, const struct mq_problem *problem)
 {
 	struct exec *x = state;
@@ -224,13 +255,14 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct exec *x = state;
 	json_t *answer;
 	json_t *hello = json_pack(
-		"{s:s, s:i, s:I, s:o, s:s, s:s, s:o, s:o, s:{s:f, s:s, s:s}, s:o}", "type", "start",
+		"{s:s, s:i, s:I, s:o, s:s, s:s, s:o, s:o, s:{s:f, s:s, s:s}, s:o, s:o}", "type", "start",
 		"protocol", PROTOCOL, "seed", (json_int_t)(mq_rng_next(problem->rng) >> 1), "evals",
 		problem->evals == UINT64_MAX ? json_null() : json_integer((json_int_t)problem->evals),
 		"options", x->options, "objective", problem->objective, "model",
 		model_json(problem->q->model), "devices", devices_json(problem->q->cluster), "train", "batch",
 		problem->q->train->batch, "dtype", mq_dtype_name(problem->q->train->dtype), "mode",
-		problem->q->train->infer ? "infer" : "train", "limits", limits_json(problem->limits));
+		problem->q->train->infer ? "infer" : "train", "limits", limits_json(problem->limits),
+		"software", software_json(software_of(problem)));
 
 	mq_assert(hello);
 	x->to = x->from = -1;
@@ -361,8 +393,13 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 	double devices = (double)at_least_1(s.dp) * at_least_1(s.tp) * at_least_1(s.pp) *
 			 at_least_1(s.cp);
 
-	s.sequence_parallel = json_is_true(json_object_get(o, "sequence_parallel"));
-	s.vocab_parallel = !json_is_false(json_object_get(o, "vocab_parallel")) && s.tp > 1;
+	/* not said: off and on, unless the software knows one way only */
+	json_t *sequence = json_object_get(o, "sequence_parallel"), *vocab = json_object_get(o, "vocab_parallel");
+	const struct mq_software_space *runs = &software_of(problem)->runs;
+	s.sequence_parallel = s.tp > 1 &&
+			      (sequence ? json_is_true(sequence) : !(runs->sequence & MQ_WHOLE));
+	s.vocab_parallel = s.tp > 1 &&
+			   (vocab ? !json_is_false(vocab) : (runs->vocab & MQ_SPLIT) != 0);
 	good = good && devices <= problem->q->cluster->n_devices &&
 	       (uint64_t)at_least_1(s.pp) * at_least_1(s.virtual) <= problem->q->model->n_ops &&
 	       read_u32s(o, "stage_layers", arena, (size_t)at_least_1(s.pp) * at_least_1(s.virtual),

@@ -156,6 +156,30 @@ MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const str
 					 const struct mq_cluster *cluster, struct mq_arena *arena,
 					 struct mq_plan *plan, struct mq_err *err) MQ_MUST_CHECK;
 
+/* ---- and back -------------------------------------------------------------------------------- */
+
+/* One pipeline stage (model chunk) of a plan as a launcher sees it. */
+struct mq_plan_stage {
+	uint32_t layers, n_devices, dp, tp, cp, ep;
+	const uint32_t *device;      /* [n_devices] in mesh order, borrowed from the plan */
+	uint8_t sync, recompute;
+	bool uneven;                 /* replicas get unequal shares of the batch */
+};
+/* The stages of a sound plan, in order. MQ_EINPUT: what no launcher calls a stage (ops of one stage on
+ * different devices, or of different data-parallel degree, sync or recomputation; a layer cut between two;
+ * a spatial split). */
+MQ_API enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model *model,
+				     struct mq_arena *arena, struct mq_plan_stage **stage, uint32_t *n,
+				     struct mq_err *err) MQ_MUST_CHECK;
+/* The shape whose plan has these very configs, shares of the batch apart; its arrays live in `arena`.
+ * MQ_EINPUT: there is none, and what differs first. */
+MQ_API enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_model *model,
+				       const struct mq_cluster *cluster, const struct mq_plan_stage *stage,
+				       uint32_t n_stages, struct mq_arena *arena, struct mq_shape *shape,
+				       struct mq_err *err) MQ_MUST_CHECK;
+
+/* ---- placements and splits ---------------------------------------------------------------------- */
+
 /* One device per op: device_of[n_ops]. Ops of one device share a config; one stage. */
 MQ_API void mq_plan_from_placement(const uint32_t *device_of, const struct mq_model *model,
 				   struct mq_arena *arena, struct mq_plan *plan);

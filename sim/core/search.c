@@ -142,6 +142,7 @@ static void keep(struct loop *loop, struct mq_candidate *to, const struct mq_can
 	*to = *from;
 	to->plan = mq_arena_alloc(loop->arena, sizeof(*to->plan));
 	mq_plan_copy(to->plan, from->plan, loop->arena);
+	to->runs_in = mq_arena_strdup(loop->arena, from->runs_in);
 }
 
 /* Inserts into the best-first list of distinct plans; ties keep the one found first. */
@@ -233,7 +234,20 @@ static void collect(struct loop *loop, struct player *p)
 	}
 }
 
-/* A proposal that needs no judging: outside of --fix and --max, or known. */
+/* Does a sound plan keep --fix and --max, and can the software run it? Broken ones are left to the judge. */
+static bool allowed(const struct mq_search *s, const struct mq_plan *plan, char *message, size_t size)
+{
+	struct mq_err broken;
+
+	if (!mq_limits_hold(s->limits, plan, s->q->train, message, size))
+		return false;
+	if (!s->q->software || s->q->software->runs.placement ||
+	    mq_plan_check(plan, s->q->model, s->q->cluster, s->q->train, &broken) != MQ_OK)
+		return true;
+	return mq_software_runs(s->q->software, s->q, plan, message, size);
+}
+
+/* A proposal that needs no judging: outside of what is allowed, or known. */
 static bool settle(struct loop *loop, struct entry *e)
 {
 	struct mq_candidate *c = &e->candidate;
@@ -242,8 +256,7 @@ static bool settle(struct loop *loop, struct entry *e)
 
 	if (e->judged)
 		return true;
-	if (!mq_limits_hold(loop->search->limits, c->plan, loop->search->q->train, message,
-			    sizeof(message))) {
+	if (!allowed(loop->search, c->plan, message, sizeof(message))) {
 		memset(&c->result, 0, sizeof(c->result));
 		c->result.verdict = MQ_VERDICT_INVALID;
 		c->result.step_time_s = c->result.samples_per_s = c->result.mfu = NAN;
@@ -301,6 +314,12 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 
 	loop->outcome->proposals++;
 	p->report->proposals++;
+	c->runs_in = "";
+	if (loop->search->n_software) /* an invalid plan may name devices that there are not */
+		c->runs_in = c->result.verdict == MQ_VERDICT_INVALID ?
+				     "-" :
+				     mq_software_runs_in(loop->search->software, loop->search->n_software,
+							 loop->search->q, c->plan, &loop->round);
 	if (c->result.verdict == MQ_VERDICT_OK &&
 	    !mq_budget_holds(loop->search->limits, loop->search->q->cluster, c->plan, &c->result,
 			     c->result.message, sizeof(c->result.message)))
@@ -421,6 +440,8 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 	MQ_TRY(mq_opt_parse(engine->opts, p->state, what, p->spec->options, loop->arena, err));
 	enter(p);
 	enum mq_status status = mq_limits_refuse(s->limits, engine->name, engine->lacks, err);
+	if (status == MQ_OK)
+		status = mq_space_refuse(s->q, engine->name, engine->lacks, err);
 	if (status == MQ_OK)
 		status = engine->start(p->state, &p->problem, err);
 	leave(p);

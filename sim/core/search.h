@@ -26,7 +26,7 @@
 /* The agreed columns of candidates.csv. */
 #define MQ_CANDIDATES_HEADER                                                                       \
 	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
-	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan"
+	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan,runs_in"
 
 struct mq_evaluator {
 	void *context;
@@ -51,6 +51,9 @@ struct mq_search {
 	bool (*screen)(void *context, const struct mq_plan *plan, struct mq_result *result);
 	void *screen_context;
 	const struct mq_limits *limits;
+	/* Whose names `runs_in` has; none = the column stays empty. */
+	const struct mq_software_record *software;
+	uint32_t n_software;
 	const struct mq_plan *start;
 	const char *objective;
 	bool proof;                    /* ask engines for lower bounds */
@@ -73,6 +76,7 @@ struct mq_candidate {
 	uint64_t index, hash;
 	double objective;              /* what it was ranked by */
 	struct mq_plan *plan;
+	const char *runs_in;           /* softwares able to run it; "-" = none, "" = not asked */
 	struct mq_result result;
 };
 

@@ -160,6 +160,26 @@ enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, u
 	return MQ_OK;
 }
 
+enum mq_status mq_space_refuse(const struct mq_question *q, const char *engine, uint32_t lacks,
+			       struct mq_err *err)
+{
+	const struct mq_software *s = q->software;
+	char why[256] = "";
+
+	if (!s || s->runs.placement)
+		return MQ_OK;
+	if (!mq_software_runs_model(s, q, why, sizeof(why)))
+		return mq_fail(err, MQ_EINPUT, "%s", why);
+	if ((lacks & MQ_LACKS_ALL) == MQ_LACKS_ALL)
+		return mq_fail(err, MQ_EINPUT, "engine '%s' proposes placements of single ops, which %s does not "
+			       "run; use --software generic or another engine", engine, s->file);
+	if (lacks & MQ_LACKS_SHAPES && !s->runs.unequal_degrees)
+		return mq_fail(err, MQ_EINPUT, "engine '%s' proposes plans that are not dp x tp x pp of one kind, "
+			       "which %s does not run; use --software generic or another engine", engine,
+			       s->file);
+	return MQ_OK;
+}
+
 /* Sums a price per hour or a power over the devices that ops run on. */
 static double sum_devices(const struct mq_cluster *cluster, const struct mq_plan *plan, bool price)
 {

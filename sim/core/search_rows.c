@@ -151,6 +151,7 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 	mq_csv_put_text(&w, recompute_text(c->plan));
 	mq_csv_put_f64(&w, c->plan->engine_objective);
 	mq_csv_put_text(&w, mq_plan_describe(c->plan, cluster, &scratch));
+	mq_csv_put_text(&w, c->runs_in);
 	enum mq_status status = mq_csv_end_row(&w, err);
 	fclose(w.file);
 	if (status == MQ_OK)

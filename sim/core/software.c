@@ -109,6 +109,23 @@ const char *mq_software_group_name(enum mq_software_group group)
 	return (unsigned)group < MQ_N_SW_GROUPS ? names[group] : "?";
 }
 
+const char *mq_models_name(enum mq_models m)
+{
+	static const char *const names[MQ_N_MODELS] = { "any", "layers", "one-width" };
+
+	return (unsigned)m < MQ_N_MODELS ? names[m] : "?";
+}
+
+const char *mq_switch_name(uint32_t i)
+{
+	static const char *const names[MQ_N_SWITCHES] = { "overlap_grads", "scatter_gather",
+							  "offload_optimizer", "broadcast_params",
+							  "early_stop", "overlap_experts", "overlap_tp",
+							  "bucket", "zero_group", "algo" };
+
+	return i < MQ_N_SWITCHES ? names[i] : "?";
+}
+
 const char *mq_evidence_name(enum mq_evidence evidence)
 {
 	static const char *const names[MQ_N_EVIDENCE] = { "assumed", "documented", "counted", "fitted" };
@@ -118,36 +135,27 @@ const char *mq_evidence_name(enum mq_evidence evidence)
 
 void mq_software_init(struct mq_software *software)
 {
-	*software = (struct mq_software){ .name = "plain", .file = "plain", .about = "" };
+	*software = (struct mq_software){ .name = "plain", .file = "plain", .about = "", .flags = "" };
 	for (uint32_t i = 0; i < N_FIELDS; i++) {
 		const struct mq_opt one[] = { fields[i].opt, MQ_END };
 
 		mq_opt_defaults(one, software);
 	}
-	software->runs = (struct mq_software_space){
-		.schedules = UINT32_MAX, .syncs = UINT32_MAX, .recomputes = UINT32_MAX,
-		.dtypes = UINT32_MAX, .gpu = true, .cpu = true, .tensor = true, .pipeline = true,
-		.context = true, .expert = true, .zero_pipeline = true, .uneven_stages = true,
-		.unequal_degrees = true, .shares = true, .placement = true,
-	};
+	software->runs = (struct mq_software_space)MQ_SPACE_ALL;
 }
 
 const struct mq_software *mq_software_plain(void)
 {
 	/* The defaults of the table, as a constant: a test compares the two. */
 	static const struct mq_software plain = {
-		.name = "plain", .file = "plain", .about = "", .attention = MQ_ATTENTION_FLASH2,
+		.name = "plain", .file = "plain", .about = "", .flags = "", .attention = MQ_ATTENTION_FLASH2,
 		.attention_speed = 1, .ring_speed = 1, .traffic = 1,
 		.traffic_32 = 1, .score_traffic = 1, .image_traffic = 1, .fp8_cast_B = 4,
 		.mxfp8_cast_B = 4, .fp4_cast_B = 5.125, .update_calls = 1, .host = 1,
 		.overlap_grads = true, .scatter_gather = true, .sequence_parallel = true,
 		.vocab_parallel = true, .grad_dtype = MQ_GRAD_FP32, .loss_B = 12,
 		.recompute_ops = "",
-		.runs = { .schedules = UINT32_MAX, .syncs = UINT32_MAX, .recomputes = UINT32_MAX,
-			  .dtypes = UINT32_MAX, .gpu = true, .cpu = true, .tensor = true,
-			  .pipeline = true, .context = true, .expert = true, .zero_pipeline = true,
-			  .uneven_stages = true, .unequal_degrees = true, .shares = true,
-			  .placement = true },
+		.runs = MQ_SPACE_ALL,
 	};
 
 	return &plain;

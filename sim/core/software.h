@@ -5,9 +5,12 @@
  * Software is an input of every question, beside model, cluster, calibration and plan. One file per software,
  * platforms/software/NAME.json; a file's presence is its registration:
  *   {"maquette_software": 1, "inherits": "OTHER", "about": "...",
+ *    "listed": true, "target": "megatron", "flags": "--bf16",
  *    "FIELD": {"value": x, "from": "documented"|"counted"|"fitted", "source": "..."}, ...,
  *    "runs": {"schedules": ["1f1b", ...], "sync": [...], "recompute": [...], "devices": ["gpu"],
  *             "uneven_stages": true, ...}}
+ * "listed" (not inherited) marks those that `runs_in` names; "target" is the one of `export --to` whose
+ * settings are this software's, "flags" what export adds to them.
  * A value with "from": "fitted" also has "rows" (what it rests on) and "interval" ([low, high]). What a file
  * does not say is its parent's, in the end the default of the field table (mq_software_fields).
  *
@@ -39,15 +42,38 @@ enum mq_grad_type { MQ_GRAD_AS_TRAINED, MQ_GRAD_FP32, MQ_GRAD_BF16, MQ_GRAD_FP16
  * ceil(layers / stages), or embedding and head count as a layer each. */
 enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS };
 
-/* Plans that a software can run: bits 1u << enum value, and what else a plan may have. */
+/* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one
+ * width. */
+enum mq_models { MQ_MODELS_ANY, MQ_MODELS_LAYERS, MQ_MODELS_ONE_WIDTH, MQ_N_MODELS };
+MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width */
+
+/* Decisions of a plan that settings of the software can change: MQ_SAYS_... and these. */
+enum { MQ_SWITCH_ZERO_GROUP = 1 << 8, MQ_SWITCH_ALGO = 1 << 9, MQ_N_SWITCHES = 10 };
+MQ_API const char *mq_switch_name(uint32_t i); /* of bit i: overlap_grads ... bucket zero_group algo */
+/* What is whole and what is split under tensor parallelism: bits of `sequence` and `vocab`. */
+enum { MQ_WHOLE = 1 << 0, MQ_SPLIT = 1 << 1 };
+
+/* Plans that a software can run: "runs" of its file, each key by the name it has here unless another is
+ * given. Lists are bits 1u << enum value. What a file and its parents do not say is allowed. */
 struct mq_software_space {
-	uint32_t schedules, syncs, recomputes, dtypes; /* enum mq_pipeline, mq_sync, mq_recompute, mq_dtype */
-	bool gpu, cpu;             /* kinds of devices */
+	uint32_t schedules, recomputes, dtypes; /* "recompute"; dtypes: of training and of products */
+	uint32_t syncs;            /* "sync"; asked only where there is more than one replica */
+	uint32_t sync_split;       /* those that work beside tensor, context or expert parallelism */
+	uint32_t switches;         /* overlap_grads ... bucket zero_group algo: what its settings can change
+				    * where a plan decides otherwise than the software would */
+	uint32_t sequence, vocab;  /* "sequence_parallel", "vocab_parallel": lists of no and yes */
+	uint32_t models;           /* enum mq_models */
+	bool gpu, cpu;             /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
+	bool mixtures;             /* models of experts */
 	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
-	bool uneven_stages;        /* stages of unequal numbers of layers */
+	bool tensor_pipeline;      /* tensor parallelism beside pipeline stages */
+	bool uneven_stages;        /* stages of other numbers of layers than its `partition` makes */
+	bool ragged_rounds;        /* interleaved: micro-batches that are no multiple of the stages */
 	bool unequal_degrees;      /* stages of unequal degrees or numbers of devices */
 	bool shares;               /* uneven shares of the batch */
+	bool replica_major;        /* ranks may go through a replica's stages before the next replica */
+	bool any_order;            /* ranks need not go through the machines one after the other */
 	bool placement;            /* ops placed one by one, splits that no shape has */
 };
 
@@ -55,6 +81,8 @@ struct mq_software {
 	const char *name;          /* as asked for: "NAME" or "NAME,key=value,..." */
 	const char *file;          /* the software's own name, without options */
 	const char *about;
+	const char *target;        /* of `export --to`; NULL = none */
+	const char *flags;         /* that export adds whatever the plan; "" = none */
 	/* kernels */
 	uint32_t attention;        /* enum mq_attention_kernel */
 	uint32_t norm, rope, activation; /* enum mq_fusion */
@@ -139,6 +167,7 @@ struct mq_software_note {
 struct mq_software_record {
 	struct mq_software software;
 	const char *inherits;      /* NULL = nothing */
+	bool listed;               /* `runs_in` names it */
 	struct mq_software_note *note; /* [fields] */
 };
 
@@ -163,6 +192,43 @@ MQ_API const struct mq_software *mq_software_plain(void);
  * computed again, each only where the plan has what it takes. `to` may not be `from`. */
 MQ_API void mq_software_dress(const struct mq_software *software, const struct mq_model *model,
 			      const struct mq_plan *from, struct mq_arena *arena, struct mq_plan *to);
+
+/* ---- which plans it runs (software_space.c) ------------------------------------------------------- */
+
+struct mq_question;
+
+/* A plan as the rules look at it: made once, held against any number of softwares. */
+struct mq_plan_form {
+	struct mq_plan_stage *stage; /* [n_stages]; n_stages 0: it has no stages that a launcher knows */
+	uint32_t n_stages;
+	bool shaped;               /* one set of degrees for all stages: `shape` builds it */
+	struct mq_shape shape;
+	bool uneven;               /* replicas get unequal shares */
+	bool stage_major, replica_major; /* in this order ranks go through the machines one by one */
+	bool gpu, cpu;             /* kinds of the devices in use */
+	char why[256];             /* why it has no stages, or no shape */
+};
+MQ_API void mq_plan_form(const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena,
+			 struct mq_plan_form *form);
+/* Is the plan (a sound one, of this form) in the software's space? Else says why not. `message` may be NULL.
+ * The software is not q's own. */
+MQ_API bool mq_software_runs_form(const struct mq_software *software, const struct mq_question *q,
+				  const struct mq_plan *plan, const struct mq_plan_form *form,
+				  char *message, size_t size);
+/* The same of a plan alone. O(ops + configs), and O(1) where the space is everything. */
+MQ_API bool mq_software_runs(const struct mq_software *software, const struct mq_question *q,
+			     const struct mq_plan *plan, char *message, size_t size);
+/* The same of a shape that is not built yet; neither the model nor the order of its devices is looked at. For
+ * engines, which are refused before they start where the model is not the software's. */
+MQ_API bool mq_software_runs_shape(const struct mq_software *software, const struct mq_question *q,
+				   const struct mq_shape *shape, char *message, size_t size);
+/* The same of the model and its types, whatever the plan. */
+MQ_API bool mq_software_runs_model(const struct mq_software *software, const struct mq_question *q,
+				   char *message, size_t size);
+/* Names of the listed softwares that run the plan, spaces between; "-" = none of them. */
+MQ_API const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n,
+				       const struct mq_question *q, const struct mq_plan *plan,
+				       struct mq_arena *arena);
 
 /* Type of reduced gradients, for training in `dtype`. */
 MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);

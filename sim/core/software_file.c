@@ -179,37 +179,69 @@ static enum mq_status read_devices(const struct reader *r, const json_t *value)
 
 typedef const char *name_fn(int);
 
+static const char *no_or_yes(int i)
+{
+	return i ? "yes" : "no"; /* MQ_WHOLE, MQ_SPLIT */
+}
+
+static enum mq_status read_models(const struct reader *r, const json_t *value)
+{
+	const char *word = json_string_value(value);
+	int at = MQ_ENUM_FIND(mq_models_name, MQ_N_MODELS, word ? word : "");
+
+	r->record->software.runs.models = (uint32_t)at;
+	return at < MQ_N_MODELS ? MQ_OK : bad(r, "models", "in \"runs\" is any, layers or one-width");
+}
+
+static enum mq_status read_flag(const struct reader *r, const char *key, const json_t *value)
+{
+	struct mq_software_space *s = &r->record->software.runs;
+	const struct {
+		const char *key;
+		bool *flag;
+	} flags[] = {
+		{ "tensor", &s->tensor }, { "pipeline", &s->pipeline }, { "context", &s->context },
+		{ "expert", &s->expert }, { "mixtures", &s->mixtures },
+		{ "zero_pipeline", &s->zero_pipeline }, { "tensor_pipeline", &s->tensor_pipeline },
+		{ "uneven_stages", &s->uneven_stages }, { "ragged_rounds", &s->ragged_rounds },
+		{ "unequal_degrees", &s->unequal_degrees }, { "shares", &s->shares },
+		{ "replica_major", &s->replica_major }, { "any_order", &s->any_order },
+		{ "placement", &s->placement },
+	};
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (!strcmp(key, flags[i].key)) {
+			*flags[i].flag = json_is_true(value);
+			return json_is_boolean(value) ? MQ_OK : bad(r, key, "in \"runs\" is true or false");
+		}
+	return bad(r, key, "in \"runs\" is unknown; there are schedules sync sync_split recompute dtypes "
+		   "devices models switches sequence_parallel vocab_parallel tensor pipeline context expert "
+		   "mixtures zero_pipeline tensor_pipeline uneven_stages ragged_rounds unequal_degrees shares "
+		   "replica_major any_order placement");
+}
+
 static enum mq_status read_rule(const struct reader *r, const char *key, const json_t *value)
 {
 	struct mq_software_space *s = &r->record->software.runs;
 	const struct list lists[] = {
 		{ "schedules", &s->schedules, (name_fn *)mq_pipeline_name, MQ_N_PIPELINES },
 		{ "sync", &s->syncs, (name_fn *)mq_sync_name, MQ_N_SYNCS },
+		{ "sync_split", &s->sync_split, (name_fn *)mq_sync_name, MQ_N_SYNCS },
 		{ "recompute", &s->recomputes, (name_fn *)mq_recompute_name, MQ_N_RECOMPUTES },
-		{ "dtypes", &s->dtypes, (name_fn *)mq_dtype_name, MQ_N_TENSOR_DTYPES },
-	};
-	const struct {
-		const char *key;
-		bool *flag;
-	} flags[] = {
-		{ "tensor", &s->tensor }, { "pipeline", &s->pipeline }, { "context", &s->context },
-		{ "expert", &s->expert }, { "zero_pipeline", &s->zero_pipeline },
-		{ "uneven_stages", &s->uneven_stages }, { "unequal_degrees", &s->unequal_degrees },
-		{ "shares", &s->shares }, { "placement", &s->placement },
+		{ "dtypes", &s->dtypes, (name_fn *)mq_dtype_name, MQ_N_DTYPES },
+		{ "switches", &s->switches, (name_fn *)mq_switch_name, MQ_N_SWITCHES },
+		{ "sequence_parallel", &s->sequence, no_or_yes, 2 },
+		{ "vocab_parallel", &s->vocab, no_or_yes, 2 },
 	};
 
 	if (!strcmp(key, "devices"))
 		return read_devices(r, value);
+	if (!strcmp(key, "models"))
+		return read_models(r, value);
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
 		if (!strcmp(key, lists[i].key))
 			return read_list(r, &lists[i], value);
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
-		if (!strcmp(key, flags[i].key)) {
-			*flags[i].flag = json_is_true(value);
-			return json_is_boolean(value) ? MQ_OK : bad(r, key, "in \"runs\" is true or false");
-		}
-	return bad(r, key, "in \"runs\" is unknown; there are schedules sync recompute dtypes devices tensor "
-		   "pipeline context expert zero_pipeline uneven_stages unequal_degrees shares placement");
+	return read_flag(r, key, value);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------- */
@@ -243,7 +275,13 @@ static enum mq_status read_keys(struct reader *r, json_t *root)
 	json_t *value, *said;
 
 	json_object_foreach(root, key, value) {
-		if (!strcmp(key, "maquette_software") || !strcmp(key, "inherits") || !strcmp(key, "about"))
+		static const char *const known[] = { "maquette_software", "inherits", "about", "listed",
+						     "target", "flags", NULL };
+		bool is_known = false;
+
+		for (const char *const *k = known; *k; k++)
+			is_known |= !strcmp(key, *k);
+		if (is_known)
 			continue;
 		if (strcmp(key, "runs")) {
 			MQ_TRY(read_value(r, key, value));
@@ -268,6 +306,13 @@ static enum mq_status read_root(struct reader *r, json_t *root)
 		return bad(r, "about", "is missing: a line that says what it is");
 	MQ_TRY(read_parent(r, root));
 	r->record->software.about = about;
+	r->record->listed = json_is_true(json_object_get(root, "listed"));
+	if (json_object_get(root, "target"))
+		r->record->software.target = copied(r, root, "target");
+	if (json_object_get(root, "flags"))
+		r->record->software.flags = copied(r, root, "flags");
+	if (!r->record->software.flags)
+		return bad(r, "flags", "is no text");
 	return read_keys(r, root);
 }
 

@@ -456,6 +456,10 @@ static enum mq_status run(struct mq_low *low)
 		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
 		return MQ_OK;
 	}
+	if (!mq_software_runs(low->software, low->rq->q, low->rq->plan, reason.text, sizeof(reason.text))) {
+		verdict(low, MQ_VERDICT_INVALID, "%.250s", reason.text);
+		return MQ_OK;
+	}
 	mq_software_dress(low->software, low->model, low->rq->plan, low->arena, low->dressed);
 	if (low->train->infer) /* there is no backward pass to take turns with */
 		low->dressed->overlap_experts = false;

@@ -123,7 +123,8 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 	for (int d = 0; d < MQ_N_DIMS; d++)
 		split[d] = 1;
 	if (spot->tp > 1 &&
-	    !mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel, true, split))
+	    !mq_tensor_split(problem->q->model, op, spot->tp, spot->sequence_parallel,
+	                     mq_software_of(problem)->vocab_parallel, split))
 		for (int d = 0; d < MQ_N_DIMS; d++)
 			split[d] = 1;
 	split[MQ_DIM_BATCH] = problem->q->model->op[op].splits & 1u << MQ_DIM_BATCH ? replicas : 1;

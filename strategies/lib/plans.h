@@ -7,6 +7,12 @@
 
 #include "core/engine.h"
 
+/* The training software of the question, never NULL. */
+static inline const struct mq_software *mq_software_of(const struct mq_problem *problem)
+{
+	return problem->q->software ? problem->q->software : mq_software_plain();
+}
+
 /* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank
  * order, at most max_devices. */
 struct mq_devices {

@@ -60,9 +60,12 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 	}
 	set->mixed = r[n - 1].speed != r[0].speed;
 	set->per_node = n;
+	set->in_order = true;
 	for (uint32_t i = 0; i < n;) {
 		uint32_t j = i;
 
+		for (uint32_t k = 0; k < i && set->in_order; k++)
+			set->in_order = r[k].node != r[i].node;
 		while (j < n && r[j].node == r[i].node)
 			j++;
 		if (j - i < set->per_node)
@@ -134,6 +137,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	uint32_t n, node = 0;
 
 	space->problem = problem;
+	space->software = problem->q->software ? problem->q->software : mq_software_plain();
 	n = usable(problem, r);
 	if (!n)
 		return mq_fail(err, MQ_EINPUT,
@@ -205,6 +209,12 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 	return chunks <= (m->n_layers ? m->n_layers : m->n_ops);
 }
 
+/* Do the replicas of a balanced point share a batch by their speed? Else its layers alone follow speeds. */
+static bool has_shares(const struct shape_space *space, const struct shape_point *p)
+{
+	return p->balanced && p->dp > 1 && space->software->runs.shares;
+}
+
 static bool batch_allows(const struct shape_space *space, const struct shape_point *p)
 {
 	double per_micro = space->problem->q->train->batch / p->micro_batches;
@@ -212,9 +222,42 @@ static bool batch_allows(const struct shape_space *space, const struct shape_poi
 
 	if (per_micro != floor(per_micro) || per_micro < p->dp)
 		return false;
-	if (!p->balanced && fmod(per_micro, p->dp) != 0)
+	if (!(p->balanced && space->software->runs.shares) && fmod(per_micro, p->dp) != 0)
 		return false;
 	return !mbs || per_micro == (double)mbs * p->dp;
+}
+
+bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp)
+{
+	const struct mq_model *m = space->problem->q->model;
+
+	return tp > 1 && space->software->sequence_parallel && m->seq / (cp ? cp : 1) % tp == 0;
+}
+
+static struct mq_shape shape_of(const struct shape_space *space, const struct shape_point *p)
+{
+	return (struct mq_shape){
+		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep,
+		.virtual = p->virtual, .micro_batches = p->micro_batches,
+		.pipeline = p->pipeline, .sync = p->sync, .recompute = p->recompute,
+		.sequence_parallel = p->sequence_parallel,
+		.vocab_parallel = p->tp > 1 && space->software->vocab_parallel,
+	};
+}
+
+/* Can the training software run it? */
+static bool software_allows(const struct shape_space *space, const struct shape_point *p)
+{
+	const struct mq_software_space *r = &space->software->runs;
+	struct mq_shape shape = shape_of(space, p);
+
+	if (r->placement)
+		return true;
+	if (p->balanced && !r->shares && (p->pp == 1 || !r->uneven_stages))
+		return false; /* nothing could follow the speeds */
+	if (!r->any_order && (!space->set[p->set].in_order || (p->replica_major && !r->replica_major)))
+		return false;
+	return mq_software_runs_shape(space->software, space->problem->q, &shape, NULL, 0);
 }
 
 bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
@@ -244,7 +287,20 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 	if (p->sync >= MQ_SYNC_ZERO1 && p->dp * p->cp == 1)
 		return false;
 	return limits_allow(&space->problem->limits[0], p) &&
-	       model_allows(space->problem->q->model, p) && batch_allows(space, p);
+	       model_allows(space->problem->q->model, p) && batch_allows(space, p) &&
+	       software_allows(space, p);
+}
+
+enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err)
+{
+	double batch = space->problem->q->train->batch;
+
+	if (space->software->runs.placement)
+		return mq_fail(err, MQ_EINPUT, "no division of %g samples per step over the devices keeps --fix "
+			       "and --max; choose a --batch with more divisors", batch);
+	return mq_fail(err, MQ_EINPUT, "no division of %g samples per step over the devices keeps --fix and --max "
+		       "and is one that %s runs; choose a --batch with more divisors or another --software",
+		       batch, space->software->file);
 }
 
 /* ---- plans -------------------------------------------------------------------------------------- */
@@ -314,22 +370,20 @@ enum mq_status shapes_plan(const struct shape_space *space, const struct shape_p
 {
 	const struct shape_set *set = &space->set[p->set];
 	uint32_t *device = mq_arena_array(arena, set->n, uint32_t), n = 0;
-	struct mq_shape shape = {
-		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep,
-		.virtual = p->virtual, .micro_batches = p->micro_batches,
-		.pipeline = p->pipeline, .sync = p->sync, .recompute = p->recompute,
-		.sequence_parallel = p->sequence_parallel, .vocab_parallel = p->tp > 1,
-		.device = device,
-	};
+	struct mq_shape shape = shape_of(space, p);
 
+	shape.device = device;
 	for (uint32_t s = 0; s < p->pp; s++)
 		for (uint32_t d = 0; d < p->dp; d++)
 			for (uint32_t i = 0; i < p->cp * p->tp; i++)
 				device[n++] = set->device[place(p, s, d) + i];
-	if (p->balanced && p->dp > 1)
+	if (has_shares(space, p))
 		shape.share = shares(set, p, arena);
 	if (p->balanced && p->pp > 1 && space->problem->q->model->n_layers)
 		shape.stage_layers = stage_layers(space, p, arena);
+	else if (p->pp > 1 && p->virtual == 1 && space->problem->q->model->n_layers)
+		shape.stage_layers = mq_software_stages(space->software, space->problem->q->model->n_layers,
+							p->pp, arena);
 	return mq_plan_from_shape(&shape, space->problem->q->model, space->problem->q->cluster, arena, plan,
 				  err);
 }
@@ -356,10 +410,10 @@ static void each_choice(struct visit *v, struct shape_point *p)
 {
 	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
 					 MQ_SYNC_ZERO3 };
-	uint32_t n_syncs = v->space->zero ? 4 : 2;
+	/* a software that does not run all of them names those that it does */
+	bool few = !v->space->software->runs.placement;
+	uint32_t n_syncs = v->space->zero || few || v->space->problem->limits->fix_sync >= 0 ? 4 : 2;
 
-	if (v->space->problem->limits->fix_sync >= 0)
-		n_syncs = 4;
 	for (uint32_t s = 0; s < n_syncs; s++)
 		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
 			for (uint32_t flags = 0; flags < 8; flags++) {

@@ -2,6 +2,9 @@
  * shapes.h - the space of usual plans: data x tensor x pipeline (x context x expert) parallelism on a set
  * of devices, with micro-batches, schedule, gradient sync and recompute.
  *
+ * The space ends where the training software's does (mq_software_runs_shape); sequence and vocabulary
+ * parallelism are the software's.
+ *
  * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the
  * fastest type, one device. On mixed devices a point may be `balanced`: layers per stage and samples per
  * replica follow the devices' measured speed on this model.
@@ -19,6 +22,7 @@ struct shape_set {
 	double *speed;     /* [n] samples per second of the whole model on this device alone */
 	bool mixed;        /* speeds differ */
 	uint32_t per_node; /* the least number of these devices that a node has */
+	bool in_order;     /* a node's devices follow each other: ranks can be numbered so */
 };
 
 struct shape_point {
@@ -34,6 +38,7 @@ struct shape_space {
 	struct shape_set set[SHAPES_MAX_SETS];
 	double *layer_s;   /* [n_layers] relative work of the layers, on the reference device */
 	double head_s, tail_s; /* work before the first and after the last layer */
+	const struct mq_software *software; /* the question's, never NULL */
 	bool zero, all_schedules; /* which values the list has: zero1-3; interleaved and zb-h1 */
 };
 
@@ -49,6 +54,12 @@ enum mq_status shapes_plan(const struct shape_space *space, const struct shape_p
 /* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
 void shapes_each(const struct shape_space *space,
 		 bool (*visit)(void *context, const struct shape_point *point), void *context);
+
+/* Sequence parallelism as the software has it, where these degrees and the model allow it. */
+bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp);
+
+/* MQ_EINPUT in words, for an engine that found no point at all. */
+enum mq_status shapes_none(const struct shape_space *space, struct mq_err *err);
 
 /* Divisors of n in rising order, at most `room`; returns how many. */
 uint32_t shapes_divisors(uint32_t n, uint32_t *divisor, uint32_t room);

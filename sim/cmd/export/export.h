@@ -1,9 +1,11 @@
 /*
- * export.h - a plan as a launcher's settings: what the targets can say, and why they refuse.
+ * export.h - a plan as a launcher's settings.
  *
- * A launcher that has one degree of each kind for all stages can say exactly the plans that
- * mq_plan_from_shape can build on devices 0, 1, 2, ...: so a plan is read back into a shape, built again
- * and compared by hash. Nothing is exported that would run as another plan.
+ * A target's settings are those of one training software (its file says "target"), and what they can say is
+ * that software's space: mq_software_runs decides, for verdicts and `runs_in` as for exports. So a writer is
+ * handed plans that it can say: the shape that builds the plan, and the plan dressed with what it leaves to
+ * the software. FlagScale, which alone has degrees per device type, reads stages and says itself what it
+ * refuses.
  */
 #ifndef MQ_CMD_EXPORT_EXPORT_H
 #define MQ_CMD_EXPORT_EXPORT_H
@@ -12,6 +14,7 @@
 
 #include "cmd/common.h"
 #include "core/plan.h"
+#include "core/software.h"
 
 struct mq_export {
 	const struct mq_model *model;
@@ -19,36 +22,39 @@ struct mq_export {
 	const struct mq_train *train;
 	const struct mq_plan *plan;
 	struct mq_arena *arena;
-	const char *dir;        /* folder for targets that write several files */
+	const char *dir;              /* folder for targets that write several files */
+	/* by mq_export_open */
+	const struct mq_software *software;
+	struct mq_plan_form form;
+	struct mq_shape shape;        /* no degree is 0 */
+	struct mq_plan dressed;       /* with what the software decides */
+	uint32_t micro_batch;         /* samples of one replica's */
+	uint32_t *rank, n_ranks;      /* devices in the order of ranks */
+	bool replica_major;           /* ranks go through a replica's stages first */
 };
 
-/* One pipeline stage (model chunk). */
-struct mq_export_stage {
-	uint32_t layers, first_device, n_devices, dp, tp, cp, ep;
-	const char *type;       /* device type, NULL = mixed inside the stage */
-	uint8_t sync, recompute;
-};
-
-/* The stages of a plan, in order; MQ_EINPUT: one that no launcher can say (devices of a stage not
- * consecutive, uneven shares, configs of one stage on different devices, ...). */
-enum mq_status mq_export_stages(const struct mq_export *e, struct mq_export_stage **stage, uint32_t *n,
-				struct mq_err *err) MQ_MUST_CHECK;
-
-/* MQ_EINPUT: layers of several widths (hidden 0), which a target with one width for all cannot say. */
-enum mq_status mq_export_one_width(const struct mq_export *e, const char *target,
-				   struct mq_err *err) MQ_MUST_CHECK;
-/* The shape that builds exactly this plan. MQ_EINPUT: there is none, and what differs first. */
-enum mq_status mq_export_shape(const struct mq_export *e, struct mq_shape *shape,
-			       struct mq_err *err) MQ_MUST_CHECK;
+/* Reads the plan; MQ_EINPUT: q's software does not run it, and why. */
+enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q,
+			      struct mq_err *err) MQ_MUST_CHECK;
 /* Builds a shape's plan with the switches that a shape does not hold taken from `like`. */
 enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape,
 			       const struct mq_plan *like, struct mq_plan *plan,
 			       struct mq_err *err) MQ_MUST_CHECK;
-/* Samples of a micro-batch on one data-parallel rank; MQ_EINPUT where that is no whole number. */
+/* Samples of a micro-batch on one of `dp` replicas; MQ_EINPUT where that is no whole number. */
 enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
 				     struct mq_err *err) MQ_MUST_CHECK;
 
-/* Targets. MQ_EINPUT: the reason why the target cannot say this plan. */
+/* The machines of the ranks: one per run of ranks of a node. */
+struct mq_export_node {
+	uint32_t node, first, n;      /* ranks first ... first + n - 1 */
+};
+uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node);
+/* A comment line per machine where its GPUs are not simply all in order; `comment` begins each. */
+void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *file);
+/* "NCCL_ALGO=Ring NCCL_PROTO=Simple " of what the plan forces, or "". */
+const char *mq_export_nccl(const struct mq_export *e);
+
+/* Targets. MQ_EINPUT: a file cannot be written; flagscale: the reason why it cannot say this plan. */
 enum mq_status mq_export_megatron(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_torchtitan(const struct mq_export *e, FILE *file,

@@ -3,7 +3,8 @@
  *
  * The order of ranks is Megatron's tp-cp-ep-dp-pp. Uneven layers become --pipeline-model-parallel-layout
  * ("Et*3|t*4|t*3L": E embedding, t a layer, L head and loss, | between stages, chunks of the interleaved
- * schedule in model order). Not said: data, tokenizer, learning rate.
+ * schedule in model order). Ranks that go through a replica's stages first are --use-tp-pp-dp-mapping. Not
+ * said: data, tokenizer, learning rate.
  */
 #include <ctype.h>
 #include <math.h>
@@ -13,44 +14,8 @@
 #include "cmd/export/export.h"
 #include "core/opt.h"
 
-/* Megatron keeps gradients in fp32: its buckets count parameters. */
-enum { GRAD_BYTES = 4, OWN_BUCKET = 40000000 }; /* its default of --ddp-bucket-size, in parameters */
-
-static enum mq_status refuse(const struct mq_export *e, const struct mq_shape *s, struct mq_err *err)
-{
-	const struct mq_plan *p = e->plan;
-
-	MQ_TRY(mq_export_one_width(e, "megatron", err));
-	if (s->pp > 1 && p->pipeline != MQ_PIPE_1F1B && p->pipeline != MQ_PIPE_INTERLEAVED)
-		return mq_fail(err, MQ_EINPUT, "megatron: has the schedules 1f1b and interleaved, not %s",
-			       mq_pipeline_name(p->pipeline));
-	if (s->sync != MQ_SYNC_ALLREDUCE && s->sync != MQ_SYNC_ZERO1)
-		return mq_fail(err, MQ_EINPUT, "megatron: its distributed optimizer is zero1; %s is not "
-			       "exported", mq_sync_name(s->sync));
-	if (p->algo != MQ_ALGO_AUTO || p->proto != MQ_PROTO_AUTO)
-		return mq_fail(err, MQ_EINPUT, "megatron: a forced collective algorithm (%s, %s) is no flag "
-			       "of it; it is NCCL's environment", mq_algo_name(p->algo),
-			       mq_proto_name(p->proto));
-	if (s->tp > 1 && !s->vocab_parallel)
-		return mq_fail(err, MQ_EINPUT, "megatron: always splits the vocabulary over tp; this plan "
-			       "does not");
-	if (p->broadcast_params)
-		return mq_fail(err, MQ_EINPUT, "megatron: gathers parameters, it does not broadcast them");
-	if (p->early_stop && s->recompute == MQ_RECOMPUTE_FULL)
-		return mq_fail(err, MQ_EINPUT, "megatron: recomputes whole layers, early_stop is not its");
-	if (p->overlap_tp && !s->sequence_parallel)
-		return mq_fail(err, MQ_EINPUT, "megatron: overlaps tensor parallelism only with sequence "
-			       "parallelism, which this plan lacks");
-	if (p->offload_optimizer && s->sync != MQ_SYNC_ZERO1)
-		return mq_fail(err, MQ_EINPUT, "megatron: offloads the optimizer only when distributed (zero1)");
-	if (p->zero_group && (s->dp * s->cp) % p->zero_group)
-		return mq_fail(err, MQ_EINPUT, "megatron: zero_group %u does not divide dp x cp = %u",
-			       p->zero_group, s->dp * s->cp);
-	if (fmod(p->bucket_B, GRAD_BYTES) != 0)
-		return mq_fail(err, MQ_EINPUT, "megatron: buckets count parameters of %d bytes; bucket_B = %g",
-			       GRAD_BYTES, p->bucket_B);
-	return MQ_OK;
-}
+/* Megatron keeps gradients in fp32: its buckets count parameters, of which there are 40 M by default. */
+enum { GRAD_BYTES = 4, BUCKET_B = 160000000 };
 
 static bool is_even(const struct mq_shape *s, uint32_t n)
 {
@@ -84,32 +49,57 @@ static void put_model(const struct mq_export *e, FILE *f)
 		fprintf(f, " \\\n  --num-experts %u --moe-router-topk %u", m->experts, m->top_k);
 	if (!m->tied_embeddings)
 		fputs(" \\\n  --untie-embeddings-and-output-weights", f);
-	if (e->train->dtype == MQ_FP16 || e->train->dtype == MQ_BF16)
-		fprintf(f, " \\\n  --%s", mq_dtype_name(e->train->dtype));
 }
 
-static void put_switches(const struct mq_export *e, const struct mq_shape *s, FILE *f)
+static void put_types(const struct mq_export *e, FILE *f)
 {
-	const struct mq_plan *p = e->plan;
+	const struct mq_train *t = e->train;
+	bool half = t->dtype == MQ_FP16 || t->dtype == MQ_BF16;
+
+	if (half)
+		fprintf(f, " \\\n  --%s", mq_dtype_name(t->dtype));
+	if (half && t->grad_dtype == MQ_FP32)
+		fputs(" \\\n  --accumulate-allreduce-grads-in-fp32", f);
+	else if (t->grad_dtype == MQ_BF16)
+		fputs(" \\\n  --grad-reduce-in-bf16", f);
+	if (mq_train_products(t) == MQ_FP8)
+		fprintf(f, " \\\n  --fp8-format hybrid --fp8-recipe %s", t->mx ? "mxfp8" : "tensorwise");
+	else if (mq_train_products(t) == MQ_FP4)
+		fputs(" \\\n  --fp4-format e2m1 --fp4-recipe nvfp4", f);
+}
+
+static void put_overlap(const struct mq_export *e, FILE *f)
+{
+	const struct mq_plan *p = &e->dressed;
+
+	if (p->overlap_grads)
+		fputs(" \\\n  --overlap-grad-reduce", f);
+	if (p->overlap_tp && e->shape.tp > 1)
+		fputs(" \\\n  --tp-comm-overlap", f);
+	if (p->overlap_experts && e->shape.ep > 1)
+		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
+	if (p->bucket_B > 0 && (e->plan->says & MQ_SAYS_BUCKET || p->bucket_B != BUCKET_B))
+		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
+	/* without stages or tensor parallelism the switch does nothing; what a plan says is kept */
+	if (!p->scatter_gather &&
+	    (e->plan->says & MQ_SAYS_SCATTER_GATHER || (e->shape.tp > 1 && e->shape.pp > 1)))
+		fputs(" \\\n  --no-scatter-gather-tensors-in-pipeline", f);
+}
+
+static void put_switches(const struct mq_export *e, FILE *f)
+{
+	const struct mq_shape *s = &e->shape;
+	uint32_t same = s->dp * s->cp;
 
 	if (s->sequence_parallel && s->tp > 1)
 		fputs(" \\\n  --sequence-parallel", f);
-	if (s->sync == MQ_SYNC_ZERO1)
+	if (s->sync == MQ_SYNC_ZERO1 || e->dressed.offload_optimizer)
 		fputs(" \\\n  --use-distributed-optimizer", f);
-	if (p->zero_group)
-		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", s->dp * s->cp / p->zero_group);
-	if (p->offload_optimizer)
+	if (e->dressed.zero_group && e->dressed.zero_group < same)
+		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", same / e->dressed.zero_group);
+	if (e->dressed.offload_optimizer)
 		fputs(" \\\n  --optimizer-cpu-offload --use-precision-aware-optimizer", f);
-	if (p->overlap_grads)
-		fputs(" \\\n  --overlap-grad-reduce", f);
-	if (p->overlap_tp)
-		fputs(" \\\n  --tp-comm-overlap", f);
-	if (p->overlap_experts)
-		fputs(" \\\n  --overlap-moe-expert-parallel-comm", f);
-	if (p->bucket_B > 0 && p->bucket_B != OWN_BUCKET * GRAD_BYTES)
-		fprintf(f, " \\\n  --ddp-bucket-size %.0f", p->bucket_B / GRAD_BYTES);
-	if (!p->scatter_gather)
-		fputs(" \\\n  --no-scatter-gather-tensors-in-pipeline", f);
+	put_overlap(e, f);
 	if (s->recompute == MQ_RECOMPUTE_FULL)
 		fputs(" \\\n  --recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
 		      f);
@@ -117,34 +107,47 @@ static void put_switches(const struct mq_export *e, const struct mq_shape *s, FI
 		fputs(" \\\n  --recompute-granularity selective", f);
 }
 
+static void put_launch(const struct mq_export *e, FILE *f)
+{
+	struct mq_export_node *node;
+	uint32_t n = mq_export_nodes(e, &node);
+	bool equal = true;
+
+	mq_export_put_nodes(e, "# ", f);
+	for (uint32_t i = 1; i < n; i++)
+		equal = equal && node[i].n == node[0].n;
+	fprintf(f, "%storchrun --nnodes %u --nproc-per-node ", mq_export_nccl(e), n);
+	if (equal)
+		fprintf(f, "%u", node[0].n);
+	else
+		fputs("$PROCESSES", f); /* of this machine, as the lines above have them */
+	fputs(" pretrain_gpt.py", f);
+}
+
 enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_err *err)
 {
-	uint32_t mbs, n, nodes = 1, devices;
-	struct mq_shape s;
+	const struct mq_shape *s = &e->shape;
+	uint32_t n = s->pp * s->virtual;
 
-	MQ_TRY(mq_export_shape(e, &s, err));
-	MQ_TRY(refuse(e, &s, err));
-	MQ_TRY(mq_export_micro_batch(e, s.dp, &mbs, err));
-	n = s.pp * s.virtual;
-	devices = s.dp * s.tp * s.cp * s.pp;
-	for (uint32_t d = 1; d < devices; d++)
-		nodes += e->cluster->device[d].node != e->cluster->device[d - 1].node;
-	if (devices % nodes)
-		return mq_fail(err, MQ_EINPUT, "megatron: %u devices do not fill %u nodes evenly", devices,
-			       nodes);
-	fprintf(f, "torchrun --nnodes %u --nproc-per-node %u pretrain_gpt.py", nodes, devices / nodes);
-	fprintf(f, " \\\n  --tensor-model-parallel-size %u --pipeline-model-parallel-size %u", s.tp, s.pp);
-	if (s.cp > 1)
-		fprintf(f, " \\\n  --context-parallel-size %u", s.cp);
-	if (s.ep > 1)
-		fprintf(f, " \\\n  --expert-model-parallel-size %u", s.ep);
-	if (!is_even(&s, n))
-		put_layout(&s, n, f);
-	else if (s.virtual > 1)
-		fprintf(f, " \\\n  --num-virtual-stages-per-pipeline-rank %u", s.virtual);
-	fprintf(f, " \\\n  --micro-batch-size %u --global-batch-size %.0f", mbs, e->train->batch);
-	put_switches(e, &s, f);
+	(void)err;
+	put_launch(e, f);
+	fprintf(f, " \\\n  --tensor-model-parallel-size %u --pipeline-model-parallel-size %u", s->tp, s->pp);
+	if (s->cp > 1)
+		fprintf(f, " \\\n  --context-parallel-size %u", s->cp);
+	if (s->ep > 1)
+		fprintf(f, " \\\n  --expert-model-parallel-size %u", s->ep);
+	if (e->replica_major)
+		fputs(" \\\n  --use-tp-pp-dp-mapping", f);
+	if (!is_even(s, n))
+		put_layout(s, n, f);
+	else if (s->virtual > 1)
+		fprintf(f, " \\\n  --num-virtual-stages-per-pipeline-rank %u", s->virtual);
+	fprintf(f, " \\\n  --micro-batch-size %u --global-batch-size %.0f", e->micro_batch, e->train->batch);
+	put_switches(e, f);
 	put_model(e, f);
+	put_types(e, f);
+	if (*e->software->flags)
+		fprintf(f, " \\\n  %s", e->software->flags);
 	fputc('\n', f);
 	return MQ_OK;
 }
@@ -155,9 +158,9 @@ struct flags {
 	const struct mq_export *e;
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ep, vpp, layers_per_chunk, mbs, gbs, layers;
-	uint32_t instances, bucket;
+	uint32_t instances, bucket, first_layers, last_layers;
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
-	bool overlap_tp, overlap_experts;
+	bool overlap_tp, overlap_experts, replica_major;
 	const char *layout, *skipped;
 };
 
@@ -235,6 +238,8 @@ static enum mq_status read_flags(struct flags *x, const char *text)
 		{ "--num-layers-per-virtual-pipeline-stage", &x->layers_per_chunk, NULL, NULL },
 		{ "--num-distributed-optimizer-instances", &x->instances, NULL, NULL },
 		{ "--ddp-bucket-size", &x->bucket, NULL, NULL },
+		{ "--decoder-first-pipeline-num-layers", &x->first_layers, NULL, NULL },
+		{ "--decoder-last-pipeline-num-layers", &x->last_layers, NULL, NULL },
 		{ "--micro-batch-size", &x->mbs, NULL, NULL },
 		{ "--global-batch-size", &x->gbs, NULL, NULL },
 		{ "--num-layers", &x->layers, NULL, NULL },
@@ -243,6 +248,7 @@ static enum mq_status read_flags(struct flags *x, const char *text)
 		{ "--overlap-grad-reduce", NULL, &x->overlap, NULL },
 		{ "--tp-comm-overlap", NULL, &x->overlap_tp, NULL },
 		{ "--overlap-moe-expert-parallel-comm", NULL, &x->overlap_experts, NULL },
+		{ "--use-tp-pp-dp-mapping", NULL, &x->replica_major, NULL },
 		{ "--recompute-activations", NULL, &x->selective, NULL },
 		{ "--optimizer-cpu-offload", NULL, &x->offload, NULL },
 		{ "--no-scatter-gather-tensors-in-pipeline", NULL, &x->no_scatter, NULL },
@@ -363,6 +369,26 @@ static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
 	return MQ_OK;
 }
 
+/* The first, the last or both stages have layers of their own number; the others share the rest. */
+static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
+{
+	uint32_t layers = x->e->model->n_layers, given = x->first_layers + x->last_layers;
+	uint32_t rest = s->pp - (x->first_layers > 0) - (x->last_layers > 0);
+	uint32_t *each = mq_arena_array(x->e->arena, s->pp, uint32_t);
+
+	if (s->pp < 2 || s->virtual > 1 || x->layout || given > layers ||
+	    (rest ? (layers - given) % rest : layers != given))
+		return mq_fail(x->err, MQ_EINPUT, "--decoder-first/last-pipeline-num-layers %u and %u leave %u of "
+			       "%u layers to %u stages of one chunk: that does not divide",
+			       x->first_layers, x->last_layers, layers - given, layers, rest);
+	for (uint32_t i = 0; i < s->pp; i++)
+		each[i] = rest ? (layers - given) / rest : 0;
+	each[0] = x->first_layers ? x->first_layers : each[0];
+	each[s->pp - 1] = x->last_layers ? x->last_layers : each[s->pp - 1];
+	s->stage_layers = each;
+	return MQ_OK;
+}
+
 /* Chunks per rank and layers per chunk. */
 static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 {
@@ -383,6 +409,8 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 			       "--account-for-...-in-pipeline-split");
 	if (s->pp > 1 && (x->count_embedding || x->count_loss))
 		MQ_TRY(count_ends(x, s));
+	if (x->first_layers || x->last_layers)
+		MQ_TRY(own_ends(x, s));
 	if (x->layout) {
 		MQ_TRY(read_layout(x, &layers, &n));
 		if (n % s->pp)
@@ -435,6 +463,19 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	return cut_stages(x, s);
 }
 
+/* Ranks that go through a replica's stages first. */
+static void go_by_replicas(struct flags *x, struct mq_shape *s)
+{
+	uint32_t width = s->cp * s->tp, n = 0;
+	uint32_t *device = mq_arena_array(x->e->arena, (size_t)s->dp * s->pp * width, uint32_t);
+
+	for (uint32_t stage = 0; stage < s->pp; stage++)
+		for (uint32_t replica = 0; replica < s->dp; replica++)
+			for (uint32_t k = 0; k < width; k++)
+				device[n++] = (replica * s->pp + stage) * width + k;
+	s->device = device;
+}
+
 enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, struct mq_plan *plan,
 				  const char **skipped, struct mq_err *err)
 {
@@ -445,9 +486,10 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 	MQ_TRY(read_flags(&x, text));
 	MQ_TRY(read_shape(&x, &shape));
 	mq_plan_init(&like, e->arena, e->model->n_ops);
-	/* a switch that is not given is off; without a size buckets are the software's */
-	like.says = MQ_SAYS_OVERLAP_GRADS | MQ_SAYS_OVERLAP_TP | MQ_SAYS_OVERLAP_EXPERTS |
-		    MQ_SAYS_SCATTER_GATHER | MQ_SAYS_OFFLOAD | (x.bucket ? MQ_SAYS_BUCKET : 0);
+	/* a flag that is not there is off; buckets have a default */
+	like.says = (MQ_SAYS_OVERLAP_GRADS | MQ_SAYS_SCATTER_GATHER | MQ_SAYS_OFFLOAD |
+		     MQ_SAYS_OVERLAP_EXPERTS | MQ_SAYS_OVERLAP_TP);
+	like.says |= x.bucket ? MQ_SAYS_BUCKET : 0;
 	like.overlap_grads = x.overlap;
 	like.overlap_tp = x.overlap_tp;
 	like.overlap_experts = x.overlap_experts;
@@ -460,6 +502,8 @@ enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, s
 				       "dp x cp = %u", x.instances, shape.dp * shape.cp);
 		like.zero_group = shape.dp * shape.cp / x.instances;
 	}
+	if (x.replica_major)
+		go_by_replicas(&x, &shape);
 	*skipped = x.skipped;
 	return mq_export_build(e, &shape, &like, plan, err);
 }

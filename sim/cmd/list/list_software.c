@@ -75,16 +75,28 @@ static void print_space(const struct mq_software_space *s)
 		bool has;
 	} flags[] = {
 		{ "tensor", s->tensor }, { "pipeline", s->pipeline }, { "context", s->context },
-		{ "expert", s->expert }, { "zero_pipeline", s->zero_pipeline },
-		{ "uneven_stages", s->uneven_stages }, { "unequal_degrees", s->unequal_degrees },
-		{ "shares", s->shares }, { "placement", s->placement },
+		{ "expert", s->expert }, { "mixtures", s->mixtures }, { "zero_pipeline", s->zero_pipeline },
+		{ "tensor_pipeline", s->tensor_pipeline }, { "uneven_stages", s->uneven_stages },
+		{ "ragged_rounds", s->ragged_rounds }, { "unequal_degrees", s->unequal_degrees },
+		{ "shares", s->shares }, { "replica_major", s->replica_major },
+		{ "any_order", s->any_order }, { "placement", s->placement },
 	};
 
 	printf("plans it runs\n");
 	PRINT_BITS("schedules", s->schedules, mq_pipeline_name, MQ_N_PIPELINES);
 	PRINT_BITS("sync", s->syncs, mq_sync_name, MQ_N_SYNCS);
+	if (~s->sync_split & s->syncs)
+		PRINT_BITS("sync_split", s->sync_split & s->syncs, mq_sync_name, MQ_N_SYNCS);
 	PRINT_BITS("recompute", s->recomputes, mq_recompute_name, MQ_N_RECOMPUTES);
-	PRINT_BITS("dtypes", s->dtypes, mq_dtype_name, MQ_N_TENSOR_DTYPES);
+	PRINT_BITS("dtypes", s->dtypes, mq_dtype_name, MQ_N_DTYPES);
+	printf("  %-12s %s\n", "models", mq_models_name((enum mq_models)s->models));
+	PRINT_BITS("switches", s->switches, mq_switch_name, MQ_N_SWITCHES);
+	if (s->tensor) {
+		printf("  %-12s%s%s\n", "norms", s->sequence & MQ_WHOLE ? " whole" : "",
+		       s->sequence & MQ_SPLIT ? " split along the sequence" : "");
+		printf("  %-12s%s%s\n", "vocabulary", s->vocab & MQ_WHOLE ? " whole" : "",
+		       s->vocab & MQ_SPLIT ? " split" : "");
+	}
 	printf("  %-12s%s%s\n  %-12s", "devices", s->gpu ? " gpu" : "", s->cpu ? " cpu" : "", "also");
 	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
 		if (flags[i].has)
@@ -100,6 +112,8 @@ enum mq_status mq_list_software(const char *dir, const char *text, struct mq_are
 	printf("%s: %s\n", record.software.name, record.software.about);
 	if (record.inherits)
 		printf("inherits %s\n", record.inherits);
+	if (record.software.target)
+		printf("export --to %s\n", record.software.target);
 	for (int group = 0; group < MQ_N_SW_GROUPS; group++) {
 		printf("%s\n", mq_software_group_name(group));
 		for (const struct mq_software_field *f = mq_software_fields(); f->opt.type != MQ_OPT_END; f++) {

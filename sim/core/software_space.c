@@ -1,0 +1,500 @@
+/*
+ * software_space.c - which plans a training software runs: the rules behind "runs" of its file, one reason
+ * in words per rule. See software.h.
+ *
+ * One table of rules serves the verdict of a plan, what engines propose, `runs_in` and `export`: a plan that
+ * passes here is one that the software's settings can say. Rules are asked in the order of a launch: the
+ * model, the kinds of devices, the shape, its degrees, pipeline, sync, what the plan decides beside, ranks.
+ *
+ * Not modelled: releases (a file describes one), and limits that depend on the sizes of single kernels.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/question.h"
+
+/* One question: the software, and where the reason goes. */
+struct ask {
+	const struct mq_software *s;
+	const struct mq_question *q;
+	char *message;
+	size_t size;
+};
+
+static bool no(const struct ask *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "NAME <reason>"; false. Searches ask for millions of shapes and for no reasons. */
+static bool no(const struct ask *a, const char *format, ...)
+{
+	va_list ap;
+	int n;
+
+	if (!a->message || !a->size)
+		return false;
+	n = snprintf(a->message, a->size, "%s ", a->s->file);
+	if (n < 0 || (size_t)n >= a->size)
+		return false;
+	va_start(ap, format);
+	vsnprintf(a->message + n, a->size - (size_t)n, format, ap);
+	va_end(ap);
+	return false;
+}
+
+/* "a, b or c" of the names whose bits are set, last first. */
+static const char *either(uint32_t bits, const char *(*name_of)(int), int n, char text[96])
+{
+	int left = 0;
+	size_t used = 0;
+
+	for (int i = 0; i < n; i++)
+		left += (bits >> i & 1) != 0;
+	text[0] = '\0';
+	for (int i = n; i-- > 0;) {
+		if (!(bits & 1u << i) || used >= 80)
+			continue;
+		used += (size_t)snprintf(text + used, 96 - used, "%s%s", name_of(i),
+					 left == 1 ? "" : left == 2 ? " or " : ", ");
+		left--;
+	}
+	return text;
+}
+#define EITHER(bits, name_of, n, text) either(bits, (const char *(*)(int))(name_of), n, text)
+
+static bool has(uint32_t bits, unsigned i)
+{
+	return bits >> i & 1;
+}
+
+/* ---- the model ------------------------------------------------------------------------------------- */
+
+/* Wide types train; the others are of operands of products. */
+enum { TRAINING_DTYPES = 1u << MQ_FP32 | 1u << MQ_TF32 | 1u << MQ_FP16 | 1u << MQ_BF16 | 1u << MQ_FP64 };
+
+static bool model_runs(const struct ask *a)
+{
+	const struct mq_software_space *r = &a->s->runs;
+	const struct mq_model *m = a->q->model;
+	const struct mq_train *t = a->q->train;
+	char text[96];
+
+	if (r->models >= MQ_MODELS_LAYERS && !m->n_layers)
+		return no(a, "runs no '%s': it has no repeated layers; try another --software", m->name);
+	if (r->models == MQ_MODELS_ONE_WIDTH && !m->hidden)
+		return no(a, "runs no '%s': its layers are not of one width; try another --software", m->name);
+	if (!r->mixtures && m->experts)
+		return no(a, "runs no mixtures of experts; try another --software");
+	if (!has(r->dtypes, t->dtype))
+		return no(a, "trains in %s, not %s; ask with another --dtype",
+			  EITHER(r->dtypes & TRAINING_DTYPES, mq_dtype_name, MQ_N_DTYPES, text),
+			  mq_dtype_name(t->dtype));
+	if (!has(r->dtypes, mq_train_products(t)))
+		return no(a, "multiplies in %s, not %s; ask with other --products",
+			  EITHER(r->dtypes, mq_dtype_name, MQ_N_DTYPES, text),
+			  mq_dtype_name(mq_train_products(t)));
+	return true;
+}
+
+/* ---- one set of degrees ------------------------------------------------------------------------------ */
+
+static uint32_t or_1(uint32_t v)
+{
+	return v ? v : 1;
+}
+
+static bool splits_run(const struct ask *a, const struct mq_shape *p)
+{
+	const struct mq_software_space *r = &a->s->runs;
+	uint32_t tp = or_1(p->tp), cp = or_1(p->cp);
+
+	if (tp > 1 && !r->tensor)
+		return no(a, "has no tensor parallelism (tp %u)", tp);
+	if (cp > 1 && !r->context)
+		return no(a, "has no context parallelism (cp %u)", cp);
+	if (or_1(p->ep) > 1 && !r->expert)
+		return no(a, "has no expert parallelism (ep %u)", p->ep);
+	if (cp > 1 && !r->placement && a->q->model->seq % (2 * cp))
+		return no(a, "deals out a sequence in 2 x cp = %u parts, which do not divide %u tokens", 2 * cp,
+			  a->q->model->seq);
+	if (tp == 1)
+		return true;
+	if (!has(r->sequence, p->sequence_parallel))
+		return no(a, p->sequence_parallel ?
+				  "keeps norms whole under tensor parallelism; this plan splits them along "
+				  "the sequence" :
+				  "splits norms along the sequence under tensor parallelism; this plan does "
+				  "not");
+	if (!has(r->vocab, p->vocab_parallel))
+		return no(a, p->vocab_parallel ?
+				  "keeps the vocabulary whole under tensor parallelism; this plan splits it" :
+				  "splits the vocabulary over tensor parallelism; this plan does not");
+	/* Megatron core and its kin refuse the other combination: tokens would be routed several times. */
+	if (a->q->model->experts && !p->sequence_parallel && !r->placement && r->sequence & MQ_SPLIT)
+		return no(a, "runs mixtures under tensor parallelism only with norms split along the sequence");
+	return true;
+}
+
+/* Layers of each stage as the software deals them out. */
+static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n)
+{
+	uint32_t layers = a->q->model->n_layers;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool fits = true;
+
+	if (!p->stage_layers || a->s->runs.uneven_stages)
+		return true;
+	const uint32_t *own = mq_software_stages(a->s, layers, n, &scratch);
+	for (uint32_t i = 0; i < n && fits; i++) {
+		uint32_t want = own ? own[i] : layers / n + (i < layers % n);
+
+		if (p->stage_layers[i] != want)
+			fits = no(a, "divides layers itself: stage %u has %u of %u, it would have %u", i,
+				  p->stage_layers[i], layers, want);
+	}
+	mq_arena_fini(&scratch);
+	return fits;
+}
+
+static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
+{
+	const struct mq_software_space *r = &a->s->runs;
+	uint32_t pp = or_1(p->pp), chunks = or_1(p->virtual);
+	char text[96];
+
+	if (pp == 1)
+		return true;
+	if (!r->pipeline)
+		return no(a, "has no pipeline stages (pp %u)", pp);
+	if (!r->placement && !a->q->model->n_layers)
+		return no(a, "cuts between layers, and '%s' has none", a->q->model->name);
+	/* one chunk per device, interleaved, is 1F1B */
+	uint32_t pipeline = p->pipeline == MQ_PIPE_INTERLEAVED && chunks == 1 &&
+			    has(r->schedules, MQ_PIPE_1F1B) ? MQ_PIPE_1F1B : p->pipeline;
+	if (!has(r->schedules, pipeline))
+		return no(a, "runs the schedules %s, not %s",
+			  EITHER(r->schedules, mq_pipeline_name, MQ_N_PIPELINES, text),
+			  mq_pipeline_name(p->pipeline));
+	if (!r->tensor_pipeline && or_1(p->tp) > 1)
+		return no(a, "has tensor parallelism (tp %u) or pipeline stages (pp %u), not both", p->tp, pp);
+	if (!r->ragged_rounds && chunks > 1 && or_1(p->micro_batches) % pp)
+		return no(a, "interleaves micro-batches in rounds of %u, the stages; %u are no multiple", pp,
+			  p->micro_batches);
+	return layers_run(a, p, pp * chunks);
+}
+
+static bool sync_runs(const struct ask *a, const struct mq_shape *p)
+{
+	const struct mq_software_space *r = &a->s->runs;
+	bool split = or_1(p->tp) > 1 || or_1(p->cp) > 1 || or_1(p->ep) > 1;
+	char text[96];
+
+	if (a->q->train->infer)
+		return true;
+	if (!has(r->recomputes, p->recompute))
+		return no(a, "recomputes %s, not %s",
+			  EITHER(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES, text),
+			  mq_recompute_name(p->recompute));
+	if ((uint64_t)or_1(p->dp) * or_1(p->cp) == 1)
+		return true; /* nothing to sync */
+	if (!has(r->syncs, p->sync) || (split && !has(r->sync_split, p->sync)))
+		return no(a, "syncs gradients by %s%s, not %s",
+			  EITHER(r->syncs & (split ? r->sync_split : UINT32_MAX), mq_sync_name, MQ_N_SYNCS, text),
+			  split ? " beside tensor, context or expert parallelism" : "", mq_sync_name(p->sync));
+	if (!r->zero_pipeline && or_1(p->pp) > 1 && p->sync >= MQ_SYNC_ZERO2)
+		return no(a, "has no %s beside pipeline stages", mq_sync_name(p->sync));
+	return true;
+}
+
+/* Every replica the same whole number of samples. */
+static bool samples_run(const struct ask *a, const struct mq_shape *p)
+{
+	double each = a->q->train->batch / or_1(p->micro_batches) / or_1(p->dp);
+
+	if (a->s->runs.shares || (each >= 1 && each == floor(each)))
+		return true;
+	return no(a, "gives each replica the same number of samples; %g in %u micro-batches over %u replicas are "
+		  "%g each", a->q->train->batch, or_1(p->micro_batches), or_1(p->dp), each);
+}
+
+static bool degrees_run(const struct ask *a, const struct mq_shape *p)
+{
+	return splits_run(a, p) && pipeline_runs(a, p) && sync_runs(a, p) && samples_run(a, p);
+}
+
+/* ---- what a plan decides beside ----------------------------------------------------------------------- */
+
+/* Does the decision change anything in a plan of these degrees? */
+static bool matters(uint32_t says, const struct mq_shape *p)
+{
+	bool replicas = (uint64_t)p->dp * p->cp > 1;
+
+	switch (says) {
+	case MQ_SAYS_OVERLAP_GRADS:
+	case MQ_SAYS_BUCKET:
+		return replicas;
+	case MQ_SAYS_SCATTER_GATHER:
+		return p->tp > 1 && p->pp > 1;
+	case MQ_SAYS_BROADCAST_PARAMS:
+		return replicas && (p->sync == MQ_SYNC_ZERO1 || p->sync == MQ_SYNC_ZERO2);
+	case MQ_SAYS_EARLY_STOP:
+		return p->recompute == MQ_RECOMPUTE_FULL;
+	case MQ_SAYS_OVERLAP_EXPERTS:
+		return p->ep > 1;
+	case MQ_SAYS_OVERLAP_TP:
+		return p->tp > 1;
+	default:
+		return true;
+	}
+}
+
+/* Decisions that the plan takes otherwise than the software would. */
+static uint32_t deviations(const struct mq_software *s, const struct mq_plan *plan)
+{
+	const struct {
+		uint32_t says;
+		bool differs;
+	} row[] = {
+		{ MQ_SAYS_OVERLAP_GRADS, plan->overlap_grads != s->overlap_grads },
+		{ MQ_SAYS_SCATTER_GATHER, plan->scatter_gather != s->scatter_gather },
+		{ MQ_SAYS_OFFLOAD, plan->offload_optimizer != s->offload_optimizer },
+		{ MQ_SAYS_BROADCAST_PARAMS, plan->broadcast_params != s->broadcast_params },
+		{ MQ_SAYS_EARLY_STOP, plan->early_stop != s->early_stop },
+		{ MQ_SAYS_OVERLAP_EXPERTS, plan->overlap_experts != s->overlap_experts },
+		{ MQ_SAYS_OVERLAP_TP, plan->overlap_tp != s->overlap_tp },
+		{ MQ_SAYS_BUCKET, plan->bucket_B != s->bucket_MB * 1e6 },
+	};
+	uint32_t bits = plan->zero_group && plan->zero_group != s->shard_group ? MQ_SWITCH_ZERO_GROUP : 0;
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++)
+		if (plan->says & row[i].says && row[i].differs)
+			bits |= row[i].says;
+	if (plan->algo != MQ_ALGO_AUTO || plan->proto != MQ_PROTO_AUTO)
+		bits |= MQ_SWITCH_ALGO;
+	return bits;
+}
+
+/* What the plan, or the software where the plan says nothing, asks of the rest. */
+static bool needs_hold(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
+{
+	bool offload = plan->says & MQ_SAYS_OFFLOAD ? plan->offload_optimizer : a->s->offload_optimizer;
+	bool overlap = plan->says & MQ_SAYS_OVERLAP_TP ? plan->overlap_tp : a->s->overlap_tp;
+	uint32_t same = p->dp * p->cp;
+
+	if (offload && !(a->s->runs.switches & MQ_SAYS_OFFLOAD))
+		return no(a, "has no setting that offloads the optimizer");
+	if (offload && same > 1 && p->sync < MQ_SYNC_ZERO1)
+		return no(a, "offloads the optimizer only where ZeRO shards it");
+	if (overlap && p->tp > 1 && !p->sequence_parallel)
+		return no(a, "overlaps tensor parallelism only with sequence parallelism, which this plan lacks");
+	if (plan->zero_group && (same % plan->zero_group || plan->zero_group % p->cp))
+		return no(a, "shards over groups that divide dp x cp = %u and hold cp = %u; %u does not", same,
+			  p->cp, plan->zero_group);
+	return true;
+}
+
+static bool decisions_run(const struct ask *a, const struct mq_plan *plan, const struct mq_shape *p)
+{
+	uint32_t bits = deviations(a->s, plan) & ~a->s->runs.switches;
+
+	for (uint32_t i = 0; i < MQ_N_SWITCHES; i++)
+		if (has(bits, i) && matters(1u << i, p))
+			return no(a, "has no setting for %s, and the plan decides it", mq_switch_name(i));
+	return needs_hold(a, plan, p);
+}
+
+/* ---- the form of a plan -------------------------------------------------------------------------------- */
+
+/* Ranks in this order: does each machine's come in one run, no device twice? */
+struct walk {
+	const struct mq_cluster *cluster;
+	bool *seen_node, *seen_device;
+	uint32_t last;
+	bool good;
+};
+
+static void step(struct walk *w, uint32_t device)
+{
+	uint32_t node = w->cluster->device[device].node;
+
+	w->good = w->good && !w->seen_device[device] && (node == w->last || !w->seen_node[node]);
+	w->seen_device[device] = w->seen_node[node] = true;
+	w->last = node;
+}
+
+static struct walk begin_walk(const struct mq_cluster *cluster, struct mq_arena *arena)
+{
+	uint32_t nodes = 0;
+
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		if (cluster->device[d].node >= nodes)
+			nodes = cluster->device[d].node + 1;
+	return (struct walk){ cluster, mq_arena_array(arena, nodes, bool),
+			      mq_arena_array(arena, cluster->n_devices, bool), MQ_NONE, true };
+}
+
+static void walk_devices(const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena,
+			 struct mq_plan_form *f)
+{
+	uint32_t pp = f->n_stages / plan->virtual, dp = f->stage[0].dp;
+	struct walk stages = begin_walk(q->cluster, arena), replicas = begin_walk(q->cluster, arena);
+
+	for (uint32_t s = 0; s < pp; s++)
+		for (uint32_t d = 0; d < f->stage[s].n_devices; d++)
+			step(&stages, f->stage[s].device[d]);
+	f->stage_major = stages.good;
+	if (!f->shaped)
+		return;
+	uint32_t width = f->stage[0].n_devices / dp;
+	for (uint32_t r = 0; r < dp; r++)
+		for (uint32_t s = 0; s < pp; s++)
+			for (uint32_t i = 0; i < width; i++)
+				step(&replicas, f->stage[s].device[r * width + i]);
+	f->replica_major = replicas.good;
+}
+
+void mq_plan_form(const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena,
+		  struct mq_plan_form *f)
+{
+	struct mq_err why = MQ_ERR_INIT;
+
+	*f = (struct mq_plan_form){ .n_stages = 0 };
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		for (uint32_t d = 0; d < plan->config[i].n_devices; d++) {
+			enum mq_device_kind kind = q->cluster->device[plan->config[i].device[d]].kind;
+
+			f->gpu |= kind == MQ_GPU;
+			f->cpu |= kind == MQ_CPU;
+		}
+	if (mq_plan_stages(plan, q->model, arena, &f->stage, &f->n_stages, &why) != MQ_OK) {
+		f->n_stages = 0;
+	} else {
+		f->shaped = mq_plan_to_shape(plan, q->model, q->cluster, f->stage, f->n_stages, arena,
+					     &f->shape, &why) == MQ_OK;
+		for (uint32_t s = 0; s < f->n_stages; s++)
+			f->uneven |= f->stage[s].uneven;
+		walk_devices(q, plan, arena, f);
+	}
+	snprintf(f->why, sizeof(f->why), "%.255s", why.text);
+}
+
+/* Stages of degrees of their own: each by itself, as far as one shape can say it. */
+static bool stages_run(const struct ask *a, const struct mq_plan *plan, const struct mq_plan_form *f)
+{
+	for (uint32_t i = 0; i < f->n_stages; i++) {
+		const struct mq_plan_stage *s = &f->stage[i];
+		struct mq_shape p = { .dp = s->dp, .tp = s->tp, .cp = s->cp, .ep = or_1(s->ep),
+				      .pp = f->n_stages / plan->virtual, .virtual = plan->virtual,
+				      .micro_batches = plan->micro_batches, .pipeline = plan->pipeline,
+				      .sync = s->sync, .recompute = s->recompute,
+				      .sequence_parallel = a->s->sequence_parallel,
+				      .vocab_parallel = a->s->vocab_parallel };
+
+		if (!degrees_run(a, &p) || !decisions_run(a, plan, &p))
+			return false;
+	}
+	return true;
+}
+
+/* Plans of ops one by one: what each config says. */
+static bool configs_run(const struct ask *a, const struct mq_plan *plan)
+{
+	const struct mq_software_space *r = &a->s->runs;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+
+		if (!has(r->syncs, c->sync))
+			return no(a, "has no gradient sync '%s'", mq_sync_name(c->sync));
+		if (!has(r->recomputes, c->recompute))
+			return no(a, "has no recomputation '%s'", mq_recompute_name(c->recompute));
+	}
+	return has(r->schedules, plan->pipeline) || no(a, "has no schedule '%s'", mq_pipeline_name(plan->pipeline));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------ */
+
+bool mq_software_runs_form(const struct mq_software *s, const struct mq_question *q,
+			   const struct mq_plan *plan, const struct mq_plan_form *f, char *message,
+			   size_t size)
+{
+	const struct mq_software_space *r = &s->runs;
+	const struct ask a = { s, q, message, size };
+
+	if (!model_runs(&a))
+		return false;
+	if ((f->gpu && !r->gpu) || (f->cpu && !r->cpu))
+		return no(&a, "does not train on %ss", f->gpu && !r->gpu ? "GPU" : "CPU");
+	if (r->placement)
+		return configs_run(&a, plan);
+	if (!f->n_stages || (!f->shaped && !r->unequal_degrees))
+		return no(&a, "runs one dp x tp x pp for all: %s", f->why);
+	if (f->uneven && !r->shares)
+		return no(&a, "has no uneven shares of the batch");
+	if (!f->shaped ? !stages_run(&a, plan, f) :
+			 !degrees_run(&a, &f->shape) || !decisions_run(&a, plan, &f->shape))
+		return false;
+	if (!r->any_order && !f->stage_major && !(f->replica_major && r->replica_major))
+		return no(&a, "numbers ranks %s%s, machine by machine; this plan's devices are in another order",
+			  "stage by stage", r->replica_major ? " or replica by replica" : "");
+	return true;
+}
+
+static bool runs_everything(const struct mq_software_space *r)
+{
+	return r->placement && r->any_order && r->gpu && r->cpu && r->models == MQ_MODELS_ANY && r->mixtures &&
+	       !~(r->schedules & r->syncs & r->recomputes & r->dtypes & r->switches);
+}
+
+bool mq_software_runs(const struct mq_software *s, const struct mq_question *q, const struct mq_plan *plan,
+		      char *message, size_t size)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_plan_form form;
+
+	if (!s || runs_everything(&s->runs))
+		return true;
+	mq_plan_form(q, plan, &scratch, &form);
+	bool runs = mq_software_runs_form(s, q, plan, &form, message, size);
+	mq_arena_fini(&scratch);
+	return runs;
+}
+
+bool mq_software_runs_shape(const struct mq_software *s, const struct mq_question *q,
+			    const struct mq_shape *shape, char *message, size_t size)
+{
+	const struct ask a = { s, q, message, size };
+	uint32_t pp = or_1(shape->pp);
+
+	if (!s || runs_everything(&s->runs))
+		return true;
+	for (uint32_t i = 1; shape->stage_tp && i < pp; i++)
+		if (shape->stage_tp[i] != shape->stage_tp[0] && !s->runs.unequal_degrees)
+			return no(&a, "runs no stages of unequal tensor-parallel degree");
+	for (uint32_t i = 1; shape->share && i < or_1(shape->dp); i++)
+		if (shape->share[i] != shape->share[0] && !s->runs.shares)
+			return no(&a, "has no uneven shares of the batch");
+	return degrees_run(&a, shape);
+}
+
+bool mq_software_runs_model(const struct mq_software *s, const struct mq_question *q, char *message, size_t size)
+{
+	const struct ask a = { s, q, message, size };
+
+	return !s || model_runs(&a);
+}
+
+const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n,
+				const struct mq_question *q, const struct mq_plan *plan, struct mq_arena *arena)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_plan_form form;
+	const char *list = "";
+
+	mq_plan_form(q, plan, &scratch, &form);
+	for (uint32_t i = 0; i < n; i++)
+		if (record[i].listed &&
+		    mq_software_runs_form(&record[i].software, q, plan, &form, NULL, 0))
+			list = mq_arena_printf(arena, "%s%s%s", list, *list ? " " : "", record[i].software.name);
+	mq_arena_fini(&scratch);
+	return *list ? list : "-";
+}

@@ -1,0 +1,456 @@
+/*
+ * test_software_space.c - which plans a training software runs: each rule by itself with its reason, plans
+ * read back into the shapes that built them, and that what runs is exported.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "cmd/export/export.h"
+#include "core/question.h"
+#include "core/rng.h"
+#include "models.h"
+
+enum { DEVICES = 16, PER_NODE = 8 };
+
+static struct mq_cluster *cluster;
+static struct mq_train train;
+static struct mq_question q;
+
+/* Two machines of 8, and gpt of 8 layers and 8 heads, batch 32 in bf16. */
+static void ask(const char *spec)
+{
+	train = (struct mq_train){ .batch = 32, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
+	cluster = mq_cluster_flat(&arena, DEVICES, "ideal", 1e12, 1e12, 1e10, 0);
+	for (uint32_t d = 0; d < DEVICES; d++) {
+		cluster->device[d].node = d / PER_NODE;
+		cluster->device[d].local = d % PER_NODE;
+	}
+	cluster->n_nodes = DEVICES / PER_NODE;
+	q = (struct mq_question){ .model = load(spec, 0, &train), .cluster = cluster, .train = &train };
+}
+
+static const struct mq_software *software(const char *text)
+{
+	struct mq_software_record *r = mq_arena_alloc(&arena, sizeof(*r));
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_software_load("platforms/software", text, &arena, r, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	return &r->software;
+}
+
+static struct mq_plan *plan_of(const struct mq_shape *shape)
+{
+	struct mq_plan *plan = mq_arena_alloc(&arena, sizeof(*plan));
+	struct mq_err err = MQ_ERR_INIT;
+
+	if (mq_plan_from_shape(shape, q.model, cluster, &arena, plan, &err) != MQ_OK ||
+	    mq_plan_check(plan, q.model, cluster, &train, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	return plan;
+}
+
+/* `part` NULL: the plan runs; else the reason has it. */
+static void expect_plan(const char *name, const struct mq_plan *plan, const char *part)
+{
+	char why[256] = "";
+	bool runs = mq_software_runs(software(name), &q, plan, why, sizeof(why));
+
+	if (runs != !part || (part && (!strstr(why, part) || strncmp(why, name, strcspn(name, ",")))))
+		fail_msg("%s %s: '%s', wanted '%s'", name, runs ? "runs it" : "does not run it", why,
+			 part ? part : "");
+}
+
+static void expect(const char *name, struct mq_shape shape, const char *part)
+{
+	shape.micro_batches = shape.micro_batches ? shape.micro_batches : 4;
+	shape.pipeline = shape.pipeline ? shape.pipeline : MQ_PIPE_1F1B;
+	expect_plan(name, plan_of(&shape), part);
+	/* engines ask of shapes before they build them; of the model once, of the order of devices never */
+	if ((!part || !shape.device) && mq_software_runs_model(software(name), &q, NULL, 0))
+		assert_int_equal(mq_software_runs_shape(software(name), &q, &shape, NULL, 0), !part);
+}
+
+#define SHAPE(...) ((struct mq_shape){ .vocab_parallel = true, __VA_ARGS__ })
+
+/* ---- rules ------------------------------------------------------------------------------------------- */
+
+static void rules_of_degrees(void **state)
+{
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	expect("megatron-core", SHAPE(.dp = 8, .tp = 2), NULL);
+	expect("fsdp", SHAPE(.dp = 8, .tp = 2, .sync = MQ_SYNC_ZERO3), "has no tensor parallelism (tp 2)");
+	expect("ddp", SHAPE(.dp = 8, .pp = 2), "has no pipeline stages (pp 2)");
+	expect("deepspeed", SHAPE(.dp = 4, .cp = 4), "has no context parallelism (cp 4)");
+	expect("megatron-lm-2021", SHAPE(.dp = 8, .cp = 2), "has no context parallelism");
+	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .sync = MQ_SYNC_ZERO3), "splits norms along the sequence");
+	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true), NULL);
+	expect("deepspeed", SHAPE(.dp = 8, .tp = 2), "keeps the vocabulary whole");
+	struct mq_shape whole = { .dp = 8, .tp = 2 };
+	expect("deepspeed", whole, NULL);
+	expect("megatron-core", whole, "splits the vocabulary over tensor parallelism");
+	whole.sequence_parallel = true;
+	expect("deepspeed", whole, "keeps norms whole");
+	expect("deepspeed", (struct mq_shape){ .dp = 4, .tp = 2, .pp = 2 }, "tensor parallelism (tp 2) or pipeline");
+}
+
+static void rules_of_pipelines(void **state)
+{
+	static const uint32_t uneven[] = { 1, 3, 3, 1 }, even[] = { 2, 2, 2, 2 };
+
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1),
+	       "schedules interleaved or 1f1b, not zb-h1");
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1, .sync = MQ_SYNC_ZERO3),
+	       "not zb-h1");
+	expect("generic", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1), NULL);
+	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), NULL);
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), NULL);
+	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven),
+	       "stage 0 has 1 of 8, it would have 2");
+	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = even), NULL);
+	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2),
+	       "has no zero2 beside pipeline stages");
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO2), NULL);
+	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .virtual = 2, .pipeline = MQ_PIPE_INTERLEAVED, .micro_batches = 2),
+	       "in rounds of 4");
+	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .virtual = 2, .pipeline = MQ_PIPE_INTERLEAVED), NULL);
+	/* one chunk per device, interleaved, is 1F1B */
+	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_INTERLEAVED), NULL);
+	/* without stages all schedules are one */
+	expect("deepspeed", SHAPE(.dp = 16, .micro_batches = 1, .pipeline = MQ_PIPE_ZB_H1), NULL);
+}
+
+static void rules_of_sync(void **state)
+{
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	expect("megatron-core", SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO3),
+	       "syncs gradients by zero1 or allreduce, not zero3");
+	expect("megatron-core", SHAPE(.dp = 8, .sync = MQ_SYNC_PS), "not ps");
+	expect("generic", SHAPE(.dp = 8, .sync = MQ_SYNC_PS), NULL);
+	expect("torchtitan", SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO1), "not zero1");
+	expect("torchtitan", SHAPE(.dp = 8), NULL);
+	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .sequence_parallel = true),
+	       "beside tensor, context or expert");
+	expect("torchtitan", SHAPE(.dp = 1, .tp = 2, .sequence_parallel = true), NULL); /* nothing to sync */
+	expect("deepspeed", SHAPE(.dp = 16, .micro_batches = 1, .recompute = MQ_RECOMPUTE_SELECTIVE),
+	       "recomputes full or none, not selective");
+	train.infer = true;
+	expect("deepspeed", SHAPE(.dp = 16, .micro_batches = 1, .recompute = MQ_RECOMPUTE_SELECTIVE), NULL);
+}
+
+static void rules_of_the_model(void **state)
+{
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	train.dtype = MQ_FP16;
+	expect("torchtitan", SHAPE(.dp = 8), "trains in bf16 or fp32, not fp16; ask with another --dtype");
+	train.dtype = MQ_BF16;
+	train.products = MQ_FP8;
+	expect("deepspeed", SHAPE(.dp = 8), "not fp8; ask with other --products");
+	expect("megatron-core", SHAPE(.dp = 8), NULL);
+	train.products = MQ_FP4;
+	expect("torchtitan", SHAPE(.dp = 8), "not fp4");
+	ask("resnet50");
+	expect("megatron-core", SHAPE(.dp = 8), "runs no 'resnet50");
+	expect("ddp", SHAPE(.dp = 8), NULL);
+	expect("deepspeed", SHAPE(.dp = 8), NULL);
+	ask("moe:layers=4,hidden=256,heads=8,experts=8,vocab=512");
+	expect("megatron-lm-2021", SHAPE(.dp = 8), "runs no mixtures of experts");
+	expect("deepspeed", SHAPE(.dp = 8, .ep = 4), "has no expert parallelism (ep 4)");
+	expect("megatron-core", SHAPE(.dp = 8, .ep = 4), NULL);
+	expect("megatron-core", SHAPE(.dp = 8, .tp = 2), "mixtures under tensor parallelism only with norms");
+	expect("megatron-core", SHAPE(.dp = 8, .tp = 2, .ep = 2, .sequence_parallel = true), NULL);
+}
+
+static void rules_of_devices(void **state)
+{
+	/* both machines, the other way round: a host file says that */
+	static const uint32_t turned[] = { 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7 };
+	/* stage by stage, replicas side by side: 0 1 of machine 0, ... */
+	static const uint32_t major[] = { 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15 };
+	static const uint32_t torn[] = { 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15 };
+
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .device = turned), NULL);
+	expect("megatron-core", SHAPE(.dp = 8, .pp = 2, .device = major), NULL);
+	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .device = major),
+	       "numbers ranks stage by stage, machine by machine");
+	expect("megatron-core", SHAPE(.dp = 16, .micro_batches = 1, .device = torn),
+	       "stage by stage or replica by replica");
+	expect("ddp", SHAPE(.dp = 16, .micro_batches = 1, .device = torn), NULL);
+	cluster->device[3].kind = MQ_CPU;
+	expect_plan("ddp", plan_of(&SHAPE(.dp = 16, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B)), "does not train on CPUs");
+	expect_plan("generic", plan_of(&SHAPE(.dp = 16, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B)), NULL);
+}
+
+static void rules_of_shapes(void **state)
+{
+	static const double speed[] = { 3, 1, 1, 1 }, same[] = { 2, 2, 2, 2 };
+	static const uint32_t degrees[] = { 1, 2 };
+
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	expect("megatron-core", SHAPE(.dp = 4, .share = speed, .micro_batches = 1),
+	       "has no uneven shares of the batch");
+	expect("megatron-core", SHAPE(.dp = 4, .share = same, .micro_batches = 1), NULL);
+	expect("megatron-core", SHAPE(.dp = 4, .pp = 2, .stage_tp = degrees), "stage");
+	expect("generic", SHAPE(.dp = 4, .pp = 2, .stage_tp = degrees), NULL);
+	expect("megatron-core", SHAPE(.dp = 6, .micro_batches = 1), "the same number of samples");
+	/* an op on fewer devices than its stage */
+	struct mq_plan *plan = plan_of(&SHAPE(.dp = 4, .pipeline = MQ_PIPE_1F1B));
+	uint32_t c = mq_plan_add_config(plan, &arena, 1);
+	plan->config_of[5] = c;
+	expect_plan("megatron-core", plan, "ops differ in devices");
+	expect_plan("generic", plan, NULL);
+	uint32_t *device = mq_arena_array(&arena, q.model->n_ops, uint32_t);
+	for (uint32_t op = 0; op < q.model->n_ops; op++)
+		device[op] = op % 2;
+	mq_plan_from_placement(device, q.model, &arena, plan);
+	expect_plan("megatron-core", plan, "one dp x tp x pp for all");
+	expect_plan("generic", plan, NULL);
+}
+
+/* What a plan leaves to the software is no reason; what it decides otherwise needs a setting. */
+static void rules_of_decisions(void **state)
+{
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	struct mq_plan *plan = plan_of(&SHAPE(.dp = 8, .pipeline = MQ_PIPE_1F1B));
+	plan->overlap_grads = false; /* not said: it is the software's */
+	expect_plan("torchtitan", plan, NULL);
+	plan->says = MQ_SAYS_OVERLAP_GRADS;
+	expect_plan("torchtitan", plan, "has no setting for overlap_grads");
+	expect_plan("megatron-core", plan, NULL);
+	plan->says = MQ_SAYS_EARLY_STOP;
+	plan->early_stop = true;
+	expect_plan("megatron-core", plan, NULL); /* nothing is recomputed */
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].recompute = MQ_RECOMPUTE_FULL;
+	expect_plan("megatron-core", plan, "has no setting for early_stop");
+	expect_plan("torchtitan", plan, NULL); /* its own way */
+	plan->says = MQ_SAYS_OFFLOAD;
+	plan->offload_optimizer = true;
+	expect_plan("torchtitan", plan, "has no setting for offload_optimizer");
+	expect_plan("deepspeed", plan, "only where ZeRO shards it");
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].sync = MQ_SYNC_ZERO1;
+	expect_plan("deepspeed", plan, NULL);
+	plan->says = 0;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].sync = MQ_SYNC_ZERO3;
+	expect_plan("torchtitan,offload_optimizer=1", plan, "has no setting that offloads");
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		plan->config[i].sync = MQ_SYNC_ZERO1;
+	plan->algo = MQ_ALGO_RING;
+	expect_plan("megatron-core", plan, NULL);
+	expect_plan("deepspeed", plan, "has no setting for algo");
+	plan->algo = MQ_ALGO_AUTO;
+	plan->zero_group = 3;
+	expect_plan("megatron-core", plan, "shards over groups that divide");
+	plan->zero_group = 4;
+	expect_plan("megatron-core", plan, NULL);
+	expect_plan("deepspeed", plan, "has no setting for zero_group");
+}
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+static void names_those_that_run_it(void **state)
+{
+	static const char *const names[] = { "ddp", "fsdp", "generic", "megatron-core", "megatron-core-0.8", "torchtitan" };
+	struct mq_software_record record[6];
+	struct mq_err err = MQ_ERR_INIT;
+
+	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	for (uint32_t i = 0; i < 6; i++)
+		assert_int_equal(mq_software_load("platforms/software", names[i], &arena, &record[i], &err),
+		       MQ_OK);
+	/* generic and releases are not listed */
+	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .pipeline = MQ_PIPE_1F1B)),
+	       &arena),
+			    "ddp megatron-core torchtitan");
+	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO3)),
+	       &arena),
+			    "fsdp torchtitan");
+	assert_string_equal(mq_software_runs_in(record, 6, &q, plan_of(&SHAPE(.dp = 8, .sync = MQ_SYNC_PS)), &arena),
+	       "-");
+	assert_string_equal(record[4].software.target, "megatron"); /* inherited */
+	assert_false(record[4].listed);
+	assert_null(record[2].software.target);
+}
+
+/* ---- random shapes -------------------------------------------------------------------------------------- */
+
+static uint32_t power(struct mq_rng *rng, uint32_t most)
+{
+	return 1u << mq_rng_below(rng, most + 1);
+}
+
+static const uint32_t *random_order(struct mq_rng *rng, const struct mq_shape *s)
+{
+	uint32_t n = s->dp * s->tp * s->cp * s->pp, width = s->tp * s->cp, how = mq_rng_below(rng, 4);
+	uint32_t *device = mq_arena_array(&arena, n, uint32_t), at = 0;
+
+	for (uint32_t stage = 0; stage < s->pp; stage++)
+		for (uint32_t replica = 0; replica < s->dp; replica++)
+			for (uint32_t k = 0; k < width; k++, at++)
+				device[at] = how == 1 ? (at + PER_NODE) % DEVICES :
+					     how == 2 ? (replica * s->pp + stage) * width + k : at;
+	for (uint32_t i = 0; how == 3 && i < n; i++) {
+		uint32_t other = i + mq_rng_below(rng, n - i), kept = device[i];
+
+		device[i] = device[other];
+		device[other] = kept;
+	}
+	return how ? device : NULL;
+}
+
+static const uint32_t *random_layers(struct mq_rng *rng, uint32_t stages, uint32_t layers)
+{
+	uint32_t *each = mq_arena_array(&arena, stages, uint32_t);
+
+	if (stages > layers || mq_rng_below(rng, 2))
+		return NULL;
+	for (uint32_t i = 0; i < layers; i++)
+		each[i < stages ? i : mq_rng_below(rng, stages)]++;
+	return each;
+}
+
+static struct mq_shape random_shape(struct mq_rng *rng)
+{
+	static const uint8_t syncs[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3, MQ_SYNC_PS };
+	struct mq_shape s = { .dp = power(rng, 4), .tp = power(rng, 2), .pp = power(rng, 2), .cp = power(rng, 1),
+			      .ep = 1, .virtual = 1, .micro_batches = power(rng, 4) };
+
+	if (q.model->experts)
+		s.ep = power(rng, 3);
+	s.pipeline = (uint8_t)mq_rng_below(rng, MQ_N_PIPELINES);
+	if (s.pipeline == MQ_PIPE_INTERLEAVED && s.pp > 1)
+		s.virtual = power(rng, 1);
+	s.sync = syncs[mq_rng_below(rng, 5)];
+	s.recompute = (uint8_t)mq_rng_below(rng, MQ_N_RECOMPUTES);
+	s.sequence_parallel = s.tp > 1 && mq_rng_below(rng, 2);
+	s.vocab_parallel = s.tp > 1 && mq_rng_below(rng, 2);
+	if (s.dp * s.tp * s.pp * s.cp <= DEVICES)
+		s.device = random_order(rng, &s);
+	s.stage_layers = random_layers(rng, s.pp * s.virtual, q.model->n_layers);
+	return s;
+}
+
+static bool writes(const char *target, const struct mq_software *s, const struct mq_plan *plan, char *why, size_t size)
+{
+	const struct mq_question own = { q.model, q.cluster, q.calib, s, q.train };
+	struct mq_export e = { .model = q.model, .cluster = cluster, .train = &train, .plan = plan, .arena = &arena };
+	struct mq_err err = MQ_ERR_INIT;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *f = open_memstream(&text, &length);
+	enum mq_status status = mq_export_open(&e, &own, &err);
+
+	if (status == MQ_OK)
+		status = !strcmp(target, "megatron") ? mq_export_megatron(&e, f, &err) :
+			 !strcmp(target, "deepspeed") ? mq_export_deepspeed(&e, f, &err) :
+							mq_export_torchtitan(&e, f, &err);
+	fclose(f);
+	assert_int_equal(status == MQ_OK, length > 0);
+	free(text);
+	snprintf(why, size, "%s", err.text);
+	return status == MQ_OK;
+}
+
+/* What runs is written; what does not is refused for the same reason; a shape is read back as it was. */
+static void what_runs_is_exported(const char *spec)
+{
+	static const char *const names[] = { "megatron-core", "torchtitan", "deepspeed", "megatron-core,overlap_tp=1",
+					     "torchtitan,shard_group=2", "megatron-bridge" };
+	const struct mq_software *s[6];
+	uint32_t runs[6] = { 0 };
+	struct mq_rng rng;
+
+	ask(spec);
+	mq_rng_seed(&rng, 7);
+	for (uint32_t k = 0; k < 6; k++)
+		s[k] = software(names[k]);
+	for (uint32_t i = 0; i < 4000; i++) {
+		struct mq_arena_mark mark = mq_arena_mark(&arena);
+		struct mq_shape shape = random_shape(&rng);
+		struct mq_plan plan;
+		struct mq_err err = MQ_ERR_INIT;
+
+		if (mq_plan_from_shape(&shape, q.model, cluster, &arena, &plan, &err) == MQ_OK &&
+		    mq_plan_check(&plan, q.model, cluster, &train, &err) == MQ_OK)
+			for (uint32_t k = 0; k < 6; k++) {
+				char why[256] = "", other[256] = "";
+				bool can = mq_software_runs(s[k], &q, &plan, why, sizeof(why));
+
+				runs[k] += can;
+				if (writes(s[k]->target, s[k], &plan, other, sizeof(other)) != can || strcmp(why, other))
+					fail_msg("%s: runs %d, '%s' and '%s'", names[k], can, why, other);
+				if (can && !mq_software_runs_shape(s[k], &q, &shape, why, sizeof(why)))
+					fail_msg("%s: the plan runs, its shape does not: %s", names[k], why);
+			}
+		mq_arena_rewind(&arena, mark);
+	}
+	for (uint32_t k = 0; k < 6; k++)
+		assert_true(runs[k] > 20);
+}
+
+static void what_runs_is_exported_gpt(void **state)
+{
+	what_runs_is_exported("gpt:layers=8,hidden=256,heads=8,vocab=512");
+}
+
+static void what_runs_is_exported_moe(void **state)
+{
+	what_runs_is_exported("moe:layers=4,hidden=256,heads=8,experts=8,vocab=512");
+}
+
+static void shapes_are_read_back(void **state)
+{
+	struct mq_rng rng;
+	uint32_t read = 0;
+
+	ask("moe:layers=4,hidden=256,heads=8,experts=8,vocab=512");
+	mq_rng_seed(&rng, 11);
+	for (uint32_t i = 0; i < 2000; i++) {
+		struct mq_shape shape = random_shape(&rng);
+		struct mq_plan plan, again;
+		struct mq_plan_form form;
+		struct mq_err err = MQ_ERR_INIT;
+
+		if (mq_plan_from_shape(&shape, q.model, cluster, &arena, &plan, &err) != MQ_OK ||
+		    mq_plan_check(&plan, q.model, cluster, &train, &err) != MQ_OK)
+			continue;
+		mq_plan_form(&q, &plan, &arena, &form);
+		if (!form.shaped)
+			fail_msg("dp %u tp %u pp %u cp %u ep %u x%u: %s", shape.dp, shape.tp, shape.pp, shape.cp,
+				 shape.ep, shape.virtual, form.why);
+		assert_int_equal(mq_plan_from_shape(&form.shape, q.model, cluster, &arena, &again, &err),
+		       MQ_OK);
+		assert_true(mq_plan_hash(&again) == mq_plan_hash(&plan));
+		assert_int_equal(form.shape.ep, shape.ep);
+		read++;
+	}
+	assert_true(read > 300);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rules_of_degrees),
+		cmocka_unit_test(rules_of_pipelines),
+		cmocka_unit_test(rules_of_sync),
+		cmocka_unit_test(rules_of_the_model),
+		cmocka_unit_test(rules_of_devices),
+		cmocka_unit_test(rules_of_shapes),
+		cmocka_unit_test(rules_of_decisions),
+		cmocka_unit_test(names_those_that_run_it),
+		cmocka_unit_test(what_runs_is_exported_gpt),
+		cmocka_unit_test(what_runs_is_exported_moe),
+		cmocka_unit_test(shapes_are_read_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}
