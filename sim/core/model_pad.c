@@ -38,12 +38,15 @@ static void grow(struct mq_op *op, enum mq_dim dim, double padded)
 	op->fixed_bwd *= factor;
 	if (dim == MQ_DIM_IN)
 		return;
+	double moved = op->read + op->write;
 	op->flop *= factor;
 	op->flop_bwd *= factor;
 	op->write *= factor;
-	op->output *= factor;
+	if (op->kind != MQ_OP_LOSS) /* one number, whatever the vocabulary */
+		op->output *= factor;
 	if (op->kind == MQ_OP_GEMM) {
 		op->n = padded;
+		op->moved_bwd *= moved > 0 ? (op->read + op->write) / moved : 1;
 		return;
 	}
 	op->read *= factor;

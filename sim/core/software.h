@@ -158,7 +158,7 @@ MQ_API const char *mq_evidence_name(enum mq_evidence evidence);
 /* Where a value comes from. */
 struct mq_software_note {
 	enum mq_evidence evidence; /* ASSUMED: nothing says it, the field's default stands */
-	const char *source, *rows; /* rows: what a fit rests on */
+	const char *source, *rows; /* rows: what a fit rests on; of a default both are NULL */
 	double low, high;          /* interval of a fit; NaN = none */
 	const char *file;          /* software whose file says it; NULL = the default, or an option */
 };

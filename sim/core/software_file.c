@@ -111,7 +111,9 @@ static enum mq_status read_note(const struct reader *r, const char *key, const j
 		return bad(r, key, "does not say where it is from; give \"from\": documented, counted or fitted");
 	if (!note->source || !*note->source)
 		return bad(r, key, "has no \"source\"");
-	if (note->evidence == MQ_FITTED && (!note->rows || json_array_size(interval) != 2))
+	bool pair = json_array_size(interval) == 2 && json_is_number(json_array_get(interval, 0)) &&
+		    json_is_number(json_array_get(interval, 1)) && note->low <= note->high;
+	if ((interval && !pair) || (note->evidence == MQ_FITTED && !(note->rows && pair)))
 		return bad(r, key, "is fitted: give its \"rows\" and \"interval\": [low, high]");
 	return MQ_OK;
 }
@@ -252,6 +254,8 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 {
 	const char *parent = copied(r, root, "inherits"), *path = r->path, *name = r->name;
 
+	if (!parent && json_object_get(root, "inherits"))
+		return bad(r, "inherits", "is not the name of a software");
 	if (r->n_chain == 1)
 		r->record->inherits = parent;
 	if (!parent)
@@ -262,8 +266,8 @@ static enum mq_status read_parent(struct reader *r, const json_t *root)
 				       parent);
 	if (r->n_chain == MAX_ANCESTORS)
 		return mq_fail(r->err, MQ_EINPUT, "%s: more than %d generations", path, MAX_ANCESTORS);
-	if (read_file(r, parent) != MQ_OK)
-		return mq_wrap(r->err, "%s: inherits '%s'", path, parent);
+	if (read_file(r, parent) != MQ_OK) /* of those between, the message names the last */
+		return name == r->chain[0] ? mq_wrap(r->err, "%s: inherits '%s'", path, parent) : r->err->status;
 	r->path = path;
 	r->name = name;
 	return MQ_OK;
@@ -345,6 +349,21 @@ static enum mq_status read_file(struct reader *r, const char *name)
 	return status;
 }
 
+/* What an option says, no file says. */
+static void note_options(struct mq_software_record *record, const char *options)
+{
+	for (; *options; options += strcspn(options, ",;"), options += *options != '\0') {
+		options += strspn(options, " ");
+		for (uint32_t i = 0; mq_software_fields()[i].opt.type != MQ_OPT_END; i++) {
+			const char *name = mq_software_fields()[i].opt.name;
+
+			if (strlen(name) == strcspn(options, "=") && !strncmp(name, options, strlen(name)))
+				record->note[i] = (struct mq_software_note){ .source = "an option", .low = NAN,
+									      .high = NAN };
+		}
+	}
+}
+
 enum mq_status mq_software_load(const char *dir, const char *text, struct mq_arena *arena,
 				struct mq_software_record *record, struct mq_err *err)
 {
@@ -363,6 +382,7 @@ enum mq_status mq_software_load(const char *dir, const char *text, struct mq_are
 	record->software.name = record->software.file = name;
 	if (!text[n])
 		return MQ_OK;
+	note_options(record, text + n + 1);
 	return mq_software_set(&record->software, mq_arena_printf(arena, "--software %s", name), text + n + 1,
 			       arena, err);
 }

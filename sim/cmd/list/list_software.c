@@ -44,7 +44,7 @@ static void print_value(const struct mq_software_field *f, const struct mq_softw
 static void print_note(const struct mq_software_field *f, const struct mq_software_note *n, const char *own)
 {
 	if (n->evidence == MQ_ASSUMED) {
-		printf("default: %s\n", f->opt.help);
+		printf("%s: %s\n", n->source ? n->source : "default", f->opt.help);
 		return;
 	}
 	printf("%s", mq_evidence_name(n->evidence));
@@ -121,7 +121,8 @@ enum mq_status mq_list_software(const char *dir, const char *text, struct mq_are
 				continue;
 			printf("  %-18s ", f->opt.name);
 			print_value(f, &record.software);
-			if (strcmp(f->unit, "word") && strcmp(f->unit, "text") && strcmp(f->unit, "0/1"))
+			if (strcmp(f->unit, "word") && strcmp(f->unit, "text") && strcmp(f->unit, "0/1") &&
+			    strcmp(f->unit, "1"))
 				printf(" %s", f->unit);
 			printf("  ");
 			print_note(f, &record.note[f - mq_software_fields()], record.software.file);
