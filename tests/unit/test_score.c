@@ -158,7 +158,7 @@ static void test_columns(void **state)
 	build(published(&r), &c);
 	assert_string_equal(c.software.software.name, "deepspeed,norm=eager,attention=stored");
 	assert_string_equal(c.software.software.file, "deepspeed");
-	assert_int_equal(c.software.software.norm, MQ_NORM_EAGER);
+	assert_int_equal(c.software.software.norm, MQ_EAGER);
 	assert_true(mq_software_stores_scores(&c.software.software));
 
 	/* any field as a column; what is no column of a row and no field, is none */

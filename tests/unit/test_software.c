@@ -256,7 +256,7 @@ static void options_come_last(void **state)
 	put_keys("base", "\"traffic\": {\"value\": 3, \"from\": \"counted\", \"source\": \"s\"}");
 	struct mq_software_record r = read_software(dir, "base,traffic=2;norm=eager, overlap_tp=yes");
 
-	assert_true(r.software.traffic == 2 && r.software.norm == MQ_NORM_EAGER && r.software.overlap_tp);
+	assert_true(r.software.traffic == 2 && r.software.norm == MQ_EAGER && r.software.overlap_tp);
 	assert_string_equal(r.software.name, "base,traffic=2,norm=eager,overlap_tp=yes");
 	assert_string_equal(r.software.file, "base");
 	assert_int_equal(note_of(&r, "traffic")->evidence, MQ_ASSUMED);

@@ -95,6 +95,9 @@ static void put_switches(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --sequence-parallel", f);
 	if (s->sync == MQ_SYNC_ZERO1 || e->dressed.offload_optimizer)
 		fputs(" \\\n  --use-distributed-optimizer", f);
+	if (s->sync == MQ_SYNC_ZERO3)
+		fputs(" \\\n  --use-distributed-optimizer --use-megatron-fsdp"
+		      " \\\n  --data-parallel-sharding-strategy optim_grads_params", f);
 	if (e->dressed.zero_group && e->dressed.zero_group < same)
 		fprintf(f, " \\\n  --num-distributed-optimizer-instances %u", same / e->dressed.zero_group);
 	if (e->dressed.offload_optimizer)
@@ -159,7 +162,7 @@ struct flags {
 	struct mq_err *err;
 	uint32_t world, nodes, per_node, tp, pp, cp, ep, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket, first_layers, last_layers;
-	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
+	bool sequence, zero1, zero3, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_tp, overlap_experts, replica_major;
 	const char *layout, *skipped;
 };
@@ -224,7 +227,7 @@ static enum mq_status take_granularity(struct flags *x, const char *value)
 
 static enum mq_status read_flags(struct flags *x, const char *text)
 {
-	const char *granularity = NULL;
+	const char *granularity = NULL, *sharding = NULL;
 	const struct row rows[] = {
 		{ "--nnodes", &x->nodes, NULL, NULL },
 		{ "--nproc-per-node", &x->per_node, NULL, NULL },
@@ -256,6 +259,7 @@ static enum mq_status read_flags(struct flags *x, const char *text)
 		{ "--account-for-loss-in-pipeline-split", NULL, &x->count_loss, NULL },
 		{ "--pipeline-model-parallel-layout", NULL, NULL, &x->layout },
 		{ "--recompute-granularity", NULL, NULL, &granularity },
+		{ "--data-parallel-sharding-strategy", NULL, NULL, &sharding },
 		{ NULL, NULL, NULL, NULL },
 	};
 
@@ -280,6 +284,10 @@ static enum mq_status read_flags(struct flags *x, const char *text)
 		else
 			MQ_TRY(take_number(x, name, value, row->number));
 	}
+	if (sharding && strcmp(sharding, "optim_grads_params"))
+		return mq_fail(x->err, MQ_EINPUT, "--data-parallel-sharding-strategy %s: optim_grads_params alone "
+			       "is read", sharding);
+	x->zero3 = sharding;
 	return granularity ? take_granularity(x, granularity) : MQ_OK;
 }
 
@@ -441,7 +449,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	*s = (struct mq_shape){ .tp = or_1(x->tp), .pp = or_1(x->pp), .cp = or_1(x->cp), .ep = or_1(x->ep),
 				.virtual = or_1(x->vpp), .vocab_parallel = x->tp > 1,
 				.sequence_parallel = x->sequence && x->tp > 1,
-				.sync = x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE,
+				.sync = x->zero3 ? MQ_SYNC_ZERO3 : x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE,
 				.recompute = x->full ? MQ_RECOMPUTE_FULL :
 					     x->selective ? MQ_RECOMPUTE_SELECTIVE : MQ_RECOMPUTE_NONE };
 	double each = (double)s->tp * s->pp * s->cp; /* of flags that may say anything */
