@@ -205,7 +205,8 @@ contest-figure:
 install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man page under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/maquette/engines \
 		$(DESTDIR)$(PREFIX)/lib/maquette/executors $(DESTDIR)$(PREFIX)/share/maquette/plots \
-		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib $(DESTDIR)$(PREFIX)/share/man/man1
+		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib \
+		$(DESTDIR)$(PREFIX)/share/maquette/platforms/software $(DESTDIR)$(PREFIX)/share/man/man1
 	install $(BUILD)/maquette $(BUILD)/maquette-replay $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(ENGINE_SO) $(ENGINE_DATA) $(DESTDIR)$(PREFIX)/lib/maquette/engines
 	install -m 644 $(EXEC_SO) $(DESTDIR)$(PREFIX)/lib/maquette/executors
@@ -213,6 +214,7 @@ install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man pa
 		install -D -m 644 $(BUILD)/executors/$$p $(DESTDIR)$(PREFIX)/lib/maquette/executors/$$p; done
 	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
+	install -m 644 $(wildcard platforms/software/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/maquette/plots
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
 # The man page comes from the option tables, through --help.

@@ -240,6 +240,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	mq_asked_init(&o.asked, err);
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	MQ_TRY(check_options(&o, err));
+	const char *const read[] = { o.plan, o.import, o.asked.model, o.asked.platform };
+	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));
 	if (o.to && !strcmp(o.asked.software, "generic")) /* it writes no settings */
 		o.asked.software = software_of(o.to);
 	if (o.to && !strcmp(o.to, "chakra"))

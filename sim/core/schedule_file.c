@@ -310,7 +310,9 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->op = get_u32(r, v, "op", MQ_NONE);
 	k->causal = json_is_true(json_object_get(v, "causal"));
 	k->speed = get_size(r, v, "speed", 0, 1e3);
-	k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
+	if (k->kind == MQ_KERNEL_ATTENTION)
+		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS,
+				    MQ_ATTENTION_FLASH2);
 	k->layout = get_size(r, v, "layout", 0, 1e3);
 	k->m = get_size(r, v, "m", 0, most_rows);
 	k->n = get_size(r, v, "n", 0, most_rows);
