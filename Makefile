@@ -263,6 +263,8 @@ bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
 accuracy: $(BUILD)/maquette ## predictions against published runs; updates README.md
 	@tests/accuracy.sh
+identity: all ## every scored row of the published runs, run again from its job file: equal to the last digit (an hour)
+	@MAQUETTE=$(BUILD)/maquette tests/identity.sh $(BUILD)/identity
 fits: $(BUILD)/maquette ## the joint fits behind the calibrations, each table left out once
 	@tests/fits.sh
 calib-readme: $(BUILD)/maquette ## platforms/calib/README.md from the field tables
@@ -283,5 +285,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: accuracy fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
+.PHONY: accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
 	validate-gpu bench format tidy clean FORCE

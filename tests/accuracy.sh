@@ -2,7 +2,8 @@
 # accuracy.sh - `make accuracy`: holds predictions against the published measurements in DATA (default
 # ../shared/data), writes the tables to build/accuracy, the summary between the accuracy markers of
 # README.md, and all rows with a figure to results/accuracy. Says so, and succeeds, where the measurements
-# are not there. JOBS: worker processes (default: the processors); ROW_SECONDS: processor time of a row.
+# are not there. JOBS: worker processes (default: the processors); ROW_TASKS: tasks of a row's
+# simulation at most.
 set -eu
 data=${DATA:-../shared/data}
 out=build/accuracy
@@ -15,7 +16,7 @@ fi
 mkdir -p $out
 echo "== step times and memory"
 for table in "$data"/measured/*.csv; do
-	$maquette score "$table" --row-seconds "${ROW_SECONDS:-8}" -j "${JOBS:-$(nproc)}" \
+	$maquette score "$table" --row-tasks "${ROW_TASKS:-4e6}" -j "${JOBS:-$(nproc)}" \
 		-o "$out/$(basename "$table" .csv)" | tee "$out/$(basename "$table" .csv).txt"
 done
 for kind in gemm collectives; do

@@ -353,6 +353,7 @@ uint64_t mq_session_context(const struct mq_session *s)
 	    mq_software_names(dir, &scratch, &names, &lost) == MQ_OK)
 		for (; *names; names++)
 			hash = mq_hash_file(hash, mq_arena_printf(&scratch, "%s/%s.json", dir, *names));
+	hash = mq_software_hash(s->q.software, hash);
 	hash = mq_hash_file(hash, "/proc/self/exe");
 	mq_arena_fini(&scratch);
 	return hash;

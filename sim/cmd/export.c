@@ -244,8 +244,6 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	MQ_TRY(mq_output_apart("-o", o.out, read, sizeof(read) / sizeof(*read), err));
 	if (o.to && !strcmp(o.asked.software, "generic")) /* it writes no settings */
 		o.asked.software = software_of(o.to);
-	if (o.to && !strcmp(o.to, "chakra"))
-		o.asked.no_fold = true; /* a trace has every rank */
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	enum mq_status status = o.import ? import_plan(&o, &session, err) : export_plan(&o, &session, err);
 	mq_session_close(&session);

@@ -150,6 +150,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .csv = NULL };
 	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_software_record software;
 	struct mq_model *model = NULL;
 
 	mq_asked_init(&o.asked, err);
@@ -158,8 +159,11 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "no model given; use maquette model MODEL");
 	const struct mq_model_request request = { .spec = o.asked.model,
 						  .train = &o.asked.train,
-						  .seq = o.asked.seq };
-	enum mq_status status = mq_model_load(&request, &arena, &model, err);
+						  .seq = o.asked.seq,
+						  .software = &software.software };
+	enum mq_status status = mq_software_open(o.asked.software, &arena, &software, err);
+	if (status == MQ_OK)
+		status = mq_model_load(&request, &arena, &model, err);
 	if (status == MQ_OK && o.csv)
 		status = write_csv(o.csv, model, &o.asked.train, &arena, err);
 	if (status == MQ_OK)

@@ -40,7 +40,8 @@ enum {
 	OPT_FROM,
 	OPT_SHARE,
 	OPT_OVER,
-	OPT_CALIB
+	OPT_CALIB,
+	OPT_SOFTWARE
 };
 
 static const struct argp_option options[] = {
@@ -50,6 +51,7 @@ static const struct argp_option options[] = {
         {"output", 'o', "DIR", 0, "where results go (default: FIRST-FOLDER/validate)", 0},
         {"platform", 'p', "FILE", 0, "instead of the platform that was searched", 0},
         {"calib", OPT_CALIB, "FILE", 0, "calibration to add to those of the search; repeatable", 0},
+        {"software", OPT_SOFTWARE, "NAME", 0, "training software instead of that of the search", 0},
         {"recalibrate", OPT_RECALIBRATE, NULL, 0,
          "fit the calibration to half of the plans, write "
          "DIR/calib.json, and tell the error on the other half before and after",
@@ -74,7 +76,7 @@ static const struct argp_option options[] = {
          0},
         {0}};
 
-/* -p and --calib are passed on to the question of every folder. */
+/* -p, --calib and --software are passed on to the question of every folder. */
 static error_t pass_on(struct validate *v, const char *option, char *arg)
 {
 	int bad = mq_arg_push(option, &v->question, option, v->err);
@@ -95,6 +97,8 @@ static error_t parse_flag(int key, char *arg, struct validate *v)
 		return pass_on(v, "--platform", arg);
 	case OPT_CALIB:
 		return pass_on(v, "--calib", arg);
+	case OPT_SOFTWARE:
+		return pass_on(v, "--software", arg);
 	case OPT_RECALIBRATE:
 		v->recalibrate = true;
 		return 0;

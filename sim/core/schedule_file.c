@@ -33,20 +33,34 @@ static void put_text(FILE *f, const char *text)
 	fputc('"', f);
 }
 
+static const struct {
+	const char *name;
+	size_t offset;
+} kernel_flag[] = {
+	{ "causal", offsetof(struct mq_kernel, causal) },
+	{ "volume", offsetof(struct mq_kernel, volume) },
+	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
+	{ "over_window", offsetof(struct mq_kernel, over_window) },
+};
+enum { N_KERNEL_FLAGS = sizeof(kernel_flag) / sizeof(kernel_flag[0]) };
+
 static void put_kernel(FILE *f, const struct mq_kernel *k)
 {
 	fprintf(f, "{\"kind\":\"%s\",\"phase\":\"%s\",\"dtype\":\"%s\"", mq_kernel_kind_name(k->kind),
 		mq_phase_name(k->phase), mq_dtype_name(k->dtype));
 	if (k->op != MQ_NONE)
 		fprintf(f, ",\"op\":%" PRIu32, k->op);
-	if (k->causal)
-		fputs(",\"causal\":true", f);
 	if (k->speed > 0)
 		fprintf(f, ",\"speed\":%.17g", k->speed);
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		fprintf(f, ",\"attention\":\"%s\"", mq_attention_name(k->attention));
 	if (k->layout > 0)
 		fprintf(f, ",\"layout\":%.17g", k->layout);
+	if (k->winograd > 0)
+		fprintf(f, ",\"winograd\":%.17g", k->winograd);
+	for (int i = 0; i < N_KERNEL_FLAGS; i++)
+		if (*(const bool *)((const char *)k + kernel_flag[i].offset))
+			fprintf(f, ",\"%s\":true", kernel_flag[i].name);
 	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
 		"\"bytes\":%.17g,\"launches\":%.17g", k->m, k->n, k->k, k->count, k->flop, k->bytes,
 		k->launches);
@@ -308,11 +322,12 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->phase = NAME(r, v, "phase", mq_phase_name, MQ_N_PHASES, MQ_FORWARD);
 	k->dtype = NAME(r, v, "dtype", mq_dtype_name, MQ_N_DTYPES, MQ_FP32);
 	k->op = get_u32(r, v, "op", MQ_NONE);
-	k->causal = json_is_true(json_object_get(v, "causal"));
+	for (int i = 0; i < N_KERNEL_FLAGS; i++)
+		*(bool *)((char *)k + kernel_flag[i].offset) = json_is_true(json_object_get(v, kernel_flag[i].name));
 	k->speed = get_size(r, v, "speed", 0, 1e3);
 	if (k->kind == MQ_KERNEL_ATTENTION)
-		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS,
-				    MQ_ATTENTION_FLASH2);
+		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
+	k->winograd = get_size(r, v, "winograd", 0, 1e3);
 	k->layout = get_size(r, v, "layout", 0, 1e3);
 	k->m = get_size(r, v, "m", 0, most_rows);
 	k->n = get_size(r, v, "n", 0, most_rows);

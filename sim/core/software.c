@@ -5,7 +5,10 @@
 #include "core/software_impl.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "core/rng.h"
 
 #define NUM(group, field, unit, initial, min, max, help) \
 	{ MQ_F64(struct mq_software, field, initial, min, max, help), unit, group }
@@ -161,6 +164,25 @@ const struct mq_software *mq_software_plain(void)
 	return &plain;
 }
 
+uint64_t mq_software_hash(const struct mq_software *s, uint64_t hash)
+{
+	static const size_t size[] = {
+		[MQ_OPT_U32] = sizeof(uint32_t), [MQ_OPT_F64] = sizeof(double), [MQ_OPT_BOOL] = sizeof(bool),
+		[MQ_OPT_CHOICE] = sizeof(uint32_t), [MQ_OPT_STR] = 0,
+	};
+	const struct mq_software_space *runs = &s->runs;
+
+	for (uint32_t i = 0; i < N_FIELDS; i++) {
+		const void *at = (const char *)s + fields[i].opt.offset;
+
+		if (fields[i].opt.type == MQ_OPT_STR)
+			hash = mq_hash(hash, *(const char *const *)at, strlen(*(const char *const *)at) + 1);
+		else
+			hash = mq_hash(hash, at, size[fields[i].opt.type]);
+	}
+	return mq_hash(hash, runs, offsetof(struct mq_software_space, placement) + sizeof(runs->placement));
+}
+
 enum mq_status mq_software_set_one(struct mq_software *software, const char *what, const char *key,
 				   const char *value, struct mq_arena *arena, struct mq_err *err)
 {
@@ -188,6 +210,8 @@ enum mq_status mq_software_set(struct mq_software *software, const char *what, c
 		next = item + strcspn(item, ",;");
 		next = *next ? (*next = '\0', next + 1) : NULL;
 		item += strspn(item, " ");
+		for (size_t n = strlen(item); n && item[n - 1] == ' ';)
+			item[--n] = '\0';
 		char *value = strchr(item, '=');
 		if (!*item)
 			continue;

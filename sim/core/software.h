@@ -229,6 +229,8 @@ MQ_API bool mq_software_runs_model(const struct mq_software *software, const str
 MQ_API const char *mq_software_runs_in(const struct mq_software_record *record, uint32_t n,
 				       const struct mq_question *q, const struct mq_plan *plan,
 				       struct mq_arena *arena);
+/* Hash of all that it says. */
+MQ_API uint64_t mq_software_hash(const struct mq_software *software, uint64_t hash);
 
 /* Type of reduced gradients, for training in `dtype`. */
 MQ_API enum mq_dtype mq_software_grad_dtype(const struct mq_software *software, enum mq_dtype dtype);

@@ -377,7 +377,10 @@ enum mq_status mq_software_load(const char *dir, const char *text, struct mq_are
 	for (uint32_t i = 0; i < fields; i++)
 		record->note[i].low = record->note[i].high = NAN;
 	mq_software_init(&record->software);
-	const char *name = mq_arena_printf(arena, "%.*s", (int)n, text);
+	size_t length = n;
+	while (length && text[length - 1] == ' ')
+		length--;
+	const char *name = mq_arena_printf(arena, "%.*s", (int)length, text);
 	MQ_TRY(read_file(&r, name));
 	record->software.name = record->software.file = name;
 	if (!text[n])

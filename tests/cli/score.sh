@@ -3,7 +3,7 @@
 # together they take longer than alone, which is all that the analytic executor sees.
 cat >runs.csv <<'CSV'
 row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status
-two,GPT,2,4096,16,1024,1024,T4,4,2,fp16,1,2,2,8,16,1,ok
+two,GPT,2,1024,16,1024,1024,T4,4,2,fp16,1,2,2,8,16,1,ok
 CSV
 step() { "$M" score runs.csv --executor "$1" -j 1 -o "$1" >/dev/null && cut -d, -f3 "$1/score.csv" | tail -n 1; }
 awk -v shared="$(step simgrid)" -v alone="$(step analytic)" 'BEGIN {

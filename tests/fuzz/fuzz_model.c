@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (int i = 0; i < 3; i++) {
 		struct mq_arena arena = MQ_ARENA_INIT;
-		struct mq_model_request request = { fuzz_file(data, size, suffixes[i]), &train, 0 };
+		struct mq_model_request request = { .spec = fuzz_file(data, size, suffixes[i]), .train = &train };
 		struct mq_model *model;
 		struct mq_err err = MQ_ERR_INIT;
 

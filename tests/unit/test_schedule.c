@@ -201,6 +201,15 @@ static void fill_everything(struct mq_schedule *s)
 				 .dtype = MQ_BF16, .causal = true, .m = 0.1, .n = 1e9 - 0.1, .k = 3,
 				 .count = 2, .flop = 1.1, .bytes = 2.2, .launches = 1.5 };
 	s->work[pipe.backward].model_flop = 1e15 / 7;
+	s->work[pipe.backward].host = 2.5;
+	s->work[pipe.backward].waits = true;
+	uint32_t more = hand_work(s, 1); /* what belongs to one kind of kernel alone */
+	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_ATTENTION, .speed = .75, .count = 1,
+						    .attention = MQ_ATTENTION_TE, .launches = 1 };
+	more = hand_work(s, 1);
+	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_CONV, .layout = 1.5, .count = 1,
+						    .winograd = 1.25, .volume = true, .depthwise = true,
+						    .over_window = true, .launches = 1 };
 	s->work[pipe.forward].kernel->time_s = INFINITY;
 	s->n_ops = 2;
 	s->op_name = mq_arena_array(s->arena, 2, const char *);
@@ -233,7 +242,7 @@ static void same_works(const struct mq_schedule *a, const struct mq_schedule *b)
 	for (uint32_t w = 0; w < a->n_works; w++) {
 		const struct mq_work *x = &a->work[w], *y = &b->work[w];
 		assert_true(x->flop == y->flop && x->bytes == y->bytes);
-		assert_true(x->model_flop == y->model_flop);
+		assert_true(x->model_flop == y->model_flop && x->host == y->host && x->waits == y->waits);
 		assert_int_equal(x->n_kernels, y->n_kernels);
 		assert_memory_equal(x->kernel, y->kernel, x->n_kernels * sizeof(*x->kernel));
 	}

@@ -254,7 +254,7 @@ static void options_come_last(void **state)
 {
 	(void)state;
 	put_keys("base", "\"traffic\": {\"value\": 3, \"from\": \"counted\", \"source\": \"s\"}");
-	struct mq_software_record r = read_software(dir, "base,traffic=2;norm=eager, overlap_tp=yes");
+	struct mq_software_record r = read_software(dir, "base ,traffic=2 ;norm=eager, overlap_tp=yes");
 
 	assert_true(r.software.traffic == 2 && r.software.norm == MQ_EAGER && r.software.overlap_tp);
 	assert_string_equal(r.software.name, "base,traffic=2,norm=eager,overlap_tp=yes");

@@ -67,6 +67,40 @@ static void test_axes(void **state)
 			    "point,model,batch,link.network.bw,seq,verd", 42);
 }
 
+/* A list of software: what has '=' belongs to the software before it, whatever the separator. */
+static void test_software_axis(void **state)
+{
+	struct mq_study s = load("software = generic, megatron-core, traffic=2;norm=eager; mine/x.json,host=2,generic\n"
+				 "model = gpt\nplatform = dgx1_v100\njob.a.devices = 0\njob.a.software = fsdp,deepspeed\n");
+	struct mq_point p;
+	struct mq_err err;
+
+	(void)state;
+	assert_int_equal(s.axis[0].n, 4);
+	assert_string_equal(s.axis[0].value[1], "megatron-core, traffic=2;norm=eager");
+	assert_string_equal(s.axis[0].value[2], "mine/x.json,host=2");
+	assert_string_equal(s.axis[0].value[3], "generic");
+	assert_int_equal(s.axis[4].n, 2);
+	assert_int_equal(mq_study_point(&s, 3, dir, &arena, &p, &err), MQ_OK);
+	assert_string_equal(p.asked.software, "megatron-core, traffic=2;norm=eager");
+	assert_string_equal(p.job[0].asked.software, "deepspeed"); /* a job's own */
+}
+
+/* What the file of a software says counts, beside its name. */
+static void test_software_files_count(void **state)
+{
+	const char *path = put("sw.json", "{}");
+	struct mq_study s = load(mq_arena_printf(&arena, "model = gpt\nplatform = p\nsoftware = %s,host=2\n", path));
+	struct mq_point a, b;
+	struct mq_err err;
+
+	(void)state;
+	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &a, &err), MQ_OK);
+	put("sw.json", "{ }");
+	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &b, &err), MQ_OK);
+	assert_true(a.hash != b.hash);
+}
+
 /* Tenths add up without drift: 0.1 .. 1 has ten values, the last is 1. */
 static void test_range_rounding(void **state)
 {
@@ -291,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_points),         cmocka_unit_test(test_contents_count),
 		cmocka_unit_test(test_weak),           cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_answers),        cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_software_axis),  cmocka_unit_test(test_software_files_count),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

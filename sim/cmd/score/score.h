@@ -20,6 +20,7 @@ struct mq_score_options {
 	const char *input;      /* a CSV file, or a folder of them */
 	const char *out;        /* -o */
 	const char *platforms;  /* --platforms DIR, or NULL = the shipped ones */
+	const char *software;   /* --software, of rows that name none; or NULL = by their source */
 	const char *executor;   /* --executor analytic|simgrid */
 	const char *only;       /* --only TEXT: rows whose row_id or model contains it, or NULL */
 	struct mq_list set;     /* --set NAME=VALUE, see score_set.h */

@@ -7,13 +7,15 @@
 
 #include "cmd/score/score.h"
 
-enum { KEY_PLATFORMS = 3100, KEY_EXECUTOR, KEY_ONLY, KEY_ROW_TASKS, KEY_SET };
+enum { KEY_PLATFORMS = 3100, KEY_EXECUTOR, KEY_ONLY, KEY_ROW_TASKS, KEY_SET, KEY_SOFTWARE };
 
 static const struct argp_option option_rows[] = {
 	{ "output", 'o', "DIR", 0, "folder for the tables", 0 },
 	{ "set", KEY_SET, "NAME=VALUE", 0,
 	  "in place of the calibration's: ENTRY.FIELD=VALUE (A100*.sustained=0.9, ib.bw_share=0.9) or "
 	  "software:NAME.FIELD=VALUE of the software, words too; repeatable", 0 },
+	{ "software", KEY_SOFTWARE, "NAME[,KEY=VALUE...]", 0,
+	  "training software of rows that name none, in place of what their source is known for", 0 },
 	{ "platforms", KEY_PLATFORMS, "DIR", 0,
 	  "systems.csv, models.csv, publishers.csv, overlay.csv, software/ and calib/ (default: the shipped ones)", 0 },
 	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 0 },
@@ -54,6 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SET:
 		return mq_arg_push("--set", &o->set, arg, o->err);
+	case KEY_SOFTWARE:
+		o->software = arg;
+		return 0;
 	case KEY_PLATFORMS:
 		o->platforms = arg;
 		return 0;

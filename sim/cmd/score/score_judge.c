@@ -41,6 +41,8 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 		t->verdict[i] = MQ_N_VERDICTS;
 		if (!asked_for(o, &t->run[i]))
 			continue;
+		if (o->software && !*t->run[i].software)
+			t->run[i].software = o->software;
 		mq_run_complete(tables, &t->run[i], o->arena);
 		t->ready[i] = mq_case_build(o, tables, &t->run[i], &t->c[i], &why) == MQ_OK;
 		if (!t->ready[i])

@@ -34,6 +34,11 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *o, struct mq_
 	MQ_TRY(load(o, "overlay.csv", &t->overlay, err));
 	t->calib = o->calib;
 	t->software_dir = mq_arena_printf(o->arena, "%s/software", o->platforms);
+	if (o->software) {
+		struct mq_software_record known;
+
+		MQ_TRY(mq_software_load(t->software_dir, o->software, o->arena, &known, err));
+	}
 	return mq_score_set_check(o, t->software_dir, err);
 }
 

@@ -47,11 +47,22 @@ static bool has_commas(const char *key)
 	return !strcmp(key, "model") || !strcmp(key, "devices");
 }
 
+/* "NAME, NAME,key=value;key=value": does what follows a separator belong to the software before it? */
+static bool is_option_of_software(const char *full, const char *rest)
+{
+	const char *name, *key;
+	size_t length;
+
+	key = job_key(full, &name, &length);
+	return !strcmp(key, "software") && memchr(rest, '=', strcspn(rest, ",;"));
+}
+
 /* Length of the first item of a list; *next is what follows its separator, or NULL. */
 static size_t item_length(const char *key, const char *list, const char **next)
 {
 	for (const char *c = list; *c; c++)
-		if (*c == ';' || (*c == ',' && (!has_commas(key) || isspace((unsigned char)c[1])))) {
+		if ((*c == ';' || (*c == ',' && (!has_commas(key) || isspace((unsigned char)c[1])))) &&
+		    !is_option_of_software(key, c + 1)) {
 			*next = c + 1;
 			return (size_t)(c - list);
 		}
@@ -178,7 +189,7 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 /* Notes the job that a key is of; refuses keys that are not a job's own. */
 static bool take_job(struct reading *r, const char *full)
 {
-	static const char *const keys[] = { "model", "batch", "seq", "dtype", "grad-dtype", "products", "optimizer",
+	static const char *const keys[] = { "model", "software", "batch", "seq", "dtype", "grad-dtype", "products", "optimizer",
 					    "mode", "engine", "evals", "seconds", "objective", "fix", "max",
 					    "plan", "devices", "begin" };
 	struct mq_study *s = r->study;
@@ -193,7 +204,7 @@ static bool take_job(struct reading *r, const char *full)
 		known |= !strcmp(key, keys[i]);
 	if (!known) {
 		mq_fail(r->err, MQ_EINPUT,
-			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model batch seq dtype "
+			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model software batch seq dtype "
 			"grad-dtype products optimizer mode engine evals seconds objective fix max plan devices begin; "
 			"the rest is the same for all jobs", r->path, full);
 		return false;
@@ -342,7 +353,8 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 enum mq_status mq_study_bind(struct mq_study *study, struct mq_err *err)
 {
 	static const struct { const char *kind, *suffix; } parts[] = { { "platforms/calib", ".json" },
-								       { "engines", ".so" } };
+								       { "platforms/software", ".json" },
+							       { "engines", ".so" } };
 	uint64_t hash = mq_hash_file(MQ_HASH_INIT, "/proc/self/exe");
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
@@ -566,6 +578,11 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 		MQ_TRY(grow_batch(a->study, point->value, a->arena, &value, a->err));
 	if (is_file_key(key))
 		point->hash = mq_hash_file(point->hash, value);
+	if (!strcmp(key, "software")) { /* the shipped ones are in the study's context */
+		const char *file = mq_arena_printf(a->arena, "%.*s", (int)strcspn(value, ",;"), value);
+
+		point->hash = mq_hash_file(point->hash, file);
+	}
 	if (!strcmp(key, "engine"))
 		value = without_blanks(a->arena, value);
 	push(a->arena, &a->v, mq_arena_printf(a->arena, "--%s=%s", key, value));
