@@ -1,8 +1,9 @@
 #!/bin/sh
 # calib-readme.sh - writes platforms/calib/README.md: the parameters as the program knows them, and every
-# value that was fitted, with its unit and source.
+# value that was fitted, with its unit and source. And platforms/software/README.md: the fields of software.
 set -eu
 readme=platforms/calib/README.md
+software_readme=platforms/software/README.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -41,6 +42,13 @@ left_out() {
 		[ -f "$d/tables.csv" ] || continue
 		printf '\n### Left out one after the other: %s\n\n' "$(basename "$d" | sed 's/^fit-//')"
 		cat "$d/about.md"
+		# Records of fits made when more was fitted than is now.
+		! grep -q overlap_compute "$d/parameters.csv" || cat <<-'TEXT'
+
+			This record is of a time when `overlap_compute` and the `traffic` of InternEvo and of torchtitan without its compiler
+			were fitted; now they are counted. Its `attention_speed` is over FlashAttention 2, not over version 1 (.45 of it), and its
+			`traffic` of Megatron is that of BLOOM's software too.
+		TEXT
 		printf '\n| parameter | fitted | unit | 95 %% interval | shipped |\n| --- | --- | --- | --- | --- |\n'
 		awk -F, 'NR > 1 { printf "| `%s` | %.3g | %s | %.3g to %.3g | %.3g |\n", $1, $2, $3, $4, $5, $6 }' "$d/parameters.csv"
 		printf '\n| table | rows | shipped, mean / median %% | fitted | left out |\n| --- | --- | --- | --- | --- |\n'
@@ -49,7 +57,30 @@ left_out() {
 	done
 }
 
-build/maquette score --parameters >$work/parameters
+build/maquette list parameters >$work/all
+sed '/^### Training software/,$d' $work/all >$work/parameters
+sed '1,/^### Training software/d' $work/all >$work/fields
+{
+	cat <<'TEXT'
+# Training software
+
+One JSON file per software, which says what differs from the one it `inherits` from; what none of them says has the default below.
+A value says where it comes from (`from`: documented, counted or fitted) and its `source`, a fitted one also the `rows` it rests on and its `interval`.
+
+`maquette list software NAME` prints all of a software with its evidence. This page is written by `make calib-readme`.
+TEXT
+	awk -F' [|] ' '/^[|] `/ {
+		sub(/^[|] /, ""); sub(/ [|]$/, "")
+		for (i = 1; i <= NF; i++) gsub(/[|]/, "\\|", $i)
+		if ($2 != group) {
+			group = $2
+			printf "\n### %s%s\n\n", toupper(substr(group, 1, 1)), substr(group, 2)
+			print "| field | unit | default | range | meaning |\n| --- | --- | --- | --- | --- |"
+		}
+		print "| " $1 " | " $3 " | " $4 " | " $5 " | " $6 " |"
+	}' $work/fields
+} >$software_readme.new
+mv $software_readme.new $software_readme
 {
 	cat <<'TEXT'
 # Calibrations
@@ -77,56 +108,54 @@ How the fitted values came about:
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
-- **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`, `overlap_compute`): one joint fit to five tables
+- **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
   BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
-  **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. Other types take over the values of their architecture family, as their sources say.
-- **Software** (`../stacks.csv`: memory traffic, attention kernel, host cost): per training software, in the same joint fits.
-  A row of it is found by `source`, `notes` and `release` (patterns on a table's cells of these names; `release` on `locator`). `precision` is what
-  the software trains in where the row does not say. `fp8_cast_B`: bytes moved to make one element of an fp8 operand; tensor-wise scaling without
-  fusion moves 7 (read for the maximum 2, read again 2, write 1, transpose 2: stated), Transformer Engine 1.5 (fit: NeMo's dense runs).
-  `mx_cast_B`: the same with a scale per 32 elements (MXFP8), which takes two copies, by rows and by columns: read 2, write 1 + 1 (counted).
-  `fused_experts`: experts are one fused kernel and their exchange sorts tokens on the way; without it every step is a kernel of its own, and what
-  each moves is counted (sim/core/model_kernels.c). Host cost of the older release of NeMo: 6.3 (fit: NeMo's mixtures), with a call per
-  local expert. `recipes.csv` says what published recipes set otherwise. `merge_copies`: its dispatcher sends a token once to each rank that has experts for it.
-  `ring`: how fast the later steps of ring attention are, the first being 1; PyTorch's run one by one, with sums in fp32 between them that no compiler
-  fuses (these are counted apart). The .6 is a fit to three runs on cp 2, 4 and 8 (14 % slow, 3 % and 1 % fast with it); why it is so low is open.
-  `repeat_kv`: shared heads of keys and values are copied for each query head before attention, and so go around the ring. `chunks`: stages per
-  device of an interleaved schedule where the row does not say; `split_batch`: a pipeline cuts a replica's batch into as many micro-batches as stages.
-  `launch_waits`: the host waits for each kernel, so its time per kernel adds to the device's instead of hiding behind it (BigScience ran with
-  CUDA_LAUNCH_BLOCKING=1): this is what its small micro-batches lose; its host cost (16) is a fit to the BLOOM table. `vocab_multiple`: the vocabulary
-  is padded to a multiple of this times tp (Megatron: 128). `own_recompute`: `recompute` holds whatever the row says. `vtrain-predictor` describes the
-  tool whose outputs vTrain's single-node table has: what it composes (no recompute, unpadded vocabulary, gradients reduced at the end) is read off
-  differences between its rows, and two values, traffic and host, are fitted to them.
-  `type` is a pattern on a row's precision. `scores` is `traffic` for the kernels over stored attention scores (blank: the same), `traffic_32` the
-  elements that both move in 32-bit training over those in 16-bit training, where casts come on top. `cast_B` and `accum_B` are bytes per parameter and
-  micro-batch: weights cast down and gradients cast up and unscaled (4 + 2 + 2 + 4), and a gradient added to the sum of those before it (8 + 4).
-  `update_B` are bytes per parameter and step beside the optimizer's least: in TensorFlow clipping 12, weight decay of its own 20, unscaling 8, finite
-  or not 4, LAMB's norms 20 (60 taken for all). `reduce_B` are more of them where gradients are reduced: to the library's buffer and back 16, cast to 16 bit
-  on the way 20. `update_calls` are the kernels that update one op's parameters; below 1 where a call updates many (apex: Megatron). `tf32` = 1: fp32 products use TF32 where there is any, as
-  TensorFlow and PyTorch did by default in those releases. Bytes and calls are counted in the sources of these frameworks and models;
-  `traffic`, `scores` and `traffic_32` of `tf2-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA to 5.4 %, ELECTRA's
-  BERT to 5.3 %; both together 4.2 %), `tf2` to their fine-tuning in fp32, `eager-unfused` to BART and a translation model, `apex-fused` to the latter alone.
+  `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels.
+  **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. **GH200**: the values of the H100, its clock too.
+  Other types take over the values of their architecture family, as their sources say.
+- **Software** (`../software/NAME.json`; [its page](../software/README.md) has the fields): what a training software's kernels move, its host takes, it
+  overlaps and holds, each value with its evidence. Most fitted ones come from the same joint fits. `../publishers.csv` says which software a published table's
+  rows ran with (patterns on `source`, `notes`, `locator`, `precision`, `model` and `gpu`; the first line that fits), what they leave open (`fill`) and
+  what holds whatever they say (`force`), and whether published FLOPs count causal attention by half (`half_attention`); `../overlay.csv` says what
+  patterns in notes and other words of a row mean.
+  *Written out op by op* (`norm`, `rope`, `activation` = eager; `attention` = stored): bytes are counted in PyTorch's kernels
+  (sim/core/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
+  are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table store scores in fp32 (counted); with that their runs on
+  GH200 fit at the clock of the H100, with a `host` of 15 (fit). AMP's, with one softmax kernel, have 24 (fit).
+  *Casts*: of fp8 operands, tensor-wise without fusion 7 (read for the maximum 2, read again 2, write 1, transpose 2), Transformer Engine 1.5 (fit: NeMo's
+  dense runs); MXFP8 takes two copies, by rows and by columns: read 2, write 1 + 1. `cast_B` and `accum_B`: weights cast down and gradients cast up and
+  unscaled 4 + 2 + 2 + 4, a gradient added to the sum of those before it 8 + 4. `update_B` in TensorFlow: clipping 12, weight decay of its own 20,
+  unscaling 8, finite or not 4, LAMB's norms 20 (60 taken for all). `reduce_B`: to the library's buffer and back 16, cast to 16 bit on the way 20.
+  `update_calls` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
+  *Host*: 6.3 for Megatron core in eager modules (fit: NeMo's mixtures before release 26.06, with a call per local expert). BigScience ran with
+  CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose; 16 is a fit to the BLOOM table.
+  *Rings*: PyTorch's later steps run one by one, with sums in fp32 between them that no compiler fuses (counted apart). `ring_speed` .6 is a fit to three
+  runs on cp 2, 4 and 8 (14 % slow, 3 % and 1 % fast with it); why it is so low is open.
+  *Fits*: `traffic`, `score_traffic` and `traffic_32` of `tensorflow-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA
+  to 5.4 %, ELECTRA's BERT to 5.3 %; both together 4.2 %), of `tensorflow` to their fine-tuning in fp32, of `ddp` to BART and a translation model, of
+  `ddp-apex` to the latter alone. `vtrain-predictor` describes the tool whose outputs vTrain's single-node table has: what it composes (no recompute,
+  unpadded vocabulary, gradients reduced at the end) is read off differences between its rows; traffic and host are fitted to them.
 - **Systems** (`../systems.csv`): found by `gpu`, `gpus_per_node`, `intra_link`, `inter_link` and `locator`. Jean Zay's A100 partition is two systems:
   its PCIe and NUMA settings were repaired on 25 February 2022, and until then its ports deliver two thirds (8 of 12.5 GB/s: fit to 33 BLOOM rows).
-  Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the stacks' values,
+  Rows of different systems are not ranked together. `host`: time of the machine's CPUs per kernel over that of the CPUs behind the software's values,
   from clocks and work per clock, not from runs.
-- **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tf2-xla` (BERT alone 1.23, ELECTRA alone 1.31).
+- **Products in fp32** (`gemm_fp32`): on plain cores, so not by the tensor cores' efficiency; V100 1.25, fit with `tensorflow-xla` (BERT alone 1.23, ELECTRA alone 1.31).
 - **Convolutions** (A100, V100: NVIDIA's image examples, ten networks in two frameworks, each left out once below). A convolution is an implicit
   GEMM in the tiles above, at `conv_eff` of the peak; in fp32 beside tensor cores at `conv_eff_simt`, with narrower tiles and a prologue that is
   shorter in steps, or Winograd's. Its input gradient gathers with the same window. `conv_volume`: windows with three axes (3D U-Net alone
   says so). One filter per channel is a kernel of its own kind: `conv_depthwise` of the fp32 peak, twice that in 16 bits with channels last.
   Tensor cores want channels last: software that keeps them first (`channels_first`: PyTorch by default, XLA in 32 bits and in volumes) pays
-  `conv_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. `image_traffic`: what XLA's
+  `layout_passes` over the tensors of every convolution, which is why ResNet-50 in tf32 is a third slower than its products. `image_traffic`: what XLA's
   fusion leaves of element-wise traffic (by counting .6 to .8). `step_ms` and `sync_ms` (TensorFlow: the loss fetched each step; Horovod's
   agreement on what is ready) are read off U-Net with a batch of one and ResNet-50 on 8 GPUs. PyTorch's ConvNets wait for the mean of all losses
   in each step, and then for the host, which no longer runs ahead: 20 ms, the middle of what three networks on three machines lose (8 to 48, most in fp16). Suppression of overlapping boxes runs on the host in
   TensorFlow's Mask R-CNN: 16 operations per pair at 2 Gflop/s, stated; it is 66 ms of a step, whatever the batch, precision and GPU, and so are the runs.
   Known to be off: GPUNet-0 and -1 come out 17 to 42 % fast, on hosts where five cores a GPU decode and augment its
   images (data loading is not modelled); 3D U-Net with a batch of 8 in tf32 60 % fast: it takes 2.7 times as long per volume as with 4, as if no workspace were left.
-- **Memory**: `fragmentation` 1.05 is stated, not fitted. Of `../stacks.csv`, `loss_B`, `grads_twice`, `flat_M`, `saves_casts` and `frees_outputs` follow from
-  what the software holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
+- **Memory**: `fragmentation` 1.05 is stated, not fitted. Of the software's fields `loss_B`, `grads_twice`, `flat_M`, `saves_casts` and `frees_outputs` follow
+  from what it holds (sim/lower/holding.c, memory.c); MPT's runs, which take the largest micro-batch that fits, are the check on `loss_B` 2. `reserve_GB`
   (context, libraries) and `comm_GB` (buffers of communicators, where NVLink joins the GPUs) are 2 + 2 for pipelines under DeepSpeed: their sum
   from the BLOOM and Sailor tables, its division assumed; elsewhere the reserve is assumed. Measured peaks are nvidia-smi's (BLOOM, Sailor: with
   context and whatever the allocator keeps) or PyTorch's reserved bytes (torchtitan: without context).
@@ -199,4 +228,4 @@ TEXT
 	left_out
 } >$readme.new
 mv $readme.new $readme
-echo "calib-readme: $readme"
+echo "calib-readme: $readme, $software_readme"

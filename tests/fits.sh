@@ -12,7 +12,7 @@ record() { # NAME "TABLE..." FREE TEXT SET
 	tables=
 	for t in $2; do case $t in */*) tables="$tables $t.csv" ;; *) tables="$tables $data/$t.csv" ;; esac; done
 	echo "== $1"
-	build/maquette fit $tables --free "$3" --row-seconds 60 --rounds "${ROUNDS:-2}" ${5:+--set "$5"} -o "build/fits/$1"
+	build/maquette fit $tables --free "$3" --rounds "${ROUNDS:-2}" ${5:+--set "$5"} -o "build/fits/$1"
 	mkdir -p "$out"
 	cp "build/fits/$1/parameters.csv" "build/fits/$1/tables.csv" "$out"
 	echo "$4" >"$out/about.md"
@@ -22,14 +22,15 @@ note="The values shipped are beside those of this fit, all tables with equal wei
 interval, the tables pull apart or a later mechanism has moved it. \"Left out\" is simulated with what the other tables alone
 give; a table keeps the numbers of its own software, which no other table informs."
 record a100 "internevo_a100_8_to_1024 mpt_fsdp_a100_h100 vtrain_a100_multi_node bloom_a100_topology_search torchtitan_a100_h100_h200" \
-	"A100*.sustained,A100*.attention_eff,A100*.bmm_misaligned,A100*.overlap_compute,stack:megatron*.traffic,stack:eager-triton.traffic,stack:eager-triton.attention,stack:eager-internevo.traffic,stack:eager-titan.traffic" \
-	"Five tables of A100 runs; here both kinds of Megatron have one \`traffic\`. $note"
+	"A100*.sustained,A100*.attention_eff,A100*.bmm_misaligned,software:megatron-lm-2021.traffic,software:bloom.traffic,software:llm-foundry.traffic,software:llm-foundry.attention_speed" \
+	"Five tables of A100 runs; \`score_traffic\` stays as shipped: from these runs it is hard to tell from \`traffic\` (correlation -.98). $note"
 record h100 "mpt_fsdp_a100_h100 torchtitan_a100_h100_h200" \
-	"H100-SXM-80GB.sustained,H100-SXM*.attention_eff,stack:eager-triton.traffic,stack:compiled.traffic,stack:compiled.ring" \
+	"H100-SXM-80GB.sustained,H100-SXM*.attention_eff,software:llm-foundry.traffic,software:torchtitan.traffic,software:torchtitan.ring_speed" \
 	"Two tables with H100 runs; the clock of the part with 500 W is not fitted here but stays at what its board limit makes of the other's. $note"
 
 # One table per image network of NVIDIA's examples: its runs on one GPU (GPUNet-2: all, on eight), but
-# for one 3D U-Net that ran out of workspace (see platforms/calib/README.md).
+# for one 3D U-Net that ran out of workspace (see platforms/calib/README.md). A parameter of software is that of
+# rows which ran with this very file: layout_passes of pytorch.json is fitted as nvidia-convnets'.
 split=build/fits/split
 mkdir -p "$split"
 names=
@@ -50,6 +51,6 @@ done <<-END
 	gpunet-2 8 GPUNet-2
 END
 record images "$names" \
-	"A100*.conv_eff,V100*.conv_eff,V100*.conv_eff_simt,A100*.conv_depthwise,V100*.conv_depthwise,A100*.conv_volume,V100*.conv_volume,stack:xla-images.image_traffic,stack:xla-images.conv_passes,stack:eager-images.conv_passes" \
+	"A100*.conv_eff,V100*.conv_eff,V100*.conv_eff_simt,A100*.conv_depthwise,V100*.conv_depthwise,A100*.conv_volume,V100*.conv_volume,software:tensorflow-xla-images.image_traffic,software:tensorflow-xla-images.layout_passes,software:nvidia-convnets.layout_passes" \
 	"NVIDIA's image examples as ten tables, one a network; their runs on several GPUs had no say, but for GPUNet-2's. $note"
 echo "fits: results/accuracy/fit-*; run make calib-readme"
