@@ -214,7 +214,7 @@ install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man pa
 		install -D -m 644 $(BUILD)/executors/$$p $(DESTDIR)$(PREFIX)/lib/maquette/executors/$$p; done
 	install -m 644 $(wildcard platforms/*.xml platforms/*.csv platforms/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms
 	install -m 644 $(wildcard platforms/calib/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/calib
-	install -m 644 $(wildcard platforms/software/*.json) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
+	install -m 644 $(wildcard platforms/software/*.json platforms/software/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/maquette/plots
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
 # The man page comes from the option tables, through --help.
@@ -267,7 +267,7 @@ identity: all ## every scored row of the published runs, run again from its job 
 	@MAQUETTE=$(BUILD)/maquette tests/identity.sh $(BUILD)/identity
 fits: $(BUILD)/maquette ## the joint fits behind the calibrations, each table left out once
 	@tests/fits.sh
-calib-readme: $(BUILD)/maquette ## platforms/calib/README.md from the field tables
+calib-readme: $(BUILD)/maquette ## README.md of platforms/calib and platforms/software from the field tables
 	@tests/calib-readme.sh
 bench: all $(BENCH) ## speed beside raw SimGrid
 	@set -e; for b in $(BENCH); do echo "== $$(basename $$b)"; $$b; done

@@ -220,11 +220,6 @@ static json_t *software_json(const struct mq_software *s)
 			 "placement", r->placement);
 }
 
-static const struct mq_software *software_of(const struct mq_problem *problem)
-{
-	return problem->q->software ? problem->q->software : mq_software_plain();
-}
-
 static void stop(void *state, const struct mq_problem *problem)
 {
 	struct exec *x = state;
@@ -262,7 +257,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		model_json(problem->q->model), "devices", devices_json(problem->q->cluster), "train", "batch",
 		problem->q->train->batch, "dtype", mq_dtype_name(problem->q->train->dtype), "mode",
 		problem->q->train->infer ? "infer" : "train", "limits", limits_json(problem->limits),
-		"software", software_json(software_of(problem)));
+		"software", software_json(mq_question_software(problem->q)));
 
 	mq_assert(hello);
 	x->to = x->from = -1;
@@ -395,7 +390,7 @@ static enum mq_status read_shape(const struct exec *x, json_t *o, const struct m
 
 	/* not said: off and on, unless the software knows one way only */
 	json_t *sequence = json_object_get(o, "sequence_parallel"), *vocab = json_object_get(o, "vocab_parallel");
-	const struct mq_software_space *runs = &software_of(problem)->runs;
+	const struct mq_software_space *runs = &mq_question_software(problem->q)->runs;
 	s.sequence_parallel = s.tp > 1 &&
 			      (sequence ? json_is_true(sequence) : !(runs->sequence & MQ_WHOLE));
 	s.vocab_parallel = s.tp > 1 &&

@@ -595,7 +595,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 {
 	const struct mq_op *op = &q->model->op[id];
 	const struct mq_train *train = q->train;
-	const struct mq_software *software = q->software ? q->software : mq_software_plain();
+	const struct mq_software *software = mq_question_software(q);
 	struct work w = {
 		.op = op,
 		.scale = scale_of(op, share),

@@ -151,6 +151,11 @@ struct mq_shape {
 	const uint32_t *stage_tp;      /* [pp] tensor-parallel degree of each stage, or NULL = tp */
 	const double *share;           /* [dp] batch weights for every stage, or NULL */
 };
+/* A degree of a shape, or chunks of a device. */
+static inline uint32_t mq_or_1(uint32_t degree)
+{
+	return degree ? degree : 1;
+}
 /* MQ_EINPUT where the model cannot be cut so (layers < stages, heads not divisible by tp, ...). */
 MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
 					 const struct mq_cluster *cluster, struct mq_arena *arena,

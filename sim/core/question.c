@@ -4,7 +4,7 @@
 double mq_reserve_B(const struct mq_question *q, uint32_t device)
 {
 	const struct mq_device *d = &q->cluster->device[device];
-	const struct mq_software *s = q->software ? q->software : mq_software_plain();
+	const struct mq_software *s = mq_question_software(q);
 
 	if (d->calib == MQ_NONE)
 		return 0;
@@ -20,8 +20,7 @@ struct mq_question mq_question_for(const struct mq_question *q, const struct mq_
 	struct mq_question own = *q;
 	uint32_t op = mq_model_vocab_op(q->model);
 
-	if (!own.software)
-		own.software = mq_software_plain();
+	own.software = mq_question_software(q);
 	if (op != MQ_NONE && plan->n_ops == q->model->n_ops && plan->config_of[op] < plan->n_configs) {
 		uint32_t parts = plan->config[plan->config_of[op]].split[MQ_DIM_OUT];
 

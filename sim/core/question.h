@@ -20,6 +20,11 @@ struct mq_question {
 	const struct mq_train *train;
 };
 
+static inline const struct mq_software *mq_question_software(const struct mq_question *q)
+{
+	return q->software ? q->software : mq_software_plain();
+}
+
 /* Memory of a device that is no tensor, bytes: context, libraries, framework, communicators. Of the software
  * on a GPU, of the calibration on a CPU and under a measured model. */
 MQ_API double mq_reserve_B(const struct mq_question *q, uint32_t device);

@@ -77,6 +77,17 @@ struct mq_software_space {
 	bool placement;            /* ops placed one by one, splits that no shape has */
 };
 
+/* What of a space is yes or no: names as in the files; ended by name NULL. */
+struct mq_space_flag {
+	const char *name;
+	size_t offset;             /* of the bool in struct mq_software_space */
+};
+MQ_API const struct mq_space_flag *mq_space_flags(void);
+static inline bool mq_space_has(const struct mq_software_space *s, const struct mq_space_flag *f)
+{
+	return *(const bool *)((const char *)s + f->offset);
+}
+
 struct mq_software {
 	const char *name;          /* as asked for: "NAME" or "NAME,key=value,..." */
 	const char *file;          /* the software's own name, without options */

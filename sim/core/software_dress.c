@@ -212,13 +212,13 @@ bool mq_software_stores_scores(const struct mq_software *s)
 	return s->attention == MQ_ATTENTION_STORED || s->attention == MQ_ATTENTION_FUSED_SOFTMAX;
 }
 
-const uint32_t *mq_software_stages(const struct mq_software *s, uint32_t layers, uint32_t stages,
-				   struct mq_arena *arena)
+/* As many as fit into each, until none are left. */
+static const uint32_t *stages_ceil(uint32_t layers, uint32_t stages, struct mq_arena *arena)
 {
 	uint32_t most = (layers + stages - 1) / stages, left = layers;
 	uint32_t *stage = mq_arena_array(arena, stages, uint32_t);
 
-	if (s->partition != MQ_STAGES_CEIL || layers % stages == 0)
+	if (layers % stages == 0)
 		return NULL;
 	for (uint32_t i = 0; i < stages; i++) {
 		stage[i] = most < left ? most : left;
@@ -227,4 +227,30 @@ const uint32_t *mq_software_stages(const struct mq_software *s, uint32_t layers,
 			return NULL; /* too few layers for that rule: even */
 	}
 	return stage;
+}
+
+/* Embedding and head count as a layer each: what is between is dealt out evenly. */
+static const uint32_t *stages_ends(uint32_t layers, uint32_t stages, struct mq_arena *arena)
+{
+	uint32_t *stage = mq_arena_array(arena, stages, uint32_t);
+
+	if (stages < 2 || (layers + 2) % stages)
+		return NULL;
+	for (uint32_t i = 0; i < stages; i++)
+		stage[i] = (layers + 2) / stages - (i == 0) - (i == stages - 1);
+	return stage;
+}
+
+const uint32_t *mq_software_stages(const struct mq_software *s, uint32_t layers, uint32_t stages,
+				   struct mq_arena *arena)
+{
+	switch ((enum mq_stage_rule)s->partition) {
+	case MQ_STAGES_CEIL:
+		return stages_ceil(layers, stages, arena);
+	case MQ_STAGES_ENDS:
+		return stages_ends(layers, stages, arena);
+	case MQ_STAGES_EVEN:
+		break;
+	}
+	return NULL;
 }

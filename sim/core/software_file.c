@@ -195,31 +195,19 @@ static enum mq_status read_models(const struct reader *r, const json_t *value)
 	return at < MQ_N_MODELS ? MQ_OK : bad(r, "models", "in \"runs\" is any, layers or one-width");
 }
 
-static enum mq_status read_flag(const struct reader *r, const char *key, const json_t *value)
+/* A key that is none: what there is. */
+static enum mq_status no_rule(const struct reader *r, const char *key, const struct list *lists, size_t n)
 {
-	struct mq_software_space *s = &r->record->software.runs;
-	const struct {
-		const char *key;
-		bool *flag;
-	} flags[] = {
-		{ "tensor", &s->tensor }, { "pipeline", &s->pipeline }, { "context", &s->context },
-		{ "expert", &s->expert }, { "mixtures", &s->mixtures },
-		{ "zero_pipeline", &s->zero_pipeline }, { "tensor_pipeline", &s->tensor_pipeline },
-		{ "uneven_stages", &s->uneven_stages }, { "ragged_rounds", &s->ragged_rounds },
-		{ "unequal_degrees", &s->unequal_degrees }, { "shares", &s->shares },
-		{ "replica_major", &s->replica_major }, { "any_order", &s->any_order },
-		{ "placement", &s->placement },
-	};
+	char known[360];
+	size_t used = 0;
 
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
-		if (!strcmp(key, flags[i].key)) {
-			*flags[i].flag = json_is_true(value);
-			return json_is_boolean(value) ? MQ_OK : bad(r, key, "in \"runs\" is true or false");
-		}
-	return bad(r, key, "in \"runs\" is unknown; there are schedules sync sync_split recompute dtypes "
-		   "devices models switches sequence_parallel vocab_parallel tensor pipeline context expert "
-		   "mixtures zero_pipeline tensor_pipeline uneven_stages ragged_rounds unequal_degrees shares "
-		   "replica_major any_order placement");
+	for (size_t i = 0; i < n; i++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s ", lists[i].key);
+	used += (size_t)snprintf(known + used, sizeof(known) - used, "devices models");
+	for (const struct mq_space_flag *f = mq_space_flags(); f->name; f++)
+		used += (size_t)snprintf(known + used, sizeof(known) - used, " %s", f->name);
+	mq_assert(used < sizeof(known));
+	return mq_fail(r->err, MQ_EINPUT, "%s: '%s' in \"runs\" is unknown; there are %s", r->path, key, known);
 }
 
 static enum mq_status read_rule(const struct reader *r, const char *key, const json_t *value)
@@ -235,15 +223,21 @@ static enum mq_status read_rule(const struct reader *r, const char *key, const j
 		{ "sequence_parallel", &s->sequence, no_or_yes, 2 },
 		{ "vocab_parallel", &s->vocab, no_or_yes, 2 },
 	};
+	enum { N_LISTS = sizeof(lists) / sizeof(*lists) };
 
 	if (!strcmp(key, "devices"))
 		return read_devices(r, value);
 	if (!strcmp(key, "models"))
 		return read_models(r, value);
-	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+	for (size_t i = 0; i < N_LISTS; i++)
 		if (!strcmp(key, lists[i].key))
 			return read_list(r, &lists[i], value);
-	return read_flag(r, key, value);
+	for (const struct mq_space_flag *f = mq_space_flags(); f->name; f++)
+		if (!strcmp(key, f->name)) {
+			*(bool *)((char *)s + f->offset) = json_is_true(value);
+			return json_is_boolean(value) ? MQ_OK : bad(r, key, "in \"runs\" is true or false");
+		}
+	return no_rule(r, key, lists, N_LISTS);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------- */

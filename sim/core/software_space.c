@@ -97,21 +97,16 @@ static bool model_runs(const struct ask *a)
 
 /* ---- one set of degrees ------------------------------------------------------------------------------ */
 
-static uint32_t or_1(uint32_t v)
-{
-	return v ? v : 1;
-}
-
 static bool splits_run(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
-	uint32_t tp = or_1(p->tp), cp = or_1(p->cp);
+	uint32_t tp = mq_or_1(p->tp), cp = mq_or_1(p->cp);
 
 	if (tp > 1 && !r->tensor)
 		return no(a, "has no tensor parallelism (tp %u)", tp);
 	if (cp > 1 && !r->context)
 		return no(a, "has no context parallelism (cp %u)", cp);
-	if (or_1(p->ep) > 1 && !r->expert)
+	if (mq_or_1(p->ep) > 1 && !r->expert)
 		return no(a, "has no expert parallelism (ep %u)", p->ep);
 	if (cp > 1 && !r->placement && a->q->model->seq % (2 * cp))
 		return no(a, "deals out a sequence in 2 x cp = %u parts, which do not divide %u tokens", 2 * cp,
@@ -158,7 +153,7 @@ static bool layers_run(const struct ask *a, const struct mq_shape *p, uint32_t n
 static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
-	uint32_t pp = or_1(p->pp), chunks = or_1(p->virtual);
+	uint32_t pp = mq_or_1(p->pp), chunks = mq_or_1(p->virtual);
 	char text[96];
 
 	if (pp == 1)
@@ -174,9 +169,9 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 		return no(a, "runs the schedules %s, not %s",
 			  EITHER(r->schedules, mq_pipeline_name, MQ_N_PIPELINES, text),
 			  mq_pipeline_name(p->pipeline));
-	if (!r->tensor_pipeline && or_1(p->tp) > 1)
+	if (!r->tensor_pipeline && mq_or_1(p->tp) > 1)
 		return no(a, "has tensor parallelism (tp %u) or pipeline stages (pp %u), not both", p->tp, pp);
-	if (!r->ragged_rounds && chunks > 1 && or_1(p->micro_batches) % pp)
+	if (!r->ragged_rounds && chunks > 1 && mq_or_1(p->micro_batches) % pp)
 		return no(a, "interleaves micro-batches in rounds of %u, the stages; %u are no multiple", pp,
 			  p->micro_batches);
 	return layers_run(a, p, pp * chunks);
@@ -185,7 +180,7 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
-	bool split = or_1(p->tp) > 1 || or_1(p->cp) > 1 || or_1(p->ep) > 1;
+	bool split = mq_or_1(p->tp) > 1 || mq_or_1(p->cp) > 1 || mq_or_1(p->ep) > 1;
 	char text[96];
 
 	if (a->q->train->infer)
@@ -194,13 +189,13 @@ static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 		return no(a, "recomputes %s, not %s",
 			  EITHER(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES, text),
 			  mq_recompute_name(p->recompute));
-	if ((uint64_t)or_1(p->dp) * or_1(p->cp) == 1)
+	if ((uint64_t)mq_or_1(p->dp) * mq_or_1(p->cp) == 1)
 		return true; /* nothing to sync */
 	if (!has(r->syncs, p->sync) || (split && !has(r->sync_split, p->sync)))
 		return no(a, "syncs gradients by %s%s, not %s",
 			  EITHER(r->syncs & (split ? r->sync_split : UINT32_MAX), mq_sync_name, MQ_N_SYNCS, text),
 			  split ? " beside tensor, context or expert parallelism" : "", mq_sync_name(p->sync));
-	if (!r->zero_pipeline && or_1(p->pp) > 1 && p->sync >= MQ_SYNC_ZERO2)
+	if (!r->zero_pipeline && mq_or_1(p->pp) > 1 && p->sync >= MQ_SYNC_ZERO2)
 		return no(a, "has no %s beside pipeline stages", mq_sync_name(p->sync));
 	return true;
 }
@@ -208,12 +203,12 @@ static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 /* Every replica the same whole number of samples. */
 static bool samples_run(const struct ask *a, const struct mq_shape *p)
 {
-	double each = a->q->train->batch / or_1(p->micro_batches) / or_1(p->dp);
+	double each = a->q->train->batch / mq_or_1(p->micro_batches) / mq_or_1(p->dp);
 
 	if (a->s->runs.shares || (each >= 1 && each == floor(each)))
 		return true;
 	return no(a, "gives each replica the same number of samples; %g in %u micro-batches over %u replicas are "
-		  "%g each", a->q->train->batch, or_1(p->micro_batches), or_1(p->dp), each);
+		  "%g each", a->q->train->batch, mq_or_1(p->micro_batches), mq_or_1(p->dp), each);
 }
 
 static bool degrees_run(const struct ask *a, const struct mq_shape *p)
@@ -382,7 +377,7 @@ static bool stages_run(const struct ask *a, const struct mq_plan *plan, const st
 {
 	for (uint32_t i = 0; i < f->n_stages; i++) {
 		const struct mq_plan_stage *s = &f->stage[i];
-		struct mq_shape p = { .dp = s->dp, .tp = s->tp, .cp = s->cp, .ep = or_1(s->ep),
+		struct mq_shape p = { .dp = s->dp, .tp = s->tp, .cp = s->cp, .ep = mq_or_1(s->ep),
 				      .pp = f->n_stages / plan->virtual, .virtual = plan->virtual,
 				      .micro_batches = plan->micro_batches, .pipeline = plan->pipeline,
 				      .sync = s->sync, .recompute = s->recompute,
@@ -463,14 +458,14 @@ bool mq_software_runs_shape(const struct mq_software *s, const struct mq_questio
 			    const struct mq_shape *shape, char *message, size_t size)
 {
 	const struct ask a = { s, q, message, size };
-	uint32_t pp = or_1(shape->pp);
+	uint32_t pp = mq_or_1(shape->pp);
 
 	if (!s || runs_everything(&s->runs))
 		return true;
 	for (uint32_t i = 1; shape->stage_tp && i < pp; i++)
 		if (shape->stage_tp[i] != shape->stage_tp[0] && !s->runs.unequal_degrees)
 			return no(&a, "runs no stages of unequal tensor-parallel degree");
-	for (uint32_t i = 1; shape->share && i < or_1(shape->dp); i++)
+	for (uint32_t i = 1; shape->share && i < mq_or_1(shape->dp); i++)
 		if (shape->share[i] != shape->share[0] && !s->runs.shares)
 			return no(&a, "has no uneven shares of the batch");
 	return degrees_run(&a, shape);

@@ -30,7 +30,7 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 
 	for (int i = 0; i < MQ_N_DIMS; i++)
 		share.split[i] = split[i];
-	const struct mq_software *s = a->q.software ? a->q.software : mq_software_plain();
+	const struct mq_software *s = mq_question_software(&a->q);
 	struct mq_work work = { .kernel = kernel, .host = s->host, .waits = s->launch_waits };
 	work.n_kernels = mq_op_kernels(&a->q, op, phase, &share, d->type, kernel);
 	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->q.calib->device[d->calib], &work);

@@ -10,7 +10,7 @@
 /* The training software of the question, never NULL. */
 static inline const struct mq_software *mq_software_of(const struct mq_problem *problem)
 {
-	return problem->q->software ? problem->q->software : mq_software_plain();
+	return mq_question_software(problem->q);
 }
 
 /* The devices an engine plans on: all accelerators, or all CPUs where there are none, in rank

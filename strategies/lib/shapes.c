@@ -137,7 +137,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	uint32_t n, node = 0;
 
 	space->problem = problem;
-	space->software = problem->q->software ? problem->q->software : mq_software_plain();
+	space->software = mq_question_software(problem->q);
 	n = usable(problem, r);
 	if (!n)
 		return mq_fail(err, MQ_EINPUT,

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/calib.h"
+#include "shipped.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 static char path[] = "/tmp/mq-calib-XXXXXX";
@@ -225,10 +226,8 @@ static void test_names_in_text(void **state)
 		{ "GP102 [GeForce GTX 1080 Ti]", "1080Ti", "1080Ti" }, { "TU104GL [Tesla T4]", "T4", "T4" },
 		{ "p3dn.24xlarge", "V100-SXM2-32GB", "none" }, { "", "none", "none" },
 	};
-	struct mq_err err = MQ_ERR_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 
-	assert_int_equal(mq_calib_load_dir(calib, "platforms/calib", &err), MQ_OK);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		assert_string_equal(type_in(calib, cases[i].text, false), cases[i].table);
 		assert_string_equal(type_in(calib, cases[i].text, true), cases[i].driver);
@@ -291,11 +290,8 @@ static void test_bind(void **state)
 /* Every file shipped loads, and says where its values come from. */
 static void test_shipped(void **state)
 {
-	struct mq_err err = MQ_ERR_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 
-	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK)
-		fail_msg("%s", err.text);
 	assert_true(calib->n_devices >= 31);
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		const struct mq_device_calib *d = &calib->device[i];

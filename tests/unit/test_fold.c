@@ -11,6 +11,7 @@
 #include "platform/platform_generate.h"
 #include "lower/fold.h"
 #include "lower/lower.h"
+#include "shipped.h"
 #include "simulated.h"
 
 struct lowered {
@@ -238,14 +239,13 @@ static void run_on(const char *options, uint32_t percent)
 	char path[] = "/tmp/mq-test-XXXXXX.xml";
 	int status = -1, fd = mkstemps(path, 4);
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_platform_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 
 	close(fd);
 	mq_platform_spec_init(&spec);
 	if (mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) ||
-	    mq_calib_load_dir(calib, "platforms/calib", &err) ||
 	    mq_platform_generate(&spec, calib, path, &err))
 		fail_msg("%s", err.text);
 	least_percent = percent;

@@ -21,6 +21,7 @@
 
 #include "platform/platform.h"
 #include "platform/platform_generate.h"
+#include "shipped.h"
 
 typedef bool check_fn(const struct mq_cluster *c);
 
@@ -37,16 +38,6 @@ static void inspect(int argc, char **argv)
 	job->passed = job->check(job->cluster);
 }
 
-static const struct mq_calib *shipped(struct mq_arena *arena)
-{
-	struct mq_calib *calib = mq_calib_new(arena);
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK)
-		fail_msg("%s (run from the project's root)", err.text);
-	return calib;
-}
-
 static void in_child(const char *options, check_fn *check)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -60,7 +51,7 @@ static void in_child(const char *options, check_fn *check)
 	int file = mkstemp(path);
 	if (file < 0 || close(file) ||
 	    mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err) != MQ_OK ||
-	    mq_platform_generate(&spec, shipped(&arena), path, &err) != MQ_OK) {
+	    mq_platform_generate(&spec, shipped_calib(&arena), path, &err) != MQ_OK) {
 		fprintf(stderr, "%s: %s\n", options, err.text);
 		_exit(2);
 	}
@@ -309,7 +300,7 @@ static void every_type_in_every_fabric(void **state)
 	};
 
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_calib *calib = shipped(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 
 	for (uint32_t i = 0; i < calib->n_devices; i++) {
 		char options[200];
@@ -332,7 +323,7 @@ static void refused(const char *options, const char *word)
 	mq_platform_spec_init(&spec);
 	status = mq_opt_parse(mq_platform_opts, &spec, "platform", options, &arena, &err);
 	if (status == MQ_OK)
-		status = mq_platform_generate_to(&spec, shipped(&arena), nowhere, &err);
+		status = mq_platform_generate_to(&spec, shipped_calib(&arena), nowhere, &err);
 	assert_int_equal(status, MQ_EINPUT);
 	if (!strstr(err.text, word))
 		fail_msg("'%s' lacks '%s'", err.text, word);
@@ -364,7 +355,7 @@ static void bad_options(void **state)
 static void a_full_disk_is_an_error(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_calib *calib = shipped(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_platform_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 
@@ -387,7 +378,7 @@ static void names_and_aliases(void **state)
 		{ "A800", "A800-SXM4-80GB" },	   { "h800", "H800-SXM-80GB" },
 	};
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_calib *calib = shipped(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 
 	for (size_t i = 0; i < sizeof(pairs_of) / sizeof(*pairs_of); i++)
 		assert_string_equal(mq_calib_type(calib, pairs_of[i][0])->name, pairs_of[i][1]);
@@ -448,7 +439,7 @@ static void keys_in_one_text(void **state)
 static void a_type_without_calibration(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_calib *calib = shipped(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_platform_spec spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1", &arena);
 	struct mq_err err = MQ_ERR_INIT;
 	char *text;

@@ -18,6 +18,7 @@
 
 #include "platform/platform.h"
 #include "platform/platform_import.h"
+#include "shipped.h"
 
 static const char cube_mesh[] =
 	"\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tGPU4\tGPU5\tGPU6\tGPU7\tmlx5_0\tmlx5_1\tCPU Affinity\x1b[0m\n"
@@ -107,11 +108,8 @@ static const struct mq_calib *shipped(void)
 {
 	static struct mq_arena arena = MQ_ARENA_INIT;
 	static struct mq_calib *calib;
-	struct mq_err err = MQ_ERR_INIT;
 
-	if (!calib && mq_calib_load_dir(calib = mq_calib_new(&arena), "platforms/calib", &err) != MQ_OK)
-		fail_msg("%s (run from the project's root)", err.text);
-	return calib;
+	return calib ? calib : (calib = shipped_calib(&arena));
 }
 
 static enum mq_status import(const char *text, const char *gpu, struct mq_import_report *report,

@@ -16,16 +16,7 @@
 
 #include "cmd/score/score.h"
 #include "cmd/score/score_fabrics.h"
-
-static const struct mq_calib *shipped(struct mq_arena *arena)
-{
-	struct mq_calib *calib = mq_calib_new(arena);
-	struct mq_err err = MQ_ERR_INIT;
-
-	if (mq_calib_load_dir(calib, "platforms/calib", &err) != MQ_OK)
-		fail_msg("%s (run from the project's root)", err.text);
-	return calib;
-}
+#include "shipped.h"
 
 static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system,
 					const char *interconnect, uint32_t gpus, uint32_t nodes)
@@ -43,7 +34,7 @@ static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char
 static void test_words(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_calib *calib = shipped(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_fabric_spec s;
 
 	s = read_words(calib, "Dell 8x H100 80GB HBM3", "NVSwitch+NVLS intra; 8x CX-7 IB NDR 400G inter",
@@ -86,7 +77,7 @@ static void test_unknown_machine(void **state)
 	const struct mq_fabric_text strange = { "8x abacus", "string", "", "", 8, 1 };
 	const struct mq_fabric_text uneven = { "8x H100", "NVSwitch", "", "", 9, 2 };
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const struct mq_calib *calib = shipped(&arena);
+	const struct mq_calib *calib = shipped_calib(&arena);
 	struct mq_fabric_spec spec;
 	struct mq_err err = MQ_ERR_INIT;
 

@@ -14,20 +14,13 @@
 #include <cmocka.h>
 
 #include "models.h"
+#include "folder.h"
 
 #define SHIPPED "platforms/software"
 
-static char dir[] = "/tmp/test-software-XXXXXX";
-
 static const char *put(const char *name, const char *text)
 {
-	const char *path = mq_arena_printf(&arena, "%s/%s.json", dir, name);
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-	return path;
+	return put_file(mq_arena_printf(&arena, "%s.json", name), text);
 }
 
 /* A file that says these keys. */
@@ -86,6 +79,23 @@ static bool same_field(const struct mq_software_field *f, const struct mq_softwa
 		break;
 	}
 	return false;
+}
+
+/* Words of a field are in the order of its enumeration, whose names schedule files have too. */
+static void words_are_names(void **state)
+{
+	const char *words = mq_software_fields()[mq_software_field_find("attention")].opt.text;
+
+	(void)state;
+	for (int i = 0; i < MQ_N_ATTENTIONS; i++) {
+		size_t n = strcspn(words, "|");
+		const char *name = mq_attention_name((enum mq_attention_kernel)i);
+
+		assert_int_equal(strlen(name), n);
+		assert_memory_equal(name, words, n);
+		words += n + (words[n] == '|');
+	}
+	assert_int_equal(*words, 0);
 }
 
 /* A file that says nothing is the defaults of the table, and they are mq_software_plain, every plan allowed. */
@@ -546,7 +556,7 @@ static void selective_recomputation(void **state)
 static void layers_of_stages(void **state)
 {
 	struct mq_software s = *mq_software_plain();
-	const uint32_t want[] = { 3, 3, 3, 1 };
+	const uint32_t want[] = { 3, 3, 3, 1 }, ends[] = { 3, 4, 4, 3 };
 
 	(void)state;
 	assert_null(mq_software_stages(&s, 10, 4, &arena)); /* evenly, the first ones more */
@@ -555,7 +565,9 @@ static void layers_of_stages(void **state)
 	assert_null(mq_software_stages(&s, 12, 4, &arena));
 	assert_null(mq_software_stages(&s, 5, 4, &arena)); /* 2 2 1 and none left for the fourth */
 	s.partition = MQ_STAGES_ENDS;
-	assert_null(mq_software_stages(&s, 12, 4, &arena));
+	assert_null(mq_software_stages(&s, 12, 4, &arena)); /* nor do 14 divide */
+	assert_memory_equal(mq_software_stages(&s, 14, 4, &arena), ends, sizeof(ends));
+	assert_null(mq_software_stages(&s, 14, 1, &arena));
 }
 
 /* ---- what follows from the fields ---------------------------------------------------------------------- */
@@ -735,23 +747,11 @@ static void reserves(void **state)
 	assert_true(mq_reserve_B(&q, 0) == 5e8);
 }
 
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) == NULL;
-}
-
-static int remove_dir(void **state)
-{
-	int status = system(mq_arena_printf(&arena, "rm -rf '%s'", dir));
-
-	mq_arena_fini(&arena);
-	return status;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_plain),
+		cmocka_unit_test(words_are_names),
 		cmocka_unit_test(values_of_each_kind),
 		cmocka_unit_test(children_inherit),
 		cmocka_unit_test(what_is_refused),

@@ -15,27 +15,15 @@
 
 #include "cmd/study/study.h"
 #include "core/csv.h"
+#include "folder.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
-static char dir[] = "/tmp/test_study.XXXXXX";
-
-static const char *put(const char *name, const char *text)
-{
-	const char *path = mq_arena_printf(&arena, "%s/%s", dir, name);
-	FILE *f = fopen(path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	assert_int_equal(fclose(f), 0);
-	return path;
-}
-
 static struct mq_study load(const char *text)
 {
 	struct mq_study s;
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (mq_study_load(put("s.ini", text), false, &arena, &s, &err) != MQ_OK)
+	if (mq_study_load(put_file("s.ini", text), false, &arena, &s, &err) != MQ_OK)
 		fail_msg("%s", err.text);
 	return s;
 }
@@ -89,14 +77,14 @@ static void test_software_axis(void **state)
 /* What the file of a software says counts, beside its name. */
 static void test_software_files_count(void **state)
 {
-	const char *path = put("sw.json", "{}");
+	const char *path = put_file("sw.json", "{}");
 	struct mq_study s = load(mq_arena_printf(&arena, "model = gpt\nplatform = p\nsoftware = %s,host=2\n", path));
 	struct mq_point a, b;
 	struct mq_err err;
 
 	(void)state;
 	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &a, &err), MQ_OK);
-	put("sw.json", "{ }");
+	put_file("sw.json", "{ }");
 	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &b, &err), MQ_OK);
 	assert_true(a.hash != b.hash);
 }
@@ -166,13 +154,13 @@ static void test_jobs(void **state)
 /* What a file holds counts, not only its name. */
 static void test_contents_count(void **state)
 {
-	const char *path = put("plan.json", "{}");
+	const char *path = put_file("plan.json", "{}");
 	struct mq_study s = load(mq_arena_printf(&arena, "model = gpt\nplatform = p\nplan = %s\n", path));
 	struct mq_point a, b;
 	struct mq_err err;
 
 	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &a, &err), MQ_OK);
-	put("plan.json", "{ }");
+	put_file("plan.json", "{ }");
 	assert_int_equal(mq_study_point(&s, 0, dir, &arena, &b, &err), MQ_OK);
 	assert_true(a.hash != b.hash);
 }
@@ -233,7 +221,7 @@ static void test_refused(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		err = (struct mq_err)MQ_ERR_INIT;
-		if (mq_study_load(put("s.ini", bad[i].text), false, &arena, &s, &err) != MQ_EINPUT ||
+		if (mq_study_load(put_file("s.ini", bad[i].text), false, &arena, &s, &err) != MQ_EINPUT ||
 		    !strstr(err.text, bad[i].says))
 			fail_msg("%s: '%s', expected '%s'", bad[i].text, err.text, bad[i].says);
 	}
@@ -251,10 +239,10 @@ static void test_refused(void **state)
 	};
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
 		err = (struct mq_err)MQ_ERR_INIT;
-		assert_int_equal(mq_study_load(put("s.ini", programs[i]), false, &arena, &s, &err), MQ_EINPUT);
+		assert_int_equal(mq_study_load(put_file("s.ini", programs[i]), false, &arena, &s, &err), MQ_EINPUT);
 		assert_non_null(strstr(err.text, "--allow-exec"));
 	}
-	assert_int_equal(mq_study_load(put("s.ini", programs[0]), true, &arena, &s, &err), MQ_OK);
+	assert_int_equal(mq_study_load(put_file("s.ini", programs[0]), true, &arena, &s, &err), MQ_OK);
 	load("model = inexec:rm\n");
 	assert_int_equal(mq_study_load("/nonexistent.ini", false, &arena, &s, &err), MQ_EINPUT);
 }
@@ -282,7 +270,7 @@ static void test_answers(void **state)
 	size_t size;
 	FILE *f = open_memstream(&words, &size);
 
-	put("whatif.csv", "point,platform.nodes,rank.0.clock,step_time_s,samples_per_s,usd_per_step\n"
+	put_file("whatif.csv", "point,platform.nodes,rank.0.clock,step_time_s,samples_per_s,usd_per_step\n"
 			  "0,1,1,1,10,1\n1,1,0.5,1.5,6.6666666667,1.5\n"
 			  "2,2,1,1,18,2\n3,2,0.5,1.25,14.4,2.5\n"
 			  "4,4,1,1,24,4\n5,4,0.5,,,\n");
@@ -303,19 +291,6 @@ static void test_answers(void **state)
 	assert_non_null(strstr(words, "16 devices at 90.0 % efficiency; falls under 80 % at 32 devices"));
 	assert_non_null(strstr(words, "rank.0.clock costs at most +50.00 %"));
 	free(words);
-}
-
-static int make_dir(void **state)
-{
-	return mkdtemp(dir) == NULL;
-}
-
-static int remove_dir(void **state)
-{
-	int status = system(mq_arena_printf(&arena, "rm -rf '%s'", dir));
-
-	mq_arena_fini(&arena);
-	return status;
 }
 
 int main(void)

@@ -8,7 +8,7 @@
  * stated for shapes held out (every second one), then all shapes are fitted. Every group gets
  * bootstrap draws, kept together, because its parameters are correlated.
  *
- * Not fitted: clocks under long load (`sustained`), software stack overheads of frameworks.
+ * Not fitted: clocks under long load (`sustained`), the training software's overheads.
  */
 #include <math.h>
 #include <string.h>

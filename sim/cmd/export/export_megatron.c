@@ -431,23 +431,18 @@ static enum mq_status cut_stages(struct flags *x, struct mq_shape *s)
 	return MQ_OK;
 }
 
-static uint32_t or_1(uint32_t v)
-{
-	return v ? v : 1;
-}
-
 static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 {
 	const struct mq_export *e = x->e;
-	uint64_t ranks = x->per_node ? (uint64_t)or_1(x->nodes) * x->per_node : x->world;
+	uint64_t ranks = x->per_node ? (uint64_t)mq_or_1(x->nodes) * x->per_node : x->world;
 	uint32_t world = (uint32_t)ranks;
 
 	if (ranks > UINT32_MAX)
 		return mq_fail(x->err, MQ_EINPUT, "%u nodes of %u ranks are more than there can be", x->nodes,
 			       x->per_node);
 	world = world ? world : e->cluster->n_devices;
-	*s = (struct mq_shape){ .tp = or_1(x->tp), .pp = or_1(x->pp), .cp = or_1(x->cp), .ep = or_1(x->ep),
-				.virtual = or_1(x->vpp), .vocab_parallel = x->tp > 1,
+	*s = (struct mq_shape){ .tp = mq_or_1(x->tp), .pp = mq_or_1(x->pp), .cp = mq_or_1(x->cp), .ep = mq_or_1(x->ep),
+				.virtual = mq_or_1(x->vpp), .vocab_parallel = x->tp > 1,
 				.sequence_parallel = x->sequence && x->tp > 1,
 				.sync = x->zero3 ? MQ_SYNC_ZERO3 : x->zero1 ? MQ_SYNC_ZERO1 : MQ_SYNC_ALLREDUCE,
 				.recompute = x->full ? MQ_RECOMPUTE_FULL :
@@ -463,10 +458,10 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 	if (x->gbs && x->gbs != e->train->batch)
 		return mq_fail(x->err, MQ_EINPUT, "--global-batch-size %u, but --batch is %g", x->gbs,
 			       e->train->batch);
-	double rounds = e->train->batch / s->dp / or_1(x->mbs);
+	double rounds = e->train->batch / s->dp / mq_or_1(x->mbs);
 	if (!(rounds >= 1) || rounds != floor(rounds))
 		return mq_fail(x->err, MQ_EINPUT, "--micro-batch-size %u x dp %u does not divide the batch of %g",
-			       or_1(x->mbs), s->dp, e->train->batch);
+			       mq_or_1(x->mbs), s->dp, e->train->batch);
 	s->micro_batches = (uint32_t)rounds;
 	return cut_stages(x, s);
 }

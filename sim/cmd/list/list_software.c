@@ -70,18 +70,6 @@ static void print_bits(const char *label, uint32_t bits, const char *(*name_of)(
 
 static void print_space(const struct mq_software_space *s)
 {
-	const struct {
-		const char *name;
-		bool has;
-	} flags[] = {
-		{ "tensor", s->tensor }, { "pipeline", s->pipeline }, { "context", s->context },
-		{ "expert", s->expert }, { "mixtures", s->mixtures }, { "zero_pipeline", s->zero_pipeline },
-		{ "tensor_pipeline", s->tensor_pipeline }, { "uneven_stages", s->uneven_stages },
-		{ "ragged_rounds", s->ragged_rounds }, { "unequal_degrees", s->unequal_degrees },
-		{ "shares", s->shares }, { "replica_major", s->replica_major },
-		{ "any_order", s->any_order }, { "placement", s->placement },
-	};
-
 	printf("plans it runs\n");
 	PRINT_BITS("schedules", s->schedules, mq_pipeline_name, MQ_N_PIPELINES);
 	PRINT_BITS("sync", s->syncs, mq_sync_name, MQ_N_SYNCS);
@@ -98,9 +86,9 @@ static void print_space(const struct mq_software_space *s)
 		       s->vocab & MQ_SPLIT ? " split" : "");
 	}
 	printf("  %-12s%s%s\n  %-12s", "devices", s->gpu ? " gpu" : "", s->cpu ? " cpu" : "", "also");
-	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
-		if (flags[i].has)
-			printf(" %s", flags[i].name);
+	for (const struct mq_space_flag *f = mq_space_flags(); f->name; f++)
+		if (mq_space_has(s, f))
+			printf(" %s", f->name);
 	printf("\n");
 }
 

@@ -10,6 +10,8 @@
 #ifndef MQ_CMD_SCORE_SCORE_H
 #define MQ_CMD_SCORE_SCORE_H
 
+#include <string.h>
+
 #include "cmd/common.h"
 #include "core/arena.h"
 #include "core/calib.h"
@@ -80,6 +82,12 @@ enum mq_status mq_score_collectives(const struct mq_score_options *options, doub
 				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean,
 			     struct mq_err *err) MQ_MUST_CHECK;
+
+/* Does a cell's text have the word, in capitals or not? */
+static inline bool mq_says(const char *text, const char *word)
+{
+	return strcasestr(text, word) != NULL;
+}
 
 /* The calibrated device type that a table's `gpu` text means ("A100-80GB" -> "A100-SXM4-80GB"), from
  * systems.csv; MQ_EINPUT lists what is known. */

@@ -14,11 +14,6 @@
 
 enum { MAX_GPUS = 1 << 20 };
 
-static bool has(const char *text, const char *part)
-{
-	return strcasestr(text, part) != NULL;
-}
-
 /* It would follow from a throughput and its batch (see mq_run_complete): which of them is missing? */
 static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 {
@@ -72,14 +67,14 @@ static enum mq_status dtype_of(struct mq_case *c, bool bf16, struct mq_err *err)
 	};
 	const char *p = c->run->precision;
 
-	if (has(p, "fp4")) {
+	if (mq_says(p, "fp4")) {
 		c->train.products = MQ_FP4;
-	} else if (has(p, "fp8") || has(p, "float8")) {
+	} else if (mq_says(p, "fp8") || mq_says(p, "float8")) {
 		c->train.products = MQ_FP8;
-		c->train.mx = has(p, "mx");
+		c->train.mx = mq_says(p, "mx");
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (has(p, known[i].word)) {
+		if (mq_says(p, known[i].word)) {
 			c->train.dtype = known[i].dtype;
 			return MQ_OK;
 		}

@@ -16,13 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/score/score.h"
+
 #define GB 1e9
 #define HOST_MEMORY 200e9 /* of a server with two sockets */
-static bool has(const char *text, const char *word)
-{
-	return strcasestr(text, word) != NULL;
-}
-
 /* The number that ends right before `at`, blanks apart; 0 if there is none. */
 static double number_ending(const char *text, const char *at)
 {
@@ -68,16 +65,16 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 	spec->pcie_Bps = gpu->pcie_Bps;
 	if (spec->per_node == 1)
 		spec->inside = MQ_INSIDE_NONE;
-	else if (has(words, "cube mesh"))
+	else if (mq_says(words, "cube mesh"))
 		spec->inside = MQ_INSIDE_CUBE;
-	else if (has(words, "pairwise") || has(words, "bridge"))
+	else if (mq_says(words, "pairwise") || mq_says(words, "bridge"))
 		spec->inside = MQ_INSIDE_PAIRS;
-	else if (has(words, "NVSwitch") || (has(words, "NVLink") && !has(words, "no NVLink") &&
+	else if (mq_says(words, "NVSwitch") || (mq_says(words, "NVLink") && !mq_says(words, "no NVLink") &&
 					    gpu->cube_mesh <= 0))
 		spec->inside = MQ_INSIDE_SWITCH;
-	else if (has(words, "NVLink") && !has(words, "no NVLink"))
+	else if (mq_says(words, "NVLink") && !mq_says(words, "no NVLink"))
 		spec->inside = spec->per_node == 4 ? MQ_INSIDE_QUAD : MQ_INSIDE_CUBE;
-	else if (has(words, "Gen") || has(words, "P2P"))
+	else if (mq_says(words, "Gen") || mq_says(words, "P2P"))
 		spec->inside = MQ_INSIDE_PCIE;
 	else
 		/* No word about direct access between GPUs: through the host's memory. */
@@ -85,7 +82,7 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 	/* Across nodes NVLSTree also needs the network's software to take part: only where it is
 	 * said. */
 	spec->nvls = gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
-		     (text->nodes == 1 || has(words, "NVLS"));
+		     (text->nodes == 1 || mq_says(words, "NVLS"));
 }
 
 static double rate_Gbps(const char *words)
@@ -104,7 +101,7 @@ static double rate_Gbps(const char *words)
 	for (size_t i = 0; i < sizeof(unit) / sizeof(*unit) && !(rate > 0); i++)
 		rate = number_before(words, unit[i]);
 	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade) && !(rate > 0); i++)
-		if (has(words, grade[i].word))
+		if (mq_says(words, grade[i].word))
 			rate = grade[i].Gbps;
 	return rate;
 }
@@ -125,12 +122,12 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 	       total = number_before(words, "GB/s");
 	bool said = rate > 0;
 
-	if (has(text->interconnect, "EFA"))
+	if (mq_says(text->interconnect, "EFA"))
 		words = intra ? intra : text->interconnect;
-	spec->fabric = has(words, "EFA") || has(words, "TCPX") ? MQ_FABRIC_EFA :
-		       has(words, "RoCE") ? MQ_FABRIC_ROCE :
-		       has(words, "Ethernet") || has(words, "TCP") ? MQ_FABRIC_ETHERNET :
-		       has(words, "Omni") || has(words, "OPA") ? MQ_FABRIC_OMNIPATH : MQ_FABRIC_IB;
+	spec->fabric = mq_says(words, "EFA") || mq_says(words, "TCPX") ? MQ_FABRIC_EFA :
+		       mq_says(words, "RoCE") ? MQ_FABRIC_ROCE :
+		       mq_says(words, "Ethernet") || mq_says(words, "TCP") ? MQ_FABRIC_ETHERNET :
+		       mq_says(words, "Omni") || mq_says(words, "OPA") ? MQ_FABRIC_OMNIPATH : MQ_FABRIC_IB;
 	if (!(rate > 0))
 		rate = spec->fabric == MQ_FABRIC_ETHERNET ? 10 : gpu->nic_Bps * 8 / GB;
 	if (!(cards >= 1))
@@ -140,7 +137,7 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 			said && spec->fabric == MQ_FABRIC_EFA ? 1 : usual_cards(gpu, spec->per_node);
 	spec->rails = (uint32_t)fmin(cards, spec->per_node);
 	spec->nic_Bps = rate / 8 * GB * (cards / spec->rails);
-	if (total > 0 && has(words, "not stated"))
+	if (total > 0 && mq_says(words, "not stated"))
 		spec->nic_Bps = total * GB / spec->rails;
 }
 
@@ -171,9 +168,9 @@ static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *s
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
 	/* nccl-tests: "-g N" (one process for all GPUs) is its usual use on one machine, one
 	 * process per GPU under mpirun across machines. */
-	if (has(text->note, "kernel time"))
+	if (mq_says(text->note, "kernel time"))
 		spec->per_process = 0;
-	else if (has(text->note, "host-timed") || text->nodes > 1)
+	else if (mq_says(text->note, "host-timed") || text->nodes > 1)
 		spec->per_process = 1;
 	else
 		spec->per_process = text->gpus;
@@ -204,8 +201,8 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq
 		return mq_fail(err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
 	if (text->nodes > 1)
 		read_network(text, gpu, spec);
-	spec->sharp = has(text->interconnect, "SHARP") || has(text->system, "SHARP") ||
-		      has(text->note, "SHARP") || has(text->note, "CollNet");
+	spec->sharp = mq_says(text->interconnect, "SHARP") || mq_says(text->system, "SHARP") ||
+		      mq_says(text->note, "SHARP") || mq_says(text->note, "CollNet");
 	read_run(text, spec);
 	return MQ_OK;
 }

@@ -14,11 +14,6 @@
 
 #include "cmd/score/score_tables.h"
 
-static uint32_t degree(double value)
-{
-	return isnan(value) || value < 1 || value > UINT32_MAX ? 1 : (uint32_t)value;
-}
-
 /* "key=value" of a row's cell, unless models.csv gives the key and the row does not. */
 static void put(char *spec, size_t size, const char *key, double value)
 {
@@ -54,7 +49,7 @@ static void put_given(char *spec, size_t size, const char *given)
 /* Parameters of a GPT's blocks are 12 h^2 each (embeddings apart, as the sizes in names count). */
 static double layers_of(const struct mq_run *r)
 {
-	double stages = degree(r->pp) * degree(r->vp);
+	double stages = mq_run_degree(r->pp) * mq_run_degree(r->vp);
 
 	if (!isnan(r->layers))
 		return r->layers;
@@ -74,7 +69,7 @@ static const char *per_rank(const struct mq_run *r, const char *given, struct mq
 		while (digits > given && digits[-1] >= '0' && digits[-1] <= '9')
 			digits--;
 		given = mq_arena_printf(arena, "%.*s%lu%s", (int)(digits - given), given,
-					strtoul(digits, NULL, 10) * degree(r->tp), times + 3);
+					strtoul(digits, NULL, 10) * mq_run_degree(r->tp), times + 3);
 	}
 	return given;
 }

@@ -11,11 +11,6 @@
 
 #include "cmd/score/score_runs.h"
 
-static bool has(const char *text, const char *word)
-{
-	return strcasestr(text, word) != NULL;
-}
-
 /* Gb/s of one port of a grade of InfiniBand; 0 = none is named. */
 static double grade_Gbps(const char *words)
 {
@@ -28,7 +23,7 @@ static double grade_Gbps(const char *words)
 	};
 
 	for (size_t i = 0; i < sizeof(grade) / sizeof(*grade); i++)
-		if (has(words, grade[i].word))
+		if (mq_says(words, grade[i].word))
 			return grade[i].Gbps;
 	return 0;
 }
@@ -97,7 +92,7 @@ bool mq_network_read(const char *words, uint32_t gpus_per_node, struct mq_networ
 		rate = grade; /* a grade is a port's */
 	if (!(rate > 0) || ports > 64)
 		return false;
-	if (has(words, "per GPU") || has(words, "/GPU"))
+	if (mq_says(words, "per GPU") || mq_says(words, "/GPU"))
 		rate *= gpus_per_node;
 	else if (each)
 		rate *= ports;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cmd/score/score_judge.h"
+#include "cmd/score/score_set.h"
 #include "cmd/score/score_tables.h"
 
 static bool is_oom_row(const struct mq_run *r)
@@ -270,11 +271,21 @@ static enum mq_status report(const struct mq_score_options *o, const struct mq_j
 	return MQ_OK;
 }
 
+/* A software's children are softwares of their own: what is set of a parent is not set of them. */
+static void print_unused(const struct mq_score_options *o, const bool *used)
+{
+	for (uint32_t i = 0; i < o->set.n; i++)
+		if (!used[i])
+			printf("--set %s changes nothing: no row runs with that; score.csv has the software and "
+			       "platform of each\n", o->set.item[i]);
+}
+
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
 {
 	struct mq_score_tables tables;
 	struct outputs f;
 	const char **files;
+	bool used[MQ_MAX_LIST] = { false };
 	double sum = 0, n = 0;
 
 	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
@@ -294,7 +305,11 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 			sum += line.stats.mean * line.stats.n;
 			n += line.stats.n;
 		}
+		for (uint32_t i = 0; i < t.n; i++)
+			if (t.ready[i])
+				MQ_TRY(mq_score_set_mark(o, &t.c[i], used, err));
 	}
+	print_unused(o, used);
 	*mean = n > 0 ? sum / n : (double)NAN;
 	MQ_TRY(mq_csv_close(&f.rows, err));
 	MQ_TRY(mq_csv_close(&f.refused, err));

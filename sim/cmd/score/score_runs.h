@@ -13,6 +13,8 @@
 #ifndef MQ_CMD_SCORE_SCORE_RUNS_H
 #define MQ_CMD_SCORE_SCORE_RUNS_H
 
+#include <math.h>
+
 #include "cmd/score/score.h"
 #include "core/cluster.h"
 #include "core/plan.h"
@@ -84,6 +86,12 @@ enum mq_status mq_score_tables_load(const struct mq_score_options *options,
 
 /* Finds `platforms` where it is not given and loads its calibrations. */
 enum mq_status mq_score_open(struct mq_score_options *options, struct mq_err *err) MQ_MUST_CHECK;
+
+/* A degree of parallelism from a cell: 1 where it says none. */
+static inline uint32_t mq_run_degree(double cell)
+{
+	return isnan(cell) || cell < 1 || cell > UINT32_MAX ? 1 : (uint32_t)cell;
+}
 
 /* Read all rows of a table. MQ_EINPUT: no such column as a table must have, a cell that is no number. */
 enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs,

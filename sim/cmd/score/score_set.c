@@ -228,29 +228,59 @@ static bool has_device(const struct mq_case *c, const char *type)
 	return !c->n_parts;
 }
 
+struct changes {
+	const char **change;
+	uint32_t *n;
+	const char **software;
+};
+
+/* What one --set means for a row. */
+static enum mq_status change_row(const struct mq_score_options *o, const char *set, const struct mq_case *c,
+				 const struct changes *to, struct mq_err *err)
+{
+	struct found found = { .n = 0 };
+	struct parts p;
+
+	MQ_TRY(split(set, o->arena, &p, err));
+	if (p.software) {
+		if (!fnmatch(p.entry, c->software.software.file, 0))
+			*to->software = mq_arena_printf(o->arena, "%s,%s=%s", *to->software, p.field, p.value);
+		return MQ_OK;
+	}
+	MQ_TRY(find_in_calib(o->calib, &p, &found, err));
+	for (uint32_t k = 0; k < found.n; k++) {
+		if (!found.link && !has_device(c, found.name[k]))
+			continue;
+		if (*to->n == MQ_CASE_MAX_CHANGES)
+			return mq_fail(err, MQ_EINPUT, "--set means more than %d changes of one row",
+				       MQ_CASE_MAX_CHANGES);
+		to->change[(*to->n)++] = mq_arena_printf(o->arena, "%s.%s.%s=%s", found.link ? "linkcalib" : "calib",
+							 found.name[k], p.field, p.value);
+	}
+	return MQ_OK;
+}
+
 enum mq_status mq_score_changes(const struct mq_score_options *o, const struct mq_case *c, const char **change,
 				uint32_t *n, const char **software, struct mq_err *err)
 {
-	for (uint32_t i = 0; i < o->set.n; i++) {
-		struct found found = { .n = 0 };
-		struct parts p;
+	const struct changes to = { change, n, software };
 
-		MQ_TRY(split(o->set.item[i], o->arena, &p, err));
-		if (p.software) {
-			if (!fnmatch(p.entry, c->software.software.file, 0))
-				*software = mq_arena_printf(o->arena, "%s,%s=%s", *software, p.field, p.value);
-			continue;
-		}
-		MQ_TRY(find_in_calib(o->calib, &p, &found, err));
-		for (uint32_t k = 0; k < found.n; k++) {
-			if (!found.link && !has_device(c, found.name[k]))
-				continue;
-			if (*n == MQ_CASE_MAX_CHANGES)
-				return mq_fail(err, MQ_EINPUT, "--set means more than %d changes of one row",
-					       MQ_CASE_MAX_CHANGES);
-			change[(*n)++] = mq_arena_printf(o->arena, "%s.%s.%s=%s", found.link ? "linkcalib" : "calib",
-							 found.name[k], p.field, p.value);
-		}
+	for (uint32_t i = 0; i < o->set.n; i++)
+		MQ_TRY(change_row(o, o->set.item[i], c, &to, err));
+	return MQ_OK;
+}
+
+enum mq_status mq_score_set_mark(const struct mq_score_options *o, const struct mq_case *c, bool *used,
+				 struct mq_err *err)
+{
+	const char *change[MQ_CASE_MAX_CHANGES];
+
+	for (uint32_t i = 0; i < o->set.n; i++) {
+		const char *software = "";
+		uint32_t n = 0;
+
+		MQ_TRY(change_row(o, o->set.item[i], c, &(struct changes){ change, &n, &software }, err));
+		used[i] |= n || *software;
 	}
 	return MQ_OK;
 }

@@ -34,5 +34,8 @@ enum mq_status mq_score_set_check(const struct mq_score_options *options, const 
 enum mq_status mq_score_changes(const struct mq_score_options *options, const struct mq_case *c,
 				const char **change, uint32_t *n, const char **software,
 				struct mq_err *err) MQ_MUST_CHECK;
+/* Marks those --set of `used`, [options->set.n], that change anything of the row. */
+enum mq_status mq_score_set_mark(const struct mq_score_options *options, const struct mq_case *c, bool *used,
+				 struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

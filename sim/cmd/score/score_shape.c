@@ -13,16 +13,6 @@
 
 #include "cmd/score/score_tables.h"
 
-static uint32_t degree(double value)
-{
-	return isnan(value) || value < 1 || value > UINT32_MAX ? 1 : (uint32_t)value;
-}
-
-static bool has(const char *text, const char *part)
-{
-	return strcasestr(text, part) != NULL;
-}
-
 static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_case *c,
 			      struct mq_arena *arena, struct mq_err *err)
 {
@@ -30,11 +20,11 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 	struct mq_shape *s = &c->shape;
 	double model_parallel;
 
-	s->tp = degree(r->tp);
-	s->pp = degree(r->pp);
-	s->cp = degree(r->cp);
-	s->ep = degree(r->ep);
-	s->virtual = degree(r->vp);
+	s->tp = mq_run_degree(r->tp);
+	s->pp = mq_run_degree(r->pp);
+	s->cp = mq_run_degree(r->cp);
+	s->ep = mq_run_degree(r->ep);
+	s->virtual = mq_run_degree(r->vp);
 	model_parallel = (double)s->tp * s->pp * s->cp;
 	s->dp = (uint32_t)(r->gpus / model_parallel);
 	MQ_TRY(mq_case_degrees(tables, c, arena, err));
@@ -73,7 +63,7 @@ static uint32_t sharding_group(const struct mq_case *c)
 {
 	const char *z = c->run->zero, *within = strstr(z, "within ");
 	const char *number = z + strcspn(z, "0123456789"), *times = strchr(number, 'x');
-	bool hybrid = has(z, "hsdp") || has(z, "hybrid");
+	bool hybrid = mq_says(z, "hsdp") || mq_says(z, "hybrid");
 	uint32_t group = 0, ranks = c->shape.dp * c->shape.cp;
 
 	if (within)
@@ -82,10 +72,10 @@ static uint32_t sharding_group(const struct mq_case *c)
 		group = (uint32_t)strtoul(times + 1, NULL, 10);
 	else if (hybrid && !*number && c->part[0].per_node > c->shape.tp)
 		group = c->part[0].per_node / c->shape.tp;
-	else if (has(z, "fsdp") || hybrid)
+	else if (mq_says(z, "fsdp") || hybrid)
 		group = *number ? (uint32_t)strtoul(number, NULL, 10) : 0;
 	/* "FSDP2 64" is the second FSDP */
-	if (has(z, "fsdp2") && *number && !times)
+	if (mq_says(z, "fsdp2") && *number && !times)
 		group = (uint32_t)strtoul(number + 1, NULL, 10);
 	return group < c->shape.dp && group > 1 && ranks % group == 0 ? group : 0;
 }
@@ -95,11 +85,11 @@ static void sync_of(struct mq_case *c)
 	const char *z = c->run->zero;
 
 	c->shape.sync = (uint8_t)c->software.software.sync;
-	if (has(z, "zero-1"))
+	if (mq_says(z, "zero-1"))
 		c->shape.sync = MQ_SYNC_ZERO1;
-	else if (has(z, "zero-2") || has(z, "shard_grad_op"))
+	else if (mq_says(z, "zero-2") || mq_says(z, "shard_grad_op"))
 		c->shape.sync = MQ_SYNC_ZERO2;
-	else if (has(z, "zero-3") || has(z, "fsdp") || has(z, "hsdp") || has(z, "hybrid"))
+	else if (mq_says(z, "zero-3") || mq_says(z, "fsdp") || mq_says(z, "hsdp") || mq_says(z, "hybrid"))
 		c->shape.sync = MQ_SYNC_ZERO3;
 	c->zero_group = sharding_group(c);
 	if (c->shape.dp * c->shape.cp == 1)
@@ -110,22 +100,22 @@ static enum mq_status schedule_of(struct mq_case *c, struct mq_err *err)
 {
 	const char *s = c->run->schedule, *r = c->run->recompute;
 
-	if (has(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1 && c->software.software.chunks)
+	if (mq_says(s, "interleaved") && isnan(c->run->vp) && c->shape.pp > 1 && c->software.software.chunks)
 		c->shape.virtual = c->software.software.chunks;
 	c->shape.pipeline = c->shape.virtual > 1 ? MQ_PIPE_INTERLEAVED : MQ_PIPE_1F1B;
-	if (has(s, "gpipe"))
+	if (mq_says(s, "gpipe"))
 		c->shape.pipeline = MQ_PIPE_GPIPE;
-	else if (has(s, "zb") || has(s, "zero bubble"))
+	else if (mq_says(s, "zb") || mq_says(s, "zero bubble"))
 		c->shape.pipeline = MQ_PIPE_ZB_H1;
-	else if (has(s, "interleaved") && c->shape.virtual == 1 && c->shape.pp > 1 &&
+	else if (mq_says(s, "interleaved") && c->shape.virtual == 1 && c->shape.pp > 1 &&
 		 isnan(c->run->vp))
 		return mq_fail(err, MQ_EINPUT, "interleaved schedule without the number of chunks");
 	c->shape.recompute = (uint8_t)c->software.software.recompute;
-	if (has(r, "full"))
+	if (mq_says(r, "full"))
 		c->shape.recompute = MQ_RECOMPUTE_FULL;
-	else if (has(r, "selective"))
+	else if (mq_says(r, "selective"))
 		c->shape.recompute = MQ_RECOMPUTE_SELECTIVE;
-	else if (has(r, "none"))
+	else if (mq_says(r, "none"))
 		c->shape.recompute = MQ_RECOMPUTE_NONE;
 	return MQ_OK;
 }
@@ -191,18 +181,6 @@ static void chunks(struct mq_case *c, uint32_t layers, struct mq_arena *arena)
 	c->shape.stage_layers = stage;
 }
 
-/* Embedding and head count as a layer each: what is between is dealt out evenly. */
-static const uint32_t *ends_counted(uint32_t layers, uint32_t stages, struct mq_arena *arena)
-{
-	uint32_t *stage = mq_arena_array(arena, stages, uint32_t);
-
-	if ((layers + 2) % stages)
-		return NULL;
-	for (uint32_t s = 0; s < stages; s++)
-		stage[s] = (layers + 2) / stages - (s == 0) - (s == stages - 1);
-	return stage;
-}
-
 enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena *arena,
 			      struct mq_err *err)
 {
@@ -215,8 +193,6 @@ enum mq_status mq_case_stages(struct mq_case *c, uint32_t total, struct mq_arena
 		return MQ_OK;
 	if (c->shape.virtual > 1 || (total % n && s->partition == MQ_STAGES_EVEN))
 		chunks(c, total, arena);
-	else if (s->partition == MQ_STAGES_ENDS && ends_counted(total, n, arena))
-		c->shape.stage_layers = ends_counted(total, n, arena);
 	else
 		c->shape.stage_layers = mq_software_stages(s, total, n, arena);
 	return MQ_OK;
