@@ -230,6 +230,11 @@ $(BUILD)/mock/mock_cudart.so: $(BUILD)/obj/tests/mock/mock_cudart.c.o
 $(BUILD)/mock/%.so: $(BUILD)/obj/tests/mock/%.c.o $(BUILD)/mock/mock_cudart.so $(call obj,$(CORE))
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-rpath,'$$ORIGIN' -o $@ $^ \
 		-lcsv -ljansson -ldl -lm
+# Writes down what executor host asks of its libraries.
+$(BUILD)/mock/record_host.so: $(BUILD)/obj/tests/mock/record_host.c.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -o $@ $< $(call libs_of,ompi-c) -ldl
+MOCKS += $(BUILD)/mock/record_host.so
 # A unit test links every object but main; tests of engines and fuzz targets likewise.
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(call sources,tests/unit/test_*.c)) \
 	$(patsubst tests/engines/%.c,$(BUILD)/tests/%,$(call sources,tests/engines/test_*.c))
@@ -255,6 +260,8 @@ check: all tests ## all quick tests; with SAN=address,undefined under the saniti
 test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
+mutants: all tests ## plant faults in the executors, one by one, and show which test catches each (half an hour)
+	@tests/run-mutants
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; a minute)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
 validate-gpu: all ## the same on this machine's GPUs
@@ -285,5 +292,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless validate-host \
+.PHONY: accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants validate-host \
 	validate-gpu bench format tidy clean FORCE

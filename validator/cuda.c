@@ -157,10 +157,12 @@ static enum mq_status make_streams(struct cuda *c, struct mq_err *err)
 		CUDA_TRY(c, cudaStreamCreateWithFlags(&c->stream[l], cudaStreamNonBlocking));
 	c->begin = mq_arena_array(arena, c->n_events, cudaEvent_t);
 	c->end = mq_arena_array(arena, c->n_events, cudaEvent_t);
+	c->gate = mq_arena_array(arena, c->n_events, struct cuda_gate);
 	CUDA_TRY(c, cudaEventCreate(&c->base));
 	for (uint32_t i = 0; i < c->n_events; i++) {
 		CUDA_TRY(c, cudaEventCreate(&c->begin[i]));
 		CUDA_TRY(c, cudaEventCreate(&c->end[i]));
+		c->gate[i].deadline_s = c->deadline_s;
 	}
 	MQ_TRY(cuda_open_blas(&c->kit, err));
 	int bad = (int)c->kit.cublasCreate_v2(&c->blas);
@@ -184,7 +186,8 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 	for (uint32_t i = 0; i < session->n_schedules; i++)
 		MQ_TRY(cuda_script_build(c, session->schedule[i], &c->script[i], err));
 	MQ_TRY(cuda_staged_open(c, err));
-	return make_streams(c, err);
+	MQ_TRY(make_streams(c, err));
+	return cuda_calls_prove(c, err);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */

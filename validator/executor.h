@@ -23,7 +23,7 @@
 #include "core/arena.h"
 #include "core/schedule.h"
 
-enum { MQ_REPLAY_ABI = 3 };
+enum { MQ_REPLAY_ABI = 4 };
 
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
@@ -37,6 +37,7 @@ struct mq_replay_options {
 	uint32_t local;      /* index of this rank among those of its executor on its machine */
 	uint32_t cores;      /* cores per device; 0 = the machine's cores divided by its ranks */
 	bool oversubscribe;  /* allow more ranks than cores (host) */
+	bool hold;           /* cuda: a call begins when it is enqueued whole: its time is without its launch */
 	bool share_gpu;      /* allow several ranks on one GPU: correctness only, never timings */
 	double deadline_s;   /* longest wait for anything */
 	double memory_B;     /* reserve and touch this much per device; 0 = none */

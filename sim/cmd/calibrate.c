@@ -256,6 +256,7 @@ static enum mq_status run_probes(struct calibrate *c, const char *cpu_types,
 	                              .deadline_s = c->deadline_s,
 	                              .cpu_types = cpu_types,
 	                              .share_gpu = c->share_gpu,
+	                              .hold = is_gpu(c),
 	                              /* Beside GPUs, CPUs do without MPI. */
 	                              .local = c->beside ? (uint32_t)c->devices : 0,
 	                              .n_names = n,

@@ -65,6 +65,7 @@ struct mq_task {
 	uint32_t work;           /* COMPUTE: index into work[] */
 	uint32_t comm;           /* COLLECTIVE: index into comm[] */
 	uint32_t peer;           /* SEND, RECV: the other device (schedule index) */
+	bool to_host;            /* COPY: from the device; otherwise to it */
 	uint8_t channel;         /* SEND, RECV: 0 forward, 1 backward; a communicator of its own each */
 	uint32_t root;           /* BROADCAST, REDUCE: index inside the communicator */
 	uint32_t group;          /* tasks of a device that start together; 0 = none */
@@ -130,7 +131,8 @@ MQ_API enum mq_status mq_schedule_check(const struct mq_schedule *schedule, bool
 /* JSON lines: a header {"maquette_schedule":1, model, plan_hash, model_hash, devices:[{rank,name,type}],
  * comms:[{id,purpose,ranks}], ops:[names], works:[{flop,bytes,model_flop,kernels:[{op,phase,kind,dtype,
  * m,n,k,count,flop,bytes,launches}]}], held:[{device,stage,parameter_B,...}] where it is known, tasks:N}, then one line per task {id, device, stream, kind, deps,
- * group, op, work, flop, dtype, bytes, peer, channel | comm, coll, algo, proto, root, micro_batch, stage,
+ * group, op, work, flop, dtype, bytes, peer, channel | to_host |
+ * comm, coll, algo, proto, root, micro_batch, stage,
  * phase}. Load checks the schedule and gives back exactly what was saved. */
 MQ_API enum mq_status mq_schedule_save(const struct mq_schedule *schedule, const char *path,
 				       struct mq_err *err) MQ_MUST_CHECK;

@@ -174,6 +174,8 @@ static void put_task(FILE *f, const struct mq_schedule *s, uint32_t id)
 	fprintf(f, ",\"dtype\":\"%s\",\"bytes\":%.17g", mq_dtype_name(t->dtype), t->bytes);
 	if (t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV)
 		fprintf(f, ",\"peer\":%" PRIu32 ",\"channel\":%u", t->peer, t->channel);
+	if (t->kind == MQ_TASK_COPY)
+		fprintf(f, ",\"to_host\":%s", t->to_host ? "true" : "false");
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		fprintf(f, ",\"comm\":%" PRIu32 ",\"coll\":\"%s\",\"algo\":\"%s\",\"proto\":\"%s\","
 			"\"root\":%" PRIu32, t->comm, mq_coll_name(t->coll), mq_algo_name(t->algo),
@@ -499,6 +501,8 @@ static void get_task(struct reader *r, json_t *root)
 	t->stage = (uint16_t)stage;
 	if (t->kind == MQ_TASK_COMPUTE)
 		t->work = get_u32(r, root, "work", REQUIRED);
+	if (t->kind == MQ_TASK_COPY)
+		t->to_host = json_is_true(json_object_get(root, "to_host"));
 	if (t->kind == MQ_TASK_COLLECTIVE)
 		t->comm = get_u32(r, root, "comm", REQUIRED);
 	if (t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV) {

@@ -405,6 +405,7 @@ static void copy_shards(struct mq_low *low, uint32_t stage, enum mq_dtype dtype,
 	for (uint32_t d = 0; d < low->schedule->n_devices; d++) {
 		struct mq_task task = { .device = d,
 					.kind = MQ_TASK_COPY,
+					.to_host = down,
 					.stream = MQ_STREAM_COPY,
 					.dtype = (uint8_t)dtype,
 					.comm = MQ_NONE,

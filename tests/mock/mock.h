@@ -12,13 +12,21 @@
  * neither load nor a hypervisor enters what it reports. Deadlines of a rank never pass then; that of
  * its launcher does.
  *
- * Where CPUs take part (cudaHostRegister was called) the clock is the machine's: operations take as
- * long as planted, not before they are enqueued. There is nothing to preload then.
+ * Where CPUs take part (cudaHostRegister was called), and with MOCK_REAL_TIME=1, the clock is the machine's:
+ * operations take as long as planted, not before they are enqueued. There is nothing to preload then.
+ * MOCK_LAUNCH_US is how long the host is kept by enqueuing a call of NCCL.
+ *
+ * The mocks check meaning: operands lie inside one block of memory (else the device is lost, as a GPU's is);
+ * leading dimensions fit; what ranks call on a communicator is the same kind, count, type, root and, of
+ * messages, has its counterpart; calls on a communicator run in their order whatever their streams. Data of
+ * blocks up to 1 MiB is real, and calls between ranks carry up to 4 KiB of it. MOCK_LOG=DIR: each rank
+ * writes what it enqueued to DIR/rank-N.log, for tests/check-replay to hold against the schedule.
  *
  * MOCK_COPY_BPS (host <-> device), MOCK_DEVICES (default 2), MOCK_NOISE (relative standard
  * deviation), MOCK_SEED (of it), MOCK_DRIVER (none, stub, nodevice), MOCK_MEMORY_B,
- * MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang, error, die (at the CALL-th
- * communication call of the rank), init-hang or init-error plant faults.
+ * MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang (never ends), stuck (does not return),
+ * refuse (returns an error), wrong (a wrong number in the result), error, die (at the CALL-th communication call of the rank),
+ * init-hang or init-error plant faults.
  */
 #ifndef MQ_TESTS_MOCK_H
 #define MQ_TESTS_MOCK_H
@@ -46,7 +54,7 @@
 #define MOCK_CALL_A_S    12e-6
 #define MOCK_CALL_BPS    150e9
 
-enum mock_kind { MOCK_WORK, MOCK_RECORD, MOCK_WAIT, MOCK_CALL };
+enum mock_kind { MOCK_WORK, MOCK_RECORD, MOCK_WAIT, MOCK_CALL, MOCK_HOST };
 
 struct mock_op {
 	enum mock_kind kind;
@@ -55,10 +63,22 @@ struct mock_op {
 	/* CALL: asks whether all ranks came; gives the time at which the last did. */
 	int (*arrived)(void *call, double own_s, double *last_s);
 	void *call;
+	/* HOST: a function that the stream waits for. */
+	void (*function)(void *data);
+	void *data;
 };
 /* Puts an operation at the end of a stream; seconds of WORK get the planted noise. */
 MOCK_API void mock_enqueue(cudaStream_t stream, struct mock_op op);
 /* The planted noise as a factor: the same for every rank that asks with the same key. */
 MOCK_API double mock_noise(uint64_t key);
+
+/* Is [pointer, pointer + bytes) device memory? If not, says so and loses the device. */
+MOCK_API void mock_extent(const void *pointer, double bytes, const char *what);
+/* Says what is wrong on standard error and loses the device. */
+MOCK_API void mock_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Where the data of device memory really is; NULL: nowhere. */
+MOCK_API void *mock_data(const void *pointer, size_t bytes);
+MOCK_API void mock_log(cudaStream_t stream, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -55,9 +55,41 @@ static struct mq_device_calib planted(void)
 	return d;
 }
 
-static cublasStatus_t product(enum mq_dtype dtype, int m, int n, int k, int count)
+struct operand {
+	const void *at;
+	cudaDataType type;
+	int ld;
+	long long stride;
+};
+
+static double size_of(cudaDataType type)
+{
+	return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+}
+
+/* count matrices of rows x cols, column-major. */
+static void check_operand(const struct operand *o, int rows, int cols, int count, const char *what)
+{
+	double one = (double)o->ld * (cols - 1) + rows;
+
+	if (o->ld < rows)
+		mock_wrong("%s: leading dimension %d of %d rows", what, o->ld, rows);
+	mock_extent(o->at, size_of(o->type) * (one + (double)o->stride * (count - 1)), what);
+}
+
+static cublasStatus_t product(const struct operand op[3], cublasComputeType_t compute, int m, int n,
+                              int k, int count)
 {
 	struct mq_device_calib d = planted();
+	enum mq_dtype dtype = dtype_of(op[0].type, compute);
+
+	check_operand(&op[0], m, k, count, "A of a product");
+	check_operand(&op[1], k, n, count, "B of a product");
+	check_operand(&op[2], m, n, count, "C of a product");
+	/* Results of batched products may not overlap. */
+	if (count > 1 && op[2].stride < (long long)op[2].ld * n)
+		mock_wrong("C of a product: stride %lld of %d x %d", op[2].stride, m, n);
+	mock_log(current, "gemm %s %d %d %d %d", mq_dtype_name(dtype), n, m, k, count);
 	/* Row-major products come with m and n swapped. */
 	double seconds = mq_cost_gemm(&d, dtype, n, m, k, count);
 
@@ -93,6 +125,9 @@ MOCK_API cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float
 {
 	double seconds = 12.0 * n / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE) + MOCK_LAUNCH_S;
 
+	mock_extent(x, 4. * n, "x of an axpy");
+	mock_extent(y, 4. * n, "y of an axpy");
+	mock_log(current, "sweep %d", n);
 	mock_enqueue(current, (struct mock_op){.kind = MOCK_WORK, .seconds = seconds});
 	return (cublasStatus_t)0;
 }
@@ -104,7 +139,9 @@ MOCK_API cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta
                                      cudaDataType tc_type, int ldc, cublasComputeType_t compute,
                                      cublasGemmAlgo_t algo)
 {
-	return product(dtype_of(ta_type, compute), m, n, k, 1);
+	const struct operand op[3] = {{a, ta_type, lda, 0}, {b, tb_type, ldb, 0}, {c, tc_type, ldc, 0}};
+
+	return product(op, compute, m, n, k, 1);
 }
 
 MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(
@@ -114,5 +151,9 @@ MOCK_API cublasStatus_t cublasGemmStridedBatchedEx(
         void *c, cudaDataType tc_type, int ldc, long long int stride_c, int count,
         cublasComputeType_t compute, cublasGemmAlgo_t algo)
 {
-	return product(dtype_of(ta_type, compute), m, n, k, count);
+	const struct operand op[3] = {{a, ta_type, lda, stride_a},
+	                              {b, tb_type, ldb, stride_b},
+	                              {c, tc_type, ldc, stride_c}};
+
+	return product(op, compute, m, n, k, count);
 }

@@ -3,6 +3,8 @@
  */
 #include <dlfcn.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,12 +39,18 @@ static struct CUstream_st streams[MAX_STREAMS];
 static size_t n_streams;
 static size_t allocated;
 enum { MAX_BLOCKS = 4096 };
+enum { REAL_B = 1 << 20, ILLEGAL_ADDRESS = 700 };
 static struct block {
-	void *at;
+	char *at;
 	size_t size;
+	int real; /* at is memory of ours */
 } blocks[MAX_BLOCKS];
 static size_t n_blocks;
 static uint64_t noise_state;
+static int lost; /* the device, by an illegal access */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t host_thread;
+static int host_threads;
 
 static double noise(uint64_t *state)
 {
@@ -163,6 +171,11 @@ static int step(struct CUstream_st *s)
 			return 0;
 		s->free_s = fmax(s->free_s, event->at_s);
 		break;
+	case MOCK_HOST:
+		if (real_time)
+			return 0; /* host_functions() takes it */
+		it->op.function(it->op.data);
+		break;
 	case MOCK_CALL:
 		if (!it->op.arrived(it->op.call, s->free_s, &last_s))
 			return 0;
@@ -174,6 +187,7 @@ static int step(struct CUstream_st *s)
 	return 1;
 }
 
+/* With the lock held. */
 static void progress(void)
 {
 	int moved = 1;
@@ -187,12 +201,98 @@ static void progress(void)
 	}
 }
 
+/* Real time: runs functions of the host when their streams have reached them. */
+static void *host_functions(void *unused)
+{
+	for (;; usleep(1)) {
+		pthread_mutex_lock(&lock);
+		progress();
+		for (size_t i = 0; i < n_streams; i++) {
+			struct CUstream_st *s = &streams[i];
+			struct mock_op op;
+
+			if (s->first == s->n || s->item[s->first].op.kind != MOCK_HOST ||
+			    now_s() < s->free_s)
+				continue;
+			op = s->item[s->first].op;
+			pthread_mutex_unlock(&lock);
+			op.function(op.data);
+			pthread_mutex_lock(&lock);
+			s->free_s = now_s();
+			if (++s->first == s->n)
+				s->first = s->n = 0;
+		}
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+/* ---- meaning --------------------------------------------------------------------------------- */
+
+static const struct block *block_of(const char *at, double bytes)
+{
+	for (size_t i = 0; i < n_blocks; i++)
+		if (at >= blocks[i].at && (double)(at - blocks[i].at) + bytes <= (double)blocks[i].size)
+			return &blocks[i];
+	return NULL;
+}
+
+void mock_wrong(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	fputs("mock: ", stderr);
+	vfprintf(stderr, format, list);
+	fputc('\n', stderr);
+	va_end(list);
+	lost = 1;
+}
+
+void mock_extent(const void *pointer, double bytes, const char *what)
+{
+	if (!block_of(pointer, bytes))
+		mock_wrong("%s: %.0f B from %p on are not inside one block", what, bytes, pointer);
+}
+
+void *mock_data(const void *pointer, size_t bytes)
+{
+	const struct block *b = block_of(pointer, (double)bytes);
+
+	return b && b->real ? b->at + ((const char *)pointer - b->at) : NULL;
+}
+
+void mock_log(cudaStream_t stream, const char *format, ...)
+{
+	static FILE *file;
+	const char *dir = getenv("MOCK_LOG"), *rank = getenv("MAQUETTE_RANK");
+	char path[4096];
+	va_list list;
+
+	if (!dir || !rank)
+		return;
+	snprintf(path, sizeof(path), "%s/rank-%s.log", dir, rank);
+	if (!file)
+		file = fopen(path, "w");
+	if (!file)
+		abort();
+	fprintf(file, "%d ", stream ? (int)(stream - streams) : -1);
+	va_start(list, format);
+	vfprintf(file, format, list);
+	va_end(list);
+	fputc('\n', file);
+	fflush(file);
+}
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
 void mock_enqueue(cudaStream_t stream, struct mock_op op)
 {
 	struct CUstream_st *s = stream;
 	struct CUevent_st *event = op.event;
 	struct item it = {.op = op, .enqueued_s = real_time ? now_s() : 0};
 
+	pthread_mutex_lock(&lock);
 	host_reads = 0;
 	if (op.kind == MOCK_RECORD)
 		it.turn = ++event->recorded;
@@ -206,6 +306,7 @@ void mock_enqueue(cudaStream_t stream, struct mock_op op)
 			abort();
 	}
 	s->item[s->n++] = it;
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- the interface --------------------------------------------------------------------------- */
@@ -263,7 +364,9 @@ MOCK_API cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 
 MOCK_API const char *cudaGetErrorString(cudaError_t error)
 {
-	return error == cudaErrorMemoryAllocation ? "out of memory" : "a mock's error";
+	return error == cudaErrorMemoryAllocation    ? "out of memory"
+	       : (int)error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+	                                       : "a mock's error";
 }
 
 static size_t memory(void)
@@ -273,16 +376,19 @@ static size_t memory(void)
 	return text ? (size_t)atof(text) : (size_t)80e9;
 }
 
-/* Only the size is real: nothing reads or writes device memory. */
+/* Of large blocks only the size is real. */
 MOCK_API cudaError_t cudaMalloc(void **pointer, size_t size)
 {
 	static uintptr_t next = 1ull << 40;
+	int real = size <= REAL_B;
 
 	if (MOCK_CONTEXT_B + allocated + size > memory() || n_blocks == MAX_BLOCKS)
 		return cudaErrorMemoryAllocation;
 	allocated += size;
-	*pointer = (void *)next;
-	blocks[n_blocks++] = (struct block){*pointer, size};
+	*pointer = real ? calloc(1, size ? size : 1) : (void *)next;
+	if (!*pointer)
+		abort();
+	blocks[n_blocks++] = (struct block){*pointer, size, real};
 	next += (size + 4095) / 4096 * 4096;
 	return cudaSuccess;
 }
@@ -292,6 +398,8 @@ MOCK_API cudaError_t cudaFree(void *pointer)
 	for (size_t i = 0; i < n_blocks; i++)
 		if (blocks[i].at == pointer) {
 			allocated -= blocks[i].size;
+			if (blocks[i].real)
+				free(pointer);
 			blocks[i] = blocks[--n_blocks];
 			break;
 		}
@@ -323,11 +431,22 @@ MOCK_API cudaError_t cudaHostUnregister(void *pointer)
 
 MOCK_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
+	int down = kind == cudaMemcpyDeviceToHost, up = kind == cudaMemcpyHostToDevice;
+
+	if (!up)
+		mock_extent(from, (double)size, "cudaMemcpy's source");
+	if (!down)
+		mock_extent(to, (double)size, "cudaMemcpy's destination");
+	if ((up || mock_data(from, size)) && (down || mock_data(to, size)))
+		memmove(to, from, size);
 	return cudaSuccess;
 }
 
 MOCK_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 {
+	mock_extent(pointer, (double)size, "cudaMemset");
+	if (mock_data(pointer, size))
+		memset(pointer, value, size);
 	return cudaSuccess;
 }
 
@@ -339,6 +458,15 @@ MOCK_API cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size,
 	                     ? 2 * (double)size / (MOCK_MEM_BPS * MOCK_SWEEP_SHARE)
 	                     : (double)size / (text ? atof(text) : MOCK_COPY_BPS);
 
+	if (kind != cudaMemcpyHostToDevice)
+		mock_extent(from, (double)size, "cudaMemcpyAsync's source");
+	if (kind != cudaMemcpyDeviceToHost)
+		mock_extent(to, (double)size, "cudaMemcpyAsync's destination");
+	mock_log(stream, "copy %s %zu",
+	         kind == cudaMemcpyDeviceToHost   ? "down"
+	         : kind == cudaMemcpyHostToDevice ? "up"
+	                                          : "within",
+	         size);
 	mock_enqueue(stream, (struct mock_op){.kind = MOCK_WORK, .seconds = own + MOCK_LAUNCH_S});
 	return cudaSuccess;
 }
@@ -365,11 +493,29 @@ MOCK_API cudaError_t cudaStreamDestroy(cudaStream_t stream)
 	return cudaSuccess;
 }
 
-MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
+MOCK_API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+	mock_enqueue(stream, (struct mock_op){.kind = MOCK_HOST, .function = function, .data = data});
+	if (real_time && !host_threads++ && pthread_create(&host_thread, NULL, host_functions, NULL))
+		abort();
+	return cudaSuccess;
+}
+
+static cudaError_t query(cudaStream_t stream)
 {
 	progress();
+	if (lost)
+		return (cudaError_t)ILLEGAL_ADDRESS;
 	return stream->first < stream->n || !is_over(stream->free_s) ? cudaErrorNotReady
 	                                                             : cudaSuccess;
+}
+
+MOCK_API cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	pthread_mutex_lock(&lock);
+	cudaError_t state = query(stream);
+	pthread_mutex_unlock(&lock);
+	return state;
 }
 
 MOCK_API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
@@ -392,6 +538,9 @@ MOCK_API cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+	const char *real = getenv("MOCK_REAL_TIME");
+
+	real_time |= real && *real == '1';
 	for (size_t i = 0; !real_time && all_empty() && i < n_streams; i++)
 		streams[i].free_s = 0;
 	mock_enqueue(stream, (struct mock_op){.kind = MOCK_RECORD, .event = event});
@@ -400,9 +549,11 @@ MOCK_API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 MOCK_API cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+	pthread_mutex_lock(&lock);
 	progress();
-	return event->resolved < event->recorded || !is_over(event->at_s) ? cudaErrorNotReady
-	                                                                  : cudaSuccess;
+	int under_way = event->resolved < event->recorded || !is_over(event->at_s);
+	pthread_mutex_unlock(&lock);
+	return under_way ? cudaErrorNotReady : cudaSuccess;
 }
 
 MOCK_API cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)

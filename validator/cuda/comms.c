@@ -1,29 +1,47 @@
 /*
- * comms.c - NCCL communicators: one per distinct list of ranks, and one per directed pair and
- * channel.
+ * comms.c - NCCL communicators: one per distinct list of ranks and forced algorithm and protocol,
+ * and one per directed pair and channel.
  *
  * Calls on one communicator run in the order of issue whatever their streams, so a pair's two
  * directions need communicators of their own: a send that waits would otherwise hold up the receive
- * behind it. Everything is non-blocking: initialisation and calls are polled under the deadline,
- * and a communicator in trouble is aborted, never destroyed, since destroying waits for the others.
+ * behind it.
+ *
+ * Communicators are blocking: with non-blocking ones each call is handed to a thread of NCCL's (2.23
+ * and on, at each end of a group) and has to be asked after, which would be in the times. So that
+ * a deadline is kept all the same, what waits for other ranks by nature (making and finalising a
+ * communicator) runs in a thread that is left behind, and a call that should only enqueue is
+ * watched: one that does not return has its communicators aborted, which makes it return. A
+ * communicator in trouble is aborted, never destroyed, since destroying waits for the others.
+ *
+ * NCCL takes NCCL_ALGO and NCCL_PROTO when a communicator is made: that is how a plan's algorithm
+ * and protocol are forced, per communicator.
  */
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda/cuda.h"
 
-struct cuda_comm *cuda_comm_find(struct cuda *c, uint32_t n, const uint32_t *rank, uint32_t channel)
+enum { WATCH_US = 20000, ERRAND_US = 200 };
+
+struct cuda_comm *cuda_comm_find(struct cuda *c, const struct cuda_comm *wanted)
 {
-	for (uint32_t i = 0; i < c->n_comms; i++)
-		if (c->comms[i].n == n && c->comms[i].channel == channel &&
-		    !memcmp(c->comms[i].rank, rank, n * sizeof(uint32_t)))
-			return &c->comms[i];
+	for (uint32_t i = 0; i < c->n_comms; i++) {
+		struct cuda_comm *comm = &c->comms[i];
+
+		if (comm->n == wanted->n && comm->channel == wanted->channel &&
+		    comm->algo == wanted->algo && comm->proto == wanted->proto &&
+		    !memcmp(comm->rank, wanted->rank, comm->n * sizeof(uint32_t)))
+			return comm;
+	}
 	return NULL;
 }
 
-static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int result,
-                                  const char *what, struct mq_err *err)
+enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
+                                struct mq_err *err)
 {
 	const char *more = c->kit.ncclGetLastError(comm);
 
@@ -32,63 +50,164 @@ static enum mq_status nccl_failed(const struct cuda *c, ncclComm_t comm, int res
 	               more ? more : "");
 }
 
-enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, int result,
-                                const char *what, struct mq_err *err)
+/* ---- calls that may never return ------------------------------------------------------------- */
+
+static int64_t clock_ns(void)
 {
-	double until = cuda_now(c) + c->deadline_s;
-	uint32_t polls = 0;
+	struct timespec t;
 
-	if (result != ncclSuccess && result != ncclInProgress)
-		return nccl_failed(c, comm->comm, result, what, err);
-	while (result == ncclInProgress) {
-		ncclResult_t state = ncclSuccess;
-		int asked = (int)c->kit.ncclCommGetAsyncError(comm->comm, &state);
+	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+	return 1000000000 * (int64_t)t.tv_sec + t.tv_nsec;
+}
 
-		result = asked != ncclSuccess ? asked : (int)state;
-		if (result != ncclSuccess && result != ncclInProgress)
-			return nccl_failed(c, comm->comm, result, what, err);
-		if (++polls % 64)
-			continue;
-		MQ_TRY(c->ranks->alive(c->ranks->state, err));
-		if (cuda_now(c) > until)
+static void *watch(void *opaque)
+{
+	struct cuda *c = opaque;
+
+	while (!atomic_load(&c->watch.stop)) {
+		int64_t until_ns = atomic_load(&c->watch.until_ns);
+
+		if (until_ns && clock_ns() > until_ns) {
+			atomic_store(&c->watch.expired, true);
+			for (uint32_t i = 0; i < c->n_comms; i++)
+				if (c->comms[i].comm)
+					c->kit.ncclCommAbort(c->comms[i].comm);
+			return NULL;
+		}
+		usleep(WATCH_US);
+	}
+	return NULL;
+}
+
+void cuda_watch_begin(struct cuda *c)
+{
+	atomic_store(&c->watch.until_ns, clock_ns() + (int64_t)(1e9 * c->deadline_s));
+}
+
+enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result,
+                              const char *what, struct mq_err *err)
+{
+	atomic_store(&c->watch.until_ns, 0);
+	if (atomic_load(&c->watch.expired))
+		return mq_fail(err, MQ_ETIME, "rank %u: %s did not return within %.3g s",
+		               c->ranks->rank, what, c->deadline_s);
+	return result == ncclSuccess ? MQ_OK
+	                             : cuda_nccl_failed(c, comm->comm, result, what, err);
+}
+
+/* A call in a thread of its own, which is left behind where it does not end: the process ends then. */
+struct errand {
+	struct cuda *c;
+	struct cuda_comm *comm;
+	ncclUniqueId id;
+	int place;
+	ncclComm_t leaving;
+	int result;
+	atomic_bool ended;
+};
+
+static void *run_errand(void *opaque)
+{
+	struct errand *e = opaque;
+	const struct mq_toolkit *kit = &e->c->kit;
+
+	kit->cudaSetDevice(e->c->device);
+	if (e->leaving) {
+		e->result = (int)kit->ncclCommFinalize(e->leaving);
+		if (e->result == ncclSuccess)
+			e->result = (int)kit->ncclCommDestroy(e->leaving);
+	} else {
+		ncclComm_t made = NULL;
+
+		e->result = (int)kit->ncclCommInitRank(&made, (int)e->comm->n, e->id, e->place);
+		e->comm->comm = made;
+	}
+	atomic_store(&e->ended, true);
+	return NULL;
+}
+
+static enum mq_status poll_errand(struct errand *e, const char *what, struct mq_err *err)
+{
+	struct cuda *c = e->c;
+	int64_t until_ns = clock_ns() + (int64_t)(1e9 * c->deadline_s);
+
+	while (!atomic_load(&e->ended)) {
+		/* Ranks that have left are no news to one that leaves. */
+		if (!e->leaving)
+			MQ_TRY(c->ranks->alive(c->ranks->state, err));
+		if (clock_ns() > until_ns)
 			return mq_fail(err, MQ_ETIME, "rank %u: %s did not end within %.3g s",
 			               c->ranks->rank, what, c->deadline_s);
-		usleep(200);
+		usleep(ERRAND_US);
 	}
-	return MQ_OK;
+	return e->result == ncclSuccess ? MQ_OK : cuda_nccl_failed(c, NULL, e->result, what, err);
+}
+
+static enum mq_status wait_for(struct errand *e, const char *what, struct mq_err *err)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run_errand, e))
+		return mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started for NCCL",
+		               e->c->ranks->rank);
+	enum mq_status status = poll_errand(e, what, err);
+	if (atomic_load(&e->ended))
+		pthread_join(thread, NULL); /* or it might still run when this library is closed */
+	else
+		pthread_detach(thread);
+	return status;
 }
 
 /* ---- which communicators --------------------------------------------------------------------- */
 
-static void want(struct cuda *c, uint32_t n, const uint32_t *rank, uint32_t channel)
+static struct cuda_comm *want(struct cuda *c, const struct cuda_comm *wanted)
 {
-	struct cuda_comm comm = {.n = n, .channel = channel};
+	struct cuda_comm comm = *wanted, *known = cuda_comm_find(c, wanted);
 	uint32_t *copy;
 
-	if (n < 2 || cuda_comm_find(c, n, rank, channel))
-		return;
-	copy = mq_arena_array(c->session->arena, n, uint32_t);
-	memcpy(copy, rank, n * sizeof(uint32_t));
+	if (known || wanted->n < 2)
+		return known;
+	copy = mq_arena_array(c->session->arena, comm.n, uint32_t);
+	memcpy(copy, wanted->rank, comm.n * sizeof(uint32_t));
 	comm.rank = copy;
 	MQ_PUSH(c->session->arena, c->comms, c->n_comms, c->comm_room, comm);
+	return &c->comms[c->n_comms - 1];
 }
 
+struct cuda_comm cuda_comm_wanted(const struct mq_schedule *s, const struct mq_task *t,
+                                  uint32_t pair[2])
+{
+	bool sends = t->kind == MQ_TASK_SEND;
+
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		return (struct cuda_comm){.n = s->comm[t->comm].n,
+		                          .rank = s->comm[t->comm].rank,
+		                          .algo = t->algo,
+		                          .proto = t->proto};
+	pair[0] = sends ? t->device : t->peer;
+	pair[1] = sends ? t->peer : t->device;
+	return (struct cuda_comm){.n = 2, .rank = pair, .channel = 1 + (uint32_t)t->channel};
+}
+
+/* All ranks find the same ones in the same order. */
 static void list_comms(struct cuda *c)
 {
 	for (uint32_t i = 0; i < c->session->n_schedules; i++) {
 		const struct mq_schedule *s = c->session->schedule[i];
 
-		for (uint32_t k = 0; k < s->n_comms; k++)
-			if (mq_replay_own(c->session, c->ranks->rank, s->comm[k].n,
-			                  s->comm[k].rank))
-				want(c, s->comm[k].n, s->comm[k].rank, 0);
-		for (uint32_t t = 0; t < s->n_tasks; t++)
-			if (s->task[t].kind == MQ_TASK_SEND) {
-				uint32_t pair[2] = {s->task[t].device, s->task[t].peer};
+		for (uint32_t t = 0; t < s->n_tasks; t++) {
+			const struct mq_task *task = &s->task[t];
+			uint32_t pair[2];
 
-				if (mq_replay_own(c->session, c->ranks->rank, 2, pair))
-					want(c, 2, pair, 1 + s->task[t].channel);
-			}
+			if (task->kind != MQ_TASK_SEND && task->kind != MQ_TASK_COLLECTIVE)
+				continue;
+			struct cuda_comm wanted = cuda_comm_wanted(s, task, pair);
+			if (!mq_replay_own(c->session, c->ranks->rank, wanted.n, wanted.rank))
+				continue;
+			struct cuda_comm *comm = want(c, &wanted);
+			if (comm && task->kind == MQ_TASK_COLLECTIVE)
+				comm->kinds |= 1u << task->coll;
+		}
 	}
 }
 
@@ -101,21 +220,48 @@ static uint32_t place_in(const struct cuda_comm *comm, uint32_t rank)
 	return i;
 }
 
+/* The names that NCCL_ALGO and NCCL_PROTO take. */
+static const char *const algo_name[MQ_N_ALGOS] = {[MQ_ALGO_RING] = "Ring",
+                                                  [MQ_ALGO_TREE] = "Tree",
+                                                  [MQ_ALGO_NVLS] = "NVLS",
+                                                  [MQ_ALGO_NVLS_TREE] = "NVLSTree",
+                                                  [MQ_ALGO_COLLNET_DIRECT] = "CollnetDirect",
+                                                  [MQ_ALGO_COLLNET_CHAIN] = "CollnetChain",
+                                                  [MQ_ALGO_PAT] = "PAT"};
+static const char *const proto_name[MQ_N_PROTOS] = {
+        [MQ_PROTO_LL] = "LL", [MQ_PROTO_LL128] = "LL128", [MQ_PROTO_SIMPLE] = "Simple"};
+
+/* A user's own setting stands where the plan leaves the choice; it is in the record. */
+static void force(const char *variable, const char *name, const char *users)
+{
+	if (name || users)
+		setenv(variable, name ? name : users, 1);
+	else
+		unsetenv(variable);
+}
+
 static enum mq_status init_comm(struct cuda *c, struct cuda_comm *comm, ncclUniqueId id,
                                 struct mq_err *err)
 {
-	struct mq_nccl_config config = {sizeof(config), 0xcafebeef, 21400, 0};
-	ncclConfig_t *as_nccl = (ncclConfig_t *)(void *)&config;
-	uint32_t place = place_in(comm, c->ranks->rank);
-	char what[96];
+	const char *algo = getenv("NCCL_ALGO"), *proto = getenv("NCCL_PROTO");
+	struct errand *e = mq_arena_array(c->session->arena, 1, struct errand);
+	char what[128];
 
-	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u)", comm->n,
-	         comm->rank[0]);
-	if (place == comm->n)
+	*e = (struct errand){
+	        .c = c, .comm = comm, .id = id, .place = (int)place_in(comm, c->ranks->rank)};
+	if ((uint32_t)e->place == comm->n)
 		return MQ_OK;
-	int result = (int)c->kit.ncclCommInitRankConfig(&comm->comm, (int)comm->n, id, (int)place,
-	                                                as_nccl);
-	return cuda_comm_settle(c, comm, result, what, err);
+	snprintf(what, sizeof(what), "communicator of %u ranks (first: rank %u%s%s)", comm->n,
+	         comm->rank[0], comm->algo || comm->proto ? ", " : "",
+	         comm->algo ? algo_name[comm->algo] : comm->proto ? proto_name[comm->proto] : "");
+	algo = algo ? mq_arena_strdup(c->session->arena, algo) : NULL;
+	proto = proto ? mq_arena_strdup(c->session->arena, proto) : NULL;
+	force("NCCL_ALGO", algo_name[comm->algo], algo);
+	force("NCCL_PROTO", proto_name[comm->proto], proto);
+	enum mq_status status = wait_for(e, what, err);
+	force("NCCL_ALGO", NULL, algo);
+	force("NCCL_PROTO", NULL, proto);
+	return status;
 }
 
 /* Makes the identifiers for all ranks of this executor. */
@@ -133,37 +279,44 @@ enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err)
 	if (!c->n_comms)
 		return MQ_OK;
 	MQ_TRY(cuda_open_nccl(&c->kit, err));
+	setenv("NCCL_COMM_BLOCKING", "1", 1);
 	ncclUniqueId *id = mq_arena_array(c->session->arena, c->n_comms, ncclUniqueId);
 	for (uint32_t i = 0; i < c->n_comms && first_own(c); i++) {
 		int result = (int)c->kit.ncclGetUniqueId(&id[i]);
 
 		if (result != ncclSuccess)
-			return nccl_failed(c, NULL, result, "identifier of a communicator", err);
+			return cuda_nccl_failed(c, NULL, result, "identifier of a communicator",
+			                        err);
 	}
 	MQ_TRY(mq_wire_share(c->session, id, c->n_comms * sizeof(*id), err));
 	for (uint32_t i = 0; i < c->n_comms; i++)
 		MQ_TRY(init_comm(c, &c->comms[i], id[i], err));
-	return MQ_OK;
+	c->watch.running = !pthread_create(&c->watch.thread, NULL, watch, c);
+	return c->watch.running
+	               ? MQ_OK
+	               : mq_fail(err, MQ_ENODEV, "rank %u: no thread can be started to watch NCCL",
+	                         c->ranks->rank);
 }
 
 void cuda_comms_close(struct cuda *c, bool failed)
 {
 	struct mq_err ignored;
 
-	for (uint32_t i = 0; i < c->n_comms; i++) {
+	if (c->watch.running) {
+		atomic_store(&c->watch.stop, true);
+		pthread_join(c->watch.thread, NULL);
+	}
+	for (uint32_t i = 0; i < c->n_comms && !atomic_load(&c->watch.expired); i++) {
 		struct cuda_comm *comm = &c->comms[i];
+		struct errand *e = mq_arena_array(c->session->arena, 1, struct errand);
 
 		if (!comm->comm)
 			continue;
-		if (!failed) {
-			int result = (int)c->kit.ncclCommFinalize(comm->comm);
-
-			failed = cuda_comm_settle(c, comm, result, "finalising", &ignored) != MQ_OK;
-		}
-		if (failed)
-			c->kit.ncclCommAbort(comm->comm);
+		*e = (struct errand){.c = c, .comm = comm, .leaving = comm->comm};
+		if (!failed)
+			failed = wait_for(e, "finalising", &ignored) != MQ_OK;
 		else
-			c->kit.ncclCommDestroy(comm->comm);
+			c->kit.ncclCommAbort(comm->comm);
 		comm->comm = NULL;
 	}
 }
@@ -178,7 +331,7 @@ enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err)
 		int asked = (int)c->kit.ncclCommGetAsyncError(c->comms[i].comm, &state);
 		int result = asked != ncclSuccess ? asked : (int)state;
 		if (result != ncclSuccess && result != ncclInProgress)
-			return nccl_failed(c, c->comms[i].comm, result, "communication", err);
+			return cuda_nccl_failed(c, c->comms[i].comm, result, "communication", err);
 	}
 	return c->ranks->alive(c->ranks->state, err);
 }

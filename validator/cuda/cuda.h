@@ -4,6 +4,9 @@
 #ifndef MQ_VALIDATOR_CUDA_H
 #define MQ_VALIDATOR_CUDA_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "cuda/toolkit.h"
 #include "executor.h"
 #include "wire.h"
@@ -20,12 +23,29 @@ enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_er
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* One NCCL communicator: of a schedule's communicator, or of a directed pair and channel. */
+/* One NCCL communicator: of a schedule's communicator with the algorithm and protocol that its plan
+ * asks for, or of a directed pair and channel. */
 struct cuda_comm {
 	uint32_t n;
 	const uint32_t *rank; /* [n] */
 	uint32_t channel;     /* pairs: 1 + channel; 0 = a collective's */
+	uint8_t algo, proto;  /* enum mq_algo, enum mq_proto; AUTO: NCCL chooses */
+	uint32_t kinds;       /* bit per enum mq_coll_kind that is called on it */
 	ncclComm_t comm;      /* NULL where this rank is no member */
+};
+
+/* Ends an NCCL call that does not return, see comms.c. */
+struct cuda_watch {
+	pthread_t thread;
+	bool running;
+	atomic_bool stop, expired;
+	_Atomic int64_t until_ns; /* 0 = no call under way */
+};
+
+/* Holds a stream up until what follows is enqueued whole, see run.c. */
+struct cuda_gate {
+	atomic_bool open;
+	double deadline_s;
 };
 
 struct cuda_lane {
@@ -40,7 +60,8 @@ struct cuda_script {
 	uint32_t *slot;           /* [n_tasks] index into local */
 	uint32_t *match, *call, *next_call;
 	uint8_t *done;           /* [n_tasks] 1 = enqueued */
-	struct cuda_comm **comm; /* [n_comms] NULL: not NCCL's */
+	struct cuda_comm **comm; /* [n_local] NULL: not NCCL's */
+	bool warm;               /* was run once */
 	/* What goes over the wire, see staged.c. */
 	uint8_t *staged;         /* [n_tasks] */
 	size_t *place;           /* [n_tasks] of a collective's buffer among its lane's */
@@ -90,6 +111,8 @@ struct cuda {
 	cublasHandle_t blas;
 	struct cuda_pool pool;
 	struct cuda_stage stage;
+	struct cuda_gate *gate; /* [n_events], where calls are held */
+	struct cuda_watch watch;
 	void *pinned, *reserved, *nvml;
 	size_t pinned_B;
 	int device;
@@ -111,13 +134,37 @@ enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, st
 
 enum mq_status cuda_comms_open(struct cuda *c, struct mq_err *err);
 void cuda_comms_close(struct cuda *c, bool failed);
-/* MQ_ETIME or MQ_ENODEV-free: an asynchronous error of any communicator, or a dead rank. */
+/* MQ_ETIME: an asynchronous error of any communicator, or a dead rank. */
 enum mq_status cuda_comms_check(struct cuda *c, struct mq_err *err);
-/* Non-blocking calls may still be under way: waits for the communicator under the deadline. */
-enum mq_status cuda_comm_settle(struct cuda *c, const struct cuda_comm *comm, int result,
-                                const char *what, struct mq_err *err);
-struct cuda_comm *cuda_comm_find(struct cuda *c, uint32_t n, const uint32_t *rank,
-                                 uint32_t channel);
+enum mq_status cuda_nccl_failed(const struct cuda *c, ncclComm_t comm, int result, const char *what,
+                                struct mq_err *err);
+/* Around NCCL calls that should only enqueue: one that does not return within the deadline is
+ * aborted. `result` of the last call, `comm` that it belongs to; MQ_ETIME. */
+void cuda_watch_begin(struct cuda *c);
+enum mq_status cuda_watch_end(struct cuda *c, const struct cuda_comm *comm, int result,
+                              const char *what, struct mq_err *err);
+/* What identifies the communicator of a task; its ranks live as long as the schedule and `pair`. */
+struct cuda_comm cuda_comm_wanted(const struct mq_schedule *schedule, const struct mq_task *task,
+                                  uint32_t pair[2]);
+/* The communicator that is as wanted, or NULL. */
+struct cuda_comm *cuda_comm_find(struct cuda *c, const struct cuda_comm *wanted);
+
+/* ---- calls.c --------------------------------------------------------------------------------- */
+
+/* MQ_EINPUT: NCCL has no such call, or no such type for it. */
+enum mq_status cuda_call_check(const struct mq_schedule *schedule, uint32_t task,
+                               struct mq_err *err);
+struct cuda_operands {
+	const void *in;
+	void *out;
+};
+size_t cuda_call_B(const struct mq_task *task, const struct cuda_comm *comm); /* of each operand */
+/* Enqueues a message or collective on its communicator; NCCL's result. */
+int cuda_call_enqueue(struct cuda *c, const struct mq_task *task, const struct cuda_comm *comm,
+                      const struct cuda_operands *data, cudaStream_t stream);
+/* Every kind of call on every communicator, with data whose result is known. MQ_ENODEV: a result is
+ * wrong. */
+enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err);
 
 /* ---- kernels.c ------------------------------------------------------------------------------- */
 

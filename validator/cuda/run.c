@@ -12,6 +12,7 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda/cuda.h"
@@ -33,10 +34,28 @@ static enum mq_status check_task(const struct mq_schedule *s, const struct mq_ta
 	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
 			MQ_TRY(cuda_kernel_check(&s->work[t->work].kernel[i], err));
-	if (t->kind == MQ_TASK_COLLECTIVE && t->dtype == MQ_FP8)
-		return mq_fail(err, MQ_EINPUT, "executor cuda does not reduce fp8 (task %u)",
-		               (uint32_t)(t - s->task));
-	return MQ_OK;
+	return cuda_call_check(s, (uint32_t)(t - s->task), err);
+}
+
+static bool is_call(const struct mq_task *t)
+{
+	return t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY;
+}
+
+static void find_comms(struct cuda *c, struct cuda_script *script)
+{
+	const struct mq_schedule *s = script->schedule;
+	uint32_t pair[2];
+
+	script->comm = mq_arena_array(c->session->arena, script->n_local, struct cuda_comm *);
+	for (uint32_t i = 0; i < script->n_local; i++) {
+		const struct mq_task *t = &s->task[script->local[i]];
+
+		if (!is_call(t))
+			continue;
+		struct cuda_comm wanted = cuda_comm_wanted(s, t, pair);
+		script->comm[i] = cuda_comm_find(c, &wanted);
+	}
 }
 
 enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
@@ -51,8 +70,7 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
 	                             .slot = mq_arena_array(arena, s->n_tasks, uint32_t),
 	                             .finish_s = mq_arena_array(arena, s->n_tasks, double),
 	                             .local = mq_arena_array(arena, s->n_tasks, uint32_t),
-	                             .next_call = mq_arena_array(arena, s->n_comms, uint32_t),
-	                             .comm = mq_arena_array(arena, s->n_comms, struct cuda_comm *)};
+	                             .next_call = mq_arena_array(arena, s->n_comms, uint32_t)};
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		if (mq_replay_own(c->session, c->ranks->rank, 1, &s->task[i].device))
 			MQ_TRY(check_task(s, &s->task[i], err));
@@ -70,108 +88,18 @@ enum mq_status cuda_script_build(struct cuda *c, const struct mq_schedule *s,
 
 		lane->task[lane->n++] = script->local[i];
 	}
-	for (uint32_t k = 0; k < s->n_comms; k++)
-		script->comm[k] = cuda_comm_find(c, s->comm[k].n, s->comm[k].rank, 0);
+	find_comms(c, script);
 	if (script->n_local > c->n_events)
 		c->n_events = script->n_local;
 	return cuda_staged_build(c, script, err);
 }
 
-/* ---- communication --------------------------------------------------------------------------- */
-
-static ncclDataType_t nccl_type(enum mq_dtype dtype, size_t *size)
-{
-	*size = (size_t)mq_dtype_size(dtype);
-	switch (dtype) {
-	case MQ_FP16:
-		return ncclFloat16;
-	case MQ_BF16:
-		return ncclBfloat16;
-	case MQ_FP64:
-		return ncclFloat64;
-	default:
-		*size = 4;
-		return ncclFloat32;
-	}
-}
-
-static int call_message(struct cuda *c, const struct mq_task *t, struct cuda_comm *comm,
-                        cudaStream_t stream)
-{
-	size_t bytes = (size_t)llround(t->bytes);
-
-	/* In a pair's communicator the sender is 0. */
-	if (t->kind == MQ_TASK_SEND)
-		return (int)c->kit.ncclSend(cuda_pool_in(&c->pool, bytes), bytes, ncclInt8, 1,
-		                            comm->comm, stream);
-	return (int)c->kit.ncclRecv(cuda_pool_out(&c->pool, bytes), bytes, ncclInt8, 0, comm->comm,
-	                            stream);
-}
-
-static int call_all_to_all(struct cuda *c, const struct cuda_comm *comm, const void *in, void *out,
-                           size_t part_B, cudaStream_t stream)
-{
-	int bad = (int)c->kit.ncclGroupStart();
-
-	for (uint32_t i = 0; i < comm->n && !bad; i++) {
-		bad = (int)c->kit.ncclSend((const char *)in + i * part_B, part_B, ncclInt8, (int)i,
-		                           comm->comm, stream);
-		if (!bad)
-			bad = (int)c->kit.ncclRecv((char *)out + i * part_B, part_B, ncclInt8,
-			                           (int)i, comm->comm, stream);
-	}
-	int ended = (int)c->kit.ncclGroupEnd();
-	return bad ? bad : ended;
-}
-
-static int call_collective(struct cuda *c, const struct mq_task *t, const struct cuda_comm *comm,
-                           cudaStream_t stream)
-{
-	size_t size;
-	ncclDataType_t type = nccl_type(t->dtype, &size);
-	size_t all = (size_t)ceil(t->bytes / (double)size);
-	size_t part = (all + comm->n - 1) / comm->n, bytes = part * comm->n * size;
-	void *in = cuda_pool_in(&c->pool, bytes), *out = cuda_pool_out(&c->pool, bytes);
-	const struct mq_toolkit *k = &c->kit;
-
-	switch ((enum mq_coll_kind)t->coll) {
-	case MQ_COLL_ALL_REDUCE:
-		return (int)k->ncclAllReduce(in, out, all, type, ncclSum, comm->comm, stream);
-	case MQ_COLL_ALL_GATHER:
-		return (int)k->ncclAllGather(in, out, part, type, comm->comm, stream);
-	case MQ_COLL_REDUCE_SCATTER:
-		return (int)k->ncclReduceScatter(in, out, part, type, ncclSum, comm->comm, stream);
-	case MQ_COLL_BROADCAST:
-		return (int)k->ncclBroadcast(in, out, all, type, (int)t->root, comm->comm, stream);
-	case MQ_COLL_REDUCE:
-		return (int)k->ncclReduce(in, out, all, type, ncclSum, (int)t->root, comm->comm,
-		                          stream);
-	case MQ_COLL_ALL_TO_ALL:
-		return call_all_to_all(c, comm, in, out, part * size, stream);
-	case MQ_N_COLL_KINDS:
-		break;
-	}
-	return ncclSuccess;
-}
-
-static struct cuda_comm *comm_of(const struct enqueue *e, uint32_t id)
-{
-	const struct mq_task *t = &e->script->schedule->task[id];
-	bool sends = t->kind == MQ_TASK_SEND;
-	uint32_t pair[2] = {sends ? t->device : t->peer, sends ? t->peer : t->device};
-
-	if (t->kind == MQ_TASK_COLLECTIVE)
-		return e->script->comm[t->comm];
-	return cuda_comm_find(e->c, 2, pair, 1 + t->channel);
-}
-
 /* ---- enqueuing ------------------------------------------------------------------------------- */
 
-static enum mq_status copy(struct cuda *c, const struct mq_task *t, uint32_t id,
-                           cudaStream_t stream, struct mq_err *err)
+static enum mq_status copy(struct cuda *c, const struct mq_task *t, cudaStream_t stream,
+                           struct mq_err *err)
 {
-	/* Directions alternate: a schedule does not say them, and they are alike on PCIe. */
-	bool down = id % 2;
+	bool down = t->to_host;
 
 	for (double left = t->bytes; left >= 1; left -= (double)c->pinned_B) {
 		size_t n = (size_t)fmin(left, (double)c->pinned_B);
@@ -185,35 +113,27 @@ static enum mq_status copy(struct cuda *c, const struct mq_task *t, uint32_t id,
 	return MQ_OK;
 }
 
-static enum mq_status issue(struct enqueue *e, uint32_t id, struct mq_err *err)
+static enum mq_status issue(struct enqueue *e, uint32_t id, int *result, struct mq_err *err)
 {
 	struct cuda *c = e->c;
 	const struct mq_schedule *s = e->script->schedule;
 	const struct mq_task *t = &s->task[id];
 	cudaStream_t stream = c->stream[t->stream];
-	struct cuda_comm *comm;
+	const struct cuda_comm *comm = e->script->comm[e->script->slot[id]];
 
-	switch ((enum mq_task_kind)t->kind) {
-	case MQ_TASK_COMPUTE:
+	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
 			MQ_TRY(cuda_kernel_enqueue(c, &s->work[t->work].kernel[i], stream, err));
+	if (t->kind == MQ_TASK_COPY)
+		MQ_TRY(copy(c, t, stream, err));
+	/* A communicator of one rank has nothing to move. */
+	if (!is_call(t) || e->script->staged[id] || !comm || !comm->comm)
 		return MQ_OK;
-	case MQ_TASK_COPY:
-		return copy(c, t, id, stream, err);
-	default:
-		break;
-	}
-	if (e->script->staged[id])
-		return MQ_OK;
-	comm = comm_of(e, id);
-	if (!comm || !comm->comm) /* a communicator of one rank: nothing to move */
-		return MQ_OK;
-	int result = t->kind == MQ_TASK_COLLECTIVE ? call_collective(c, t, comm, stream)
-	                                           : call_message(c, t, comm, stream);
-	return cuda_comm_settle(c, comm, result,
-	                        t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll)
-	                                                      : mq_task_kind_name(t->kind),
-	                        err);
+	size_t bytes = cuda_call_B(t, comm);
+	struct cuda_operands data = {cuda_pool_in(&c->pool, bytes), cuda_pool_out(&c->pool, bytes)};
+	int called = cuda_call_enqueue(c, t, comm, &data, stream);
+	*result = *result == ncclSuccess ? called : *result;
+	return MQ_OK;
 }
 
 static bool may_enqueue(const struct enqueue *e, uint32_t id)
@@ -226,6 +146,36 @@ static bool may_enqueue(const struct enqueue *e, uint32_t id)
 			return false;
 	return t->kind != MQ_TASK_COLLECTIVE ||
 	       e->script->call[id] == e->script->next_call[t->comm];
+}
+
+/* Runs in the stream's place on a thread of CUDA's. */
+static void wait_at(void *opaque)
+{
+	const struct cuda_gate *gate = opaque;
+	struct timespec t;
+	double until_s = 0;
+
+	while (!atomic_load(&gate->open)) {
+		clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+		double now_s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+
+		if (until_s <= 0)
+			until_s = now_s + gate->deadline_s;
+		if (now_s > until_s)
+			return; /* whoever waits for the stream says so */
+		sched_yield();
+	}
+}
+
+/* A call whose time is asked for without that of launching it: the stream goes on to the event that
+ * begins it only when all of it is enqueued. Not in a schedule's first run, in which NCCL may
+ * connect ranks, and for that wait for the device. */
+static bool is_held(const struct enqueue *e, uint32_t id)
+{
+	const struct cuda_comm *comm = e->script->comm[e->script->slot[id]];
+
+	return e->c->session->options->hold && e->script->warm && comm && comm->comm &&
+	       !e->script->staged[id];
 }
 
 static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
@@ -241,6 +191,12 @@ static enum mq_status before(struct enqueue *e, uint32_t id, struct mq_err *err)
 		if (s->task[dep].stream != t->stream && !e->script->staged[dep])
 			CUDA_TRY(c, cudaStreamWaitEvent(c->stream[t->stream],
 			                                c->end[e->script->slot[dep]], 0));
+	}
+	if (is_held(e, id)) {
+		struct cuda_gate *gate = &c->gate[e->script->slot[id]];
+
+		atomic_store(&gate->open, false);
+		CUDA_TRY(c, cudaLaunchHostFunc(c->stream[t->stream], wait_at, gate));
 	}
 	CUDA_TRY(c, cudaEventRecord(c->begin[e->script->slot[id]], c->stream[t->stream]));
 	if (t->kind == MQ_TASK_COLLECTIVE)
@@ -258,6 +214,8 @@ static enum mq_status after(struct enqueue *e, uint32_t id, struct mq_err *err)
 		return MQ_OK;
 	}
 	CUDA_TRY(e->c, cudaEventRecord(e->c->end[e->script->slot[id]], e->c->stream[t->stream]));
+	if (is_held(e, id))
+		atomic_store(&e->c->gate[e->script->slot[id]].open, true);
 	e->script->done[id] = ENQUEUED;
 	e->n_done++;
 	return MQ_OK;
@@ -284,30 +242,47 @@ static uint32_t group_of(const struct enqueue *e, uint32_t head, uint32_t *membe
 	return n;
 }
 
+/* The first NCCL call of a group, MQ_NONE = none. */
+static uint32_t first_call(const struct enqueue *e, const uint32_t *member, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct cuda_comm *comm = e->script->comm[e->script->slot[member[i]]];
+
+		if (comm && comm->comm && !e->script->staged[member[i]])
+			return member[i];
+	}
+	return MQ_NONE;
+}
+
 static enum mq_status enqueue_group(struct enqueue *e, const uint32_t *member, uint32_t n,
                                     struct mq_err *err)
 {
-	const struct mq_schedule *s = e->script->schedule;
-	struct cuda_comm *comm = NULL;
-	bool grouped;
-
-	for (uint32_t i = 0; i < n && !comm; i++)
-		if (s->task[member[i]].kind != MQ_TASK_COMPUTE && !e->script->staged[member[i]])
-			comm = comm_of(e, member[i]);
-	grouped = n > 1 && comm;
+	const struct mq_toolkit *kit = &e->c->kit;
+	const struct mq_task *task = e->script->schedule->task;
+	uint32_t call = first_call(e, member, n);
+	bool grouped = n > 1 && call != MQ_NONE;
+	int result = ncclSuccess;
 
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(before(e, member[i], err));
-	if (grouped && e->c->kit.ncclGroupStart)
-		e->c->kit.ncclGroupStart();
+	if (call != MQ_NONE)
+		cuda_watch_begin(e->c);
+	if (grouped)
+		result = (int)kit->ncclGroupStart();
 	for (uint32_t i = 0; i < n; i++)
-		MQ_TRY(issue(e, member[i], err));
-	if (grouped && e->c->kit.ncclGroupEnd) {
-		int result = (int)e->c->kit.ncclGroupEnd();
+		MQ_TRY(issue(e, member[i], &result, err));
+	if (grouped) {
+		int ended = (int)kit->ncclGroupEnd();
 
-		if (comm->comm)
-			MQ_TRY(cuda_comm_settle(e->c, comm, result, "group of messages", err));
+		result = result == ncclSuccess ? ended : result;
 	}
+	if (call != MQ_NONE)
+		MQ_TRY(cuda_watch_end(e->c, e->script->comm[e->script->slot[call]], result,
+		                      grouped ? "group of calls"
+		                      : task[call].kind == MQ_TASK_COLLECTIVE
+		                              ? mq_coll_name(task[call].coll)
+		                              : mq_task_kind_name(task[call].kind),
+		                      err));
 	for (uint32_t i = 0; i < n; i++)
 		MQ_TRY(after(e, member[i], err));
 	return MQ_OK;
@@ -497,5 +472,6 @@ enum mq_status cuda_script_run(struct cuda *c, struct cuda_script *script, doubl
 		CUDA_TRY(c, cudaStreamWaitEvent(c->stream[l], c->base, 0));
 	MQ_TRY(enqueue_all(&e, err));
 	MQ_TRY(wait_all(&e, err));
+	script->warm = true;
 	return read_times(&e, base_s, sample, err);
 }

@@ -69,6 +69,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
+typedef void (*cudaHostFn_t)(void *data);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data);
 
 typedef int cublasStatus_t;
 typedef struct cublasContext *cublasHandle_t;
@@ -109,7 +111,6 @@ typedef struct ncclComm *ncclComm_t;
 typedef struct {
 	char internal[128];
 } ncclUniqueId;
-typedef struct ncclConfig_v21400 ncclConfig_t;
 typedef enum {
 	ncclFloat16 = 6,
 	ncclFloat32 = 7,
@@ -121,8 +122,7 @@ typedef enum { ncclSum = 0 } ncclRedOp_t;
 enum { ncclSuccess = 0, ncclInProgress = 7 };
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int n, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config);
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int n, ncclUniqueId id, int rank);
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
@@ -147,14 +147,6 @@ ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t 
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
 #endif
 
-/* The 2.14 prefix of ncclConfig_t, which every later version accepts (missing fields get defaults).
- */
-struct mq_nccl_config {
-	size_t size;
-	unsigned int magic, version;
-	int blocking;
-};
-
 /* Functions that must be there, per library. */
 #define MQ_CUDART_FUNCTIONS(X)                                                                     \
 	X(cudaRuntimeGetVersion)                                                                   \
@@ -167,14 +159,15 @@ struct mq_nccl_config {
 	                                X(cudaStreamQuery) X(cudaStreamWaitEvent)                  \
 	                                        X(cudaEventCreate) X(cudaEventDestroy)             \
 	                                                X(cudaEventRecord) X(cudaEventQuery)       \
-	                                                        X(cudaEventElapsedTime)
+	                                                        X(cudaEventElapsedTime)    \
+	                X(cudaLaunchHostFunc)
 #define MQ_CUBLAS_FUNCTIONS(X)                                                                     \
 	X(cublasCreate_v2)                                                                         \
 	X(cublasDestroy_v2) X(cublasGetVersion_v2) X(cublasSetStream_v2) X(cublasSaxpy_v2)         \
 	        X(cublasGemmEx) X(cublasGemmStridedBatchedEx)
 #define MQ_NCCL_FUNCTIONS(X)                                                                       \
 	X(ncclGetVersion)                                                                          \
-	X(ncclGetUniqueId) X(ncclCommInitRankConfig) X(ncclCommFinalize) X(ncclCommDestroy)        \
+	X(ncclGetUniqueId) X(ncclCommInitRank) X(ncclCommFinalize) X(ncclCommDestroy)        \
 	        X(ncclCommAbort) X(ncclCommGetAsyncError) X(ncclGetErrorString)                    \
 	                X(ncclGetLastError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclSend)          \
 	                        X(ncclRecv) X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) \

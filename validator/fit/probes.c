@@ -189,9 +189,12 @@ static void build_memory(struct builder *b)
 		}
 	run_works_everywhere(b);
 	for (uint32_t d = 0; d < b->schedule->n_devices; d++)
-		for (uint32_t i = 0; i < N_MEMORY; i++)
-			add_task(b, d, MQ_TASK_COPY, MQ_STREAM_COMPUTE)->bytes =
-			        floor(log_uniform(&b->rng, 4096, b->request->largest_B));
+		for (uint32_t i = 0; i < N_MEMORY; i++) {
+			struct mq_task *t = add_task(b, d, MQ_TASK_COPY, MQ_STREAM_COMPUTE);
+
+			t->bytes = floor(log_uniform(&b->rng, 4096, b->request->largest_B));
+			t->to_host = i % 2;
+		}
 }
 
 static void build_attention(struct builder *b)

@@ -29,6 +29,7 @@ enum {
 	OPT_MEMORY,
 	OPT_CPU,
 	OPT_ORDER,
+	OPT_HOLD,
 	OPT_LIST
 };
 
@@ -57,6 +58,10 @@ static const struct argp_option options[] = {
         {"memory", OPT_MEMORY, "BYTES", 0, "reserve and touch this much on every device", 0},
         {"cpu-types", OPT_CPU, "TYPE,...", 0,
          "device types that are CPUs: they run on executor host, beside the others", 0},
+        {"hold", OPT_HOLD, NULL, 0,
+         "cuda: a message or collective begins when all of it is enqueued, so that launching it is "
+         "not in its time (what calibrate asks for); plans are replayed without",
+         0},
         {"in-order", OPT_ORDER, NULL, 0, "do not shuffle the schedules between repetitions", 0},
         {"seed", OPT_SEED, "N", 0, "of data and order (default 1)", 0},
         {"rendezvous", OPT_RENDEZVOUS, "file:PATH|tcp:HOST:PORT", 0,
@@ -106,6 +111,9 @@ static error_t parse_run(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SHARE:
 		o->share_gpu = true;
+		return 0;
+	case OPT_HOLD:
+		o->hold = true;
 		return 0;
 	case OPT_MEMORY:
 		o->memory_B = positive(state, "memory", arg);

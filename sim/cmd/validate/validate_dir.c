@@ -58,6 +58,8 @@ static struct words replay_words(const struct mq_replay_call *c, uint32_t launch
 		add_word(&w, "--oversubscribe");
 	if (c->share_gpu)
 		add_word(&w, "--share-gpu");
+	if (c->hold)
+		add_word(&w, "--hold");
 	if (c->local)
 		add_option(&w, "--local", c->local);
 	if (c->cpu_types && c->cpu_types[0]) {

@@ -19,6 +19,7 @@ struct mq_replay_call {
 	double deadline_s, memory_B;
 	const char *cpu_types; /* "" = none */
 	bool oversubscribe, share_gpu;
+	bool hold; /* calls are timed without launching them, see maquette-replay --hold */
 	uint32_t local; /* ranks to start without MPI; 0 = as the executor does */
 	uint32_t n_names;
 	const char *const *name; /* [n_names] schedules, without folder and ".jsonl" */
