@@ -18,11 +18,11 @@ struct mq_map {
 	uint32_t n, room;       /* room is a power of two */
 };
 
-void mq_map_init(struct mq_map *map, struct mq_arena *arena, uint32_t expected);
+MQ_API void mq_map_init(struct mq_map *map, struct mq_arena *arena, uint32_t expected);
 /* The key's index; a new key gets index n and counts. */
-uint32_t mq_map_add(struct mq_map *map, uint64_t key);
+MQ_API uint32_t mq_map_add(struct mq_map *map, uint64_t key);
 /* The key's index or MQ_NONE. */
-uint32_t mq_map_find(const struct mq_map *map, uint64_t key);
+MQ_API uint32_t mq_map_find(const struct mq_map *map, uint64_t key);
 
 static inline uint64_t mq_map_mix(uint64_t a, uint64_t b)
 {

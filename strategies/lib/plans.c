@@ -144,6 +144,18 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 	plan->config_of[op] = c;
 }
 
+bool mq_selective_saves(const struct mq_problem *problem)
+{
+	const struct mq_model *m = problem->q->model;
+
+	if (mq_software_of(problem)->selective != MQ_SELECTIVE_ATTENTION)
+		return true;
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		if (m->op[op].saved_selective > 0)
+			return true;
+	return false;
+}
+
 void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *bound)
 {
 	if (problem->bound && isfinite(bound->bound))

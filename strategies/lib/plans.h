@@ -62,6 +62,9 @@ struct mq_spot {
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
                  const struct mq_spot *spot, struct mq_arena *arena);
 
+/* Would selective recomputation change anything? */
+bool mq_selective_saves(const struct mq_problem *problem);
+
 /* Hands a finite lower bound to problem->bound, where --proof asks for it. */
 void mq_show_bound(const struct mq_problem *problem, const struct mq_bound *bound);
 

@@ -1,0 +1,84 @@
+/* classes.c - see classes.h. */
+#include "lib/classes.h"
+
+#include <math.h>
+
+enum { NEIGHBOURS = 16 };
+
+struct mark {
+	const char *type;
+	uint32_t calib;
+	double memory_B, mem_bw_Bps, speed_flops, inside_Bps, outside_Bps;
+};
+
+static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
+{
+	const struct mq_route *route;
+	struct mq_err none = MQ_ERR_INIT;
+	double least = INFINITY;
+
+	if (mq_cluster_route(c, a, b, &route, &none) != MQ_OK)
+		return 0;
+	for (uint32_t i = 0; i < route->n_links; i++)
+		least = fmin(least, mq_link_usable_Bps(&c->link[route->link[i]]));
+	return least;
+}
+
+/* Devices of a machine follow each other in rank in nearly all clusters; where they do not, fewer of them
+ * are seen, and all of a machine see as many. */
+static double inside_Bps(const struct mq_cluster *c, uint32_t d)
+{
+	double most = 0;
+
+	for (uint32_t i = 1; i <= NEIGHBOURS && i < c->n_devices; i++) {
+		uint32_t up = d + i, down = d - i;
+
+		if (up < c->n_devices && c->device[up].node == c->device[d].node)
+			most = fmax(most, way_Bps(c, d, up));
+		if (i <= d && c->device[down].node == c->device[d].node)
+			most = fmax(most, way_Bps(c, d, down));
+	}
+	return most;
+}
+
+static double outside_Bps(const struct mq_cluster *c, uint32_t d)
+{
+	for (uint32_t i = 1; i < c->n_devices; i++) {
+		uint32_t other = (d + i) % c->n_devices;
+
+		if (c->device[other].node != c->device[d].node)
+			return way_Bps(c, d, other);
+	}
+	return 0;
+}
+
+static bool same(const struct mark *a, const struct mark *b)
+{
+	return a->calib == b->calib && a->memory_B == b->memory_B &&
+	       a->mem_bw_Bps == b->mem_bw_Bps && a->speed_flops == b->speed_flops &&
+	       a->inside_Bps == b->inside_Bps && a->outside_Bps == b->outside_Bps &&
+	       !strcmp(a->type, b->type);
+}
+
+void mq_classes_make(const struct mq_cluster *c, struct mq_arena *arena, struct mq_classes *out)
+{
+	struct mark *mark = mq_arena_array(arena, c->n_devices, struct mark);
+
+	out->n = 0;
+	out->of = mq_arena_array(arena, c->n_devices, uint32_t);
+	out->first = mq_arena_array(arena, c->n_devices, uint32_t);
+	for (uint32_t d = 0; d < c->n_devices; d++) {
+		const struct mq_device *v = &c->device[d];
+		struct mark m = {v->type,        v->calib,         v->memory_B,     v->mem_bw_Bps,
+		                 v->speed_flops, inside_Bps(c, d), outside_Bps(c, d)};
+		uint32_t k = 0;
+
+		while (k < out->n && !same(&mark[k], &m))
+			k++;
+		if (k == out->n) {
+			mark[k] = m;
+			out->first[out->n++] = d;
+		}
+		out->of[d] = k;
+	}
+}

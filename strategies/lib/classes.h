@@ -1,0 +1,22 @@
+/*
+ * classes.h - devices that no plan can tell apart by what they are: same calibration, same memory, same
+ * links. What engines ask speeds of, in place of type names: one device of a type may run at half its
+ * clock (`--change rank.5.clock=0.5`), hold less, or hang on a slower link.
+ */
+#ifndef MQ_STRATEGIES_LIB_CLASSES_H
+#define MQ_STRATEGIES_LIB_CLASSES_H
+
+#include "core/engine.h"
+
+struct mq_classes {
+	uint32_t n;
+	uint32_t *of;     /* [cluster devices] class of each, numbered in order of first sight */
+	uint32_t *first;  /* [n] lowest rank of each */
+};
+
+/* Links: the widest way to another device of the machine (the next 16 are looked at), and the way to the
+ * next machine. O(devices), routes are cached by the cluster. */
+void mq_classes_make(const struct mq_cluster *cluster, struct mq_arena *arena,
+                     struct mq_classes *classes);
+
+#endif

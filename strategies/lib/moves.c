@@ -1,0 +1,760 @@
+/* moves.c - see moves.h. */
+#include "lib/moves.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/search.h"
+#include "lib/plans.h"
+
+enum kind {
+	BOUNDARY,  /* a: stage, b: its neighbour that takes n layers (or ops) */
+	MICRO,     /* a: micro-batches */
+	SCHEDULE,  /* a: enum mq_pipeline */
+	SYNC,      /* a: stage or MQ_NONE = all, b: enum mq_sync */
+	RECOMPUTE, /* a: stage or MQ_NONE = all, b: enum mq_recompute */
+	SHARE,     /* a, b: batch coordinates, n: samples from a to b, in every stage of that degree */
+	SWAP,      /* a, b: stages that exchange their devices */
+	REVERSE,   /* the last stage's devices for the first */
+	WIDTH,     /* a: stage that gives a replica's devices to stage b */
+	DEGREES,   /* a: which factor of two (enum factor) */
+	SPLIT      /* a: op, b: how (enum way) */
+};
+
+enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNKS, N_FACTORS };
+enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
+
+enum { HEAVY = 16, MOST_STEPS = 4 };
+
+/* ---- space ------------------------------------------------------------------------------------ */
+
+static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
+{
+	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
+
+	if (!p->q->train->infer)
+		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
+	return t;
+}
+
+static void index_layers(const struct mq_model *m, struct mq_arena *arena,
+                         struct mq_move_space *space)
+{
+	uint32_t n = 0;
+
+	space->layer_first = mq_arena_array(arena, m->n_layers + 2, uint32_t);
+	space->layer_op = mq_arena_array(arena, m->n_ops + 1, uint32_t);
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		space->both_ways = space->both_ways || m->op[op].phase == MQ_BACKWARD;
+		if (m->op[op].layer != MQ_NONE)
+			space->layer_first[m->op[op].layer + 1]++;
+	}
+	for (uint32_t l = 0; l < m->n_layers; l++)
+		space->layer_first[l + 1] += space->layer_first[l];
+	uint32_t *next = mq_arena_array(arena, m->n_layers + 1, uint32_t);
+	for (uint32_t op = 0; op < m->n_ops; op++, n++)
+		if (m->op[op].layer != MQ_NONE) {
+			uint32_t l = m->op[op].layer;
+
+			space->layer_op[space->layer_first[l] + next[l]++] = op;
+		}
+}
+
+/* The ops with most parameters, rising. */
+static void find_heavy(const struct mq_model *m, struct mq_arena *arena, struct mq_move_space *space)
+{
+	space->heavy = mq_arena_array(arena, HEAVY, uint32_t);
+	while (space->n_heavy < HEAVY) {
+		uint32_t best = MQ_NONE;
+
+		for (uint32_t op = 0; op < m->n_ops; op++) {
+			bool taken = m->op[op].param <= 0 || m->op[op].phase == MQ_BACKWARD;
+
+			for (uint32_t i = 0; i < space->n_heavy && !taken; i++)
+				taken = space->heavy[i] == op;
+			if (!taken && (best == MQ_NONE || m->op[op].param > m->op[best].param))
+				best = op;
+		}
+		if (best == MQ_NONE)
+			return;
+		space->heavy[space->n_heavy++] = best;
+	}
+}
+
+void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *space)
+{
+	const struct mq_model *m = problem->q->model;
+
+	*space = (struct mq_move_space){.problem = problem};
+	mq_classes_make(problem->q->cluster, problem->arena, &space->classes);
+	space->speed = mq_arena_array(problem->arena, space->classes.n, double);
+	for (uint32_t c = 0; c < space->classes.n; c++) {
+		double sum = 0;
+
+		for (uint32_t op = 0; op < m->n_ops; op++)
+			sum += op_s(problem, op, space->classes.first[c]);
+		space->speed[c] = sum > 0 && isfinite(sum) ? 1 / sum : 1;
+	}
+	index_layers(m, problem->arena, space);
+	space->selective = mq_selective_saves(problem);
+	if (!m->n_layers)
+		find_heavy(m, problem->arena, space);
+}
+
+/* ---- what a plan is made of --------------------------------------------------------------------- */
+
+struct view {
+	uint32_t stages, ranks; /* ranks: stages / chunks per device */
+	uint32_t *some;         /* [stages] a config of each with most devices */
+	uint32_t *layers;       /* [stages] layers with an op there */
+};
+
+static uint32_t stage_of(const struct mq_plan *plan, uint32_t op)
+{
+	return plan->config[plan->config_of[op]].stage;
+}
+
+static void look(const struct mq_move_space *space, const struct mq_plan *plan,
+                 struct mq_arena *arena, struct view *v)
+{
+	const struct mq_model *m = space->problem->q->model;
+
+	v->stages = 0;
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		if (stage_of(plan, op) >= v->stages)
+			v->stages = stage_of(plan, op) + 1;
+	v->ranks = v->stages / plan->virtual;
+	v->some = mq_arena_array(arena, v->stages, uint32_t);
+	v->layers = mq_arena_array(arena, v->stages, uint32_t);
+	memset(v->some, 0xff, v->stages * sizeof(*v->some));
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		uint32_t s = stage_of(plan, op), c = plan->config_of[op];
+
+		if (v->some[s] == MQ_NONE ||
+		    plan->config[c].n_devices > plan->config[v->some[s]].n_devices)
+			v->some[s] = c;
+	}
+	for (uint32_t l = 0; l < m->n_layers; l++)
+		if (space->layer_first[l] < space->layer_first[l + 1])
+			v->layers[stage_of(plan, space->layer_op[space->layer_first[l]])]++;
+}
+
+/* ---- the list ----------------------------------------------------------------------------------- */
+
+struct list {
+	struct mq_arena *arena;
+	struct mq_move *move;
+	uint32_t n, room;
+};
+
+static void add(struct list *l, enum kind kind, uint32_t a, uint32_t b, uint32_t n)
+{
+	struct mq_move move = {(uint8_t)kind, a, b, n};
+
+	MQ_PUSH(l->arena, l->move, l->n, l->room, move);
+}
+
+static void list_stages(const struct mq_move_space *space, const struct mq_plan *plan,
+                        const struct view *v, struct list *l)
+{
+	bool layered = space->problem->q->model->n_layers > 0;
+
+	for (uint32_t s = 0; s + 1 < v->stages && !space->both_ways; s++)
+		for (uint32_t n = 1; n <= (layered ? 2u : 16u); n *= 2) {
+			add(l, BOUNDARY, s, s + 1, n);
+			add(l, BOUNDARY, s + 1, s, n);
+		}
+	/* the last stage's work to all stages before it, and back: one boundary alone only moves the peak */
+	if (layered && v->stages > 2 && !space->both_ways) {
+		add(l, BOUNDARY, v->stages - 1, 0, 1);
+		add(l, BOUNDARY, 0, v->stages - 1, 1);
+		for (uint32_t s = 1; s + 1 < v->stages; s++) {
+			add(l, BOUNDARY, s, v->stages - 1, 1);
+			add(l, BOUNDARY, s, 0, 1);
+			add(l, BOUNDARY, v->stages - 1, s, 1);
+			add(l, BOUNDARY, 0, s, 1);
+		}
+	}
+	for (uint32_t a = 0; a < v->ranks; a++)
+		for (uint32_t b = a + 1; b < v->ranks; b++) {
+			const struct mq_config *x = &plan->config[v->some[a]], *y = &plan->config[v->some[b]];
+
+			if (x->n_devices == y->n_devices &&
+			    space->classes.of[x->device[0]] != space->classes.of[y->device[0]])
+				add(l, SWAP, a, b, 0);
+		}
+	if (v->ranks > 1)
+		add(l, REVERSE, 0, 0, 0);
+	for (uint32_t a = 0; a < v->ranks && v->ranks > 1 && plan->virtual == 1; a++)
+		for (uint32_t b = 0; b < v->ranks; b++)
+			if (a != b)
+				add(l, WIDTH, a, b, 0);
+}
+
+static void list_globals(const struct mq_move_space *space, const struct mq_plan *plan,
+                         const struct view *v, struct list *l)
+{
+	double batch = space->problem->q->train->batch;
+	uint32_t found = 0, m = plan->micro_batches;
+
+	for (uint32_t n = m + 1; n <= batch && n <= 4 * m && found < 2; n++)
+		if (fmod(batch, n) == 0)
+			add(l, MICRO, n, 0, 0), found++;
+	found = 0;
+	for (uint32_t n = m - 1; n >= 1 && found < 2; n--)
+		if (fmod(batch, n) == 0)
+			add(l, MICRO, n, 0, 0), found++;
+	for (uint32_t p = 0; p < MQ_N_PIPELINES && v->stages > 1; p++)
+		if (p != plan->pipeline && plan->virtual == 1 && p != MQ_PIPE_INTERLEAVED)
+			add(l, SCHEDULE, p, 0, 0);
+	for (uint32_t f = 0; f < N_FACTORS; f++)
+		add(l, DEGREES, f, 0, 0);
+}
+
+static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan,
+                         const struct view *v, struct list *l)
+{
+	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
+	                                MQ_SYNC_ZERO3};
+
+	if (space->problem->q->train->infer)
+		return;
+	for (uint32_t i = 0; i < 4; i++)
+		add(l, SYNC, MQ_NONE, syncs[i], 0);
+	for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
+		if (r != MQ_RECOMPUTE_SELECTIVE || space->selective)
+			add(l, RECOMPUTE, MQ_NONE, r, 0);
+	for (uint32_t s = 0; s < v->ranks && v->ranks > 1; s++) {
+		for (uint32_t i = 0; i < 4; i++)
+			if (plan->config[v->some[s]].sync != syncs[i] &&
+			    plan->config[v->some[s]].split[MQ_DIM_BATCH] > 1)
+				add(l, SYNC, s, syncs[i], 0);
+		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
+			if (plan->config[v->some[s]].recompute != r &&
+			    (r != MQ_RECOMPUTE_SELECTIVE || space->selective))
+				add(l, RECOMPUTE, s, r, 0);
+	}
+}
+
+/* Speed of a batch coordinate: of its slowest device. */
+static double coordinate_speed(const struct mq_move_space *space, const struct mq_config *c, uint32_t i)
+{
+	uint32_t width = c->n_devices / c->split[MQ_DIM_BATCH];
+	double least = INFINITY;
+
+	for (uint32_t d = i * width; d < (i + 1) * width; d++)
+		least = fmin(least, space->speed[space->classes.of[c->device[d]]]);
+	return least;
+}
+
+/* From the replica that takes longest to the one that would then be done first, and to each other class. */
+static void list_shares(const struct mq_move_space *space, const struct mq_plan *plan,
+                        const struct view *v, struct list *l)
+{
+	for (uint32_t s = 0; s < v->ranks; s++) {
+		const struct mq_config *c = &plan->config[v->some[s]];
+		uint32_t b = c->split[MQ_DIM_BATCH], from = 0, to = 0;
+		double longest = -1, shortest = INFINITY;
+
+		for (uint32_t i = 0; i < b; i++) {
+			double n = mq_plan_samples(plan, c, space->problem->q->train, i);
+			double speed = coordinate_speed(space, c, i);
+
+			if (n / speed > longest && n > 1)
+				longest = n / speed, from = i;
+			if ((n + 1) / speed < shortest)
+				shortest = (n + 1) / speed, to = i;
+		}
+		if (b < 2 || longest < 0 || from == to)
+			continue;
+		for (uint32_t n = 1; n <= MOST_STEPS; n *= 2)
+			add(l, SHARE, from, to, n);
+		add(l, SHARE, from, (from + 1) % b, 1);
+		add(l, SHARE, (to + b - 1) % b, to, 1);
+	}
+}
+
+uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan,
+                       struct mq_arena *arena, struct mq_move **moves)
+{
+	struct list l = {.arena = arena};
+	struct view v;
+
+	look(space, plan, arena, &v);
+	list_stages(space, plan, &v, &l);
+	list_globals(space, plan, &v, &l);
+	list_choices(space, plan, &v, &l);
+	list_shares(space, plan, &v, &l);
+	for (uint32_t i = 0; i < space->n_heavy; i++)
+		for (uint32_t w = 0; w < N_WAYS; w++)
+			add(&l, SPLIT, space->heavy[i], w, 0);
+	*moves = l.move;
+	return l.n;
+}
+
+/* ---- boundaries --------------------------------------------------------------------------------- */
+
+static bool equal_config(const struct mq_config *a, const struct mq_config *b)
+{
+	if (a->n_devices != b->n_devices || a->stage != b->stage || a->sync != b->sync ||
+	    a->recompute != b->recompute || !a->share != !b->share ||
+	    memcmp(a->split, b->split, sizeof(a->split)) ||
+	    memcmp(a->device, b->device, a->n_devices * sizeof(*a->device)))
+		return false;
+	return !a->share || !memcmp(a->share, b->share, a->split[MQ_DIM_BATCH] * sizeof(*a->share));
+}
+
+/* Index of a config like `c`, which is added where there is none. */
+static uint32_t intern(struct mq_plan *plan, const struct mq_config *c, struct mq_arena *arena)
+{
+	for (uint32_t i = plan->n_configs; i-- > 0;)
+		if (equal_config(&plan->config[i], c))
+			return i;
+	uint32_t i = mq_plan_add_config(plan, arena, c->n_devices), *device = plan->config[i].device;
+	uint32_t b = c->split[MQ_DIM_BATCH];
+
+	plan->config[i] = *c;
+	plan->config[i].device = device;
+	memcpy(device, c->device, c->n_devices * sizeof(*device));
+	if (c->share) {
+		plan->config[i].share = mq_arena_array(arena, b, double);
+		memcpy(plan->config[i].share, c->share, b * sizeof(*c->share));
+	}
+	return i;
+}
+
+/* The config of an op that goes to the stage of `like`: as its peer has it there, else as it was on as many
+ * other devices, else the batch divided over the stage. */
+static bool take_over(const struct mq_move_space *space, struct mq_plan *plan, uint32_t op,
+                      uint32_t peer, const struct mq_config *like, struct mq_arena *arena)
+{
+	const struct mq_op *o = space->problem->q->model->op;
+	struct mq_config c = plan->config[plan->config_of[op]];
+
+	if (peer != MQ_NONE && o[peer].kind == o[op].kind && o[peer].splits == o[op].splits) {
+		plan->config_of[op] = plan->config_of[peer];
+		return true;
+	}
+	uint32_t others = c.n_devices / c.split[MQ_DIM_BATCH];
+
+	if (c.n_devices != like->n_devices) {
+		if (others != 1)
+			return false;
+		bool divided = o[op].splits & 1u << MQ_DIM_BATCH;
+
+		c.n_devices = divided ? like->n_devices : 1;
+		c.split[MQ_DIM_BATCH] = c.n_devices;
+	}
+	c.device = like->device;
+	c.stage = like->stage;
+	c.sync = like->sync;
+	c.recompute = like->recompute;
+	c.share = c.split[MQ_DIM_BATCH] == like->split[MQ_DIM_BATCH] ? like->share : NULL;
+	plan->config_of[op] = intern(plan, &c, arena);
+	return true;
+}
+
+/* The layer of a stage nearest to the next (or previous) stage; MQ_NONE = none. */
+static uint32_t edge_layer(const struct mq_move_space *space, const struct mq_plan *plan,
+                           uint32_t stage, bool last)
+{
+	uint32_t layers = space->problem->q->model->n_layers, found = MQ_NONE;
+
+	for (uint32_t l = 0; l < layers; l++) {
+		if (space->layer_first[l] == space->layer_first[l + 1] ||
+		    stage_of(plan, space->layer_op[space->layer_first[l]]) != stage)
+			continue;
+		found = l;
+		if (!last)
+			break;
+	}
+	return found;
+}
+
+static bool move_layer(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from,
+                       uint32_t to, const struct mq_config *like, struct mq_arena *arena)
+{
+	uint32_t l = edge_layer(space, plan, from, to > from), r = edge_layer(space, plan, to, to < from);
+
+	if (l == MQ_NONE)
+		return false;
+	uint32_t n = space->layer_first[l + 1] - space->layer_first[l];
+	bool alike = r != MQ_NONE && n == space->layer_first[r + 1] - space->layer_first[r];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t peer = alike ? space->layer_op[space->layer_first[r] + i] : MQ_NONE;
+
+		if (!take_over(space, plan, space->layer_op[space->layer_first[l] + i], peer, like, arena))
+			return false;
+	}
+	return true;
+}
+
+/* In models without layers: n ops at the end (or the start) of the stage. */
+static bool move_ops(const struct mq_move_space *space, struct mq_plan *plan, uint32_t from,
+                     uint32_t to, uint32_t n, const struct mq_config *like, struct mq_arena *arena)
+{
+	uint32_t moved = 0;
+
+	for (uint32_t i = 0; i < plan->n_ops && moved < n; i++) {
+		uint32_t op = to > from ? plan->n_ops - 1 - i : i;
+
+		if (stage_of(plan, op) != from)
+			continue;
+		if (!take_over(space, plan, op, MQ_NONE, like, arena))
+			return false;
+		moved++;
+	}
+	return moved == n;
+}
+
+/* Between stages that are no neighbours one layer is handed on from each to the next. */
+static bool boundary(const struct mq_move_space *space, struct mq_plan *plan,
+                     const struct mq_move *move, const struct view *v, struct mq_arena *arena)
+{
+	int step = move->b > move->a ? 1 : -1;
+
+	for (uint32_t s = move->a; s != move->b; s = (uint32_t)((int)s + step)) {
+		uint32_t to = (uint32_t)((int)s + step);
+		struct mq_config like = plan->config[v->some[to]];
+
+		if (!space->problem->q->model->n_layers) {
+			if (!move_ops(space, plan, s, to, move->n, &like, arena))
+				return false;
+			continue;
+		}
+		for (uint32_t n = 0; n < move->n; n++)
+			if (!move_layer(space, plan, s, to, &like, arena))
+				return false;
+	}
+	return true;
+}
+
+/* ---- the other moves ------------------------------------------------------------------------------ */
+
+static bool share(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
+                  struct mq_arena *arena)
+{
+	uint32_t b = 0;
+	bool any = false;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		struct mq_config *c = &plan->config[i];
+
+		b = c->split[MQ_DIM_BATCH];
+		if (b <= move->a || b <= move->b || move->a == move->b)
+			continue;
+		double *count = mq_arena_array(arena, b, double);
+
+		for (uint32_t k = 0; k < b; k++)
+			count[k] = mq_plan_samples(plan, c, space->problem->q->train, k);
+		if (count[move->a] <= move->n)
+			return false;
+		count[move->a] -= move->n;
+		count[move->b] += move->n;
+		c->share = count;
+		any = true;
+	}
+	return any;
+}
+
+/* Exchanges the devices of two ranks of the pipeline, in all their chunks. */
+static bool swap(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_t b)
+{
+	uint32_t n = plan->config[v->some[a]].n_devices;
+	uint32_t *of_a = plan->config[v->some[a]].device, *of_b = plan->config[v->some[b]].device;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		uint32_t rank = plan->config[i].stage % v->ranks;
+
+		if ((rank == a || rank == b) && plan->config[i].n_devices != n)
+			return false;
+	}
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		uint32_t rank = plan->config[i].stage % v->ranks;
+
+		if (rank != a && rank != b)
+			continue;
+		/* chunks and splits of one rank list the same devices in the same order */
+		plan->config[i].device = rank == a ? of_b : of_a;
+	}
+	return true;
+}
+
+static bool reverse(struct mq_plan *plan, const struct view *v)
+{
+	for (uint32_t a = 0; a < v->ranks / 2; a++)
+		if (!swap(plan, v, a, v->ranks - 1 - a))
+			return false;
+	return true;
+}
+
+/* Devices of one replica of a stage; 0 where its configs are not all batch x rest. */
+static uint32_t replica_width(const struct mq_plan *plan, uint32_t stage)
+{
+	uint32_t width = 0;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+
+		if (c->stage != stage)
+			continue;
+		uint32_t w = c->n_devices / c->split[MQ_DIM_BATCH];
+
+		if ((width && w != width) || c->split[MQ_DIM_EXPERT] > 1)
+			return 0;
+		width = w;
+	}
+	return width;
+}
+
+static void set_width(struct mq_plan *plan, uint32_t stage, uint32_t n, uint32_t *device,
+                      uint32_t width)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		struct mq_config *c = &plan->config[i];
+
+		if (c->stage != stage)
+			continue;
+		c->n_devices = n;
+		c->device = device;
+		c->split[MQ_DIM_BATCH] = n / width;
+		c->share = NULL;
+	}
+}
+
+static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_t b,
+                  struct mq_arena *arena)
+{
+	const struct mq_config *x = &plan->config[v->some[a]], *y = &plan->config[v->some[b]];
+	uint32_t give = replica_width(plan, a), take = replica_width(plan, b), left, n;
+
+	if (!give || !take || x->n_devices <= give || give % take)
+		return false;
+	left = x->n_devices - give;
+	n = y->n_devices + give;
+	uint32_t *more = mq_arena_array(arena, n, uint32_t), *fewer = mq_arena_array(arena, left, uint32_t);
+
+	/* the replica next to the other stage */
+	memcpy(fewer, a < b ? x->device : x->device + give, left * sizeof(*fewer));
+	memcpy(a < b ? more + give : more, y->device, y->n_devices * sizeof(*more));
+	memcpy(a < b ? more : more + y->n_devices, a < b ? x->device + left : x->device,
+	       give * sizeof(*more));
+	set_width(plan, a, left, fewer, give);
+	set_width(plan, b, n, more, take);
+	return true;
+}
+
+/* Changes two degrees by a factor of two; false: odd, or at its end. */
+static bool trade(uint32_t *more, uint32_t *less)
+{
+	if (*less % 2)
+		return false;
+	*more *= 2;
+	*less /= 2;
+	return true;
+}
+
+static bool degrees(const struct mq_move_space *space, const struct mq_plan *from, enum factor f,
+                    struct mq_arena *arena, struct mq_plan *out)
+{
+	const struct mq_question *q = space->problem->q;
+	struct mq_plan_stage *stage;
+	struct mq_shape s;
+	struct mq_err none = MQ_ERR_INIT;
+	uint32_t n;
+
+	if (mq_plan_stages(from, q->model, arena, &stage, &n, &none) != MQ_OK ||
+	    mq_plan_to_shape(from, q->model, q->cluster, stage, n, arena, &s, &none) != MQ_OK ||
+	    s.stage_tp)
+		return false;
+	bool fine = f == TP_DP   ? trade(&s.tp, &s.dp)
+	            : f == DP_TP ? trade(&s.dp, &s.tp)
+	            : f == TP_PP ? trade(&s.tp, &s.pp)
+	            : f == PP_TP ? trade(&s.pp, &s.tp)
+	            : f == PP_DP ? trade(&s.pp, &s.dp)
+	            : f == DP_PP ? trade(&s.dp, &s.pp)
+	                         : s.pp > 1;
+
+	if (f == MORE_CHUNKS) {
+		s.virtual = s.virtual ? s.virtual + 1 : 2;
+		s.pipeline = MQ_PIPE_INTERLEAVED;
+	} else if (f == FEWER_CHUNKS) {
+		fine = fine && s.virtual > 1;
+		s.virtual -= fine;
+	}
+	if (s.pp == 1)
+		s.virtual = 1;
+	if (s.virtual <= 1 && s.pipeline == MQ_PIPE_INTERLEAVED)
+		s.pipeline = MQ_PIPE_1F1B;
+	if (!fine || (s.ep > 1 && s.dp % s.ep))
+		return false;
+	s.stage_layers = NULL;
+	s.share = NULL;
+	s.vocab_parallel = s.tp > 1 && mq_software_of(space->problem)->vocab_parallel;
+	s.sequence_parallel = s.tp > 1 && mq_software_of(space->problem)->sequence_parallel &&
+	                      q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
+	return mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) == MQ_OK;
+}
+
+/* Another split of one op over its stage's devices. */
+static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct view *v,
+                  uint32_t op, enum way way, struct mq_arena *arena)
+{
+	static const int dim[] = {MQ_DIM_BATCH, MQ_DIM_OUT, MQ_DIM_IN};
+	const struct mq_op *o = &space->problem->q->model->op[op];
+	struct mq_config c = plan->config[plan->config_of[op]];
+	const struct mq_config *all = &plan->config[v->some[c.stage]];
+
+	if (way >= WAY_DUPLICATE) {
+		if (c.split[MQ_DIM_BATCH] == 1)
+			return false;
+		c.sync = way == WAY_PS ? MQ_SYNC_PS : MQ_SYNC_DUPLICATE;
+	} else {
+		if (!(o->splits & 1u << dim[way]))
+			return false;
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			c.split[d] = 1;
+		c.n_devices = all->n_devices;
+		c.device = all->device;
+		c.split[dim[way]] = all->n_devices;
+		c.share = way == WAY_BATCH && all->split[MQ_DIM_BATCH] == all->n_devices ? all->share
+		                                                                         : NULL;
+		c.sync = all->sync;
+	}
+	plan->config_of[op] = intern(plan, &c, arena);
+	return true;
+}
+
+static bool set_choice(struct mq_plan *plan, const struct mq_move *move, const struct view *v)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		struct mq_config *c = &plan->config[i];
+
+		if (move->a != MQ_NONE && c->stage % v->ranks != move->a)
+			continue;
+		if (move->kind == SYNC)
+			c->sync = (uint8_t)move->b;
+		else
+			c->recompute = (uint8_t)move->b;
+	}
+	return true;
+}
+
+static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const struct mq_move *move,
+                 const struct view *v, struct mq_arena *arena)
+{
+	switch ((enum kind)move->kind) {
+	case BOUNDARY:
+		return boundary(space, plan, move, v, arena);
+	case MICRO:
+		plan->micro_batches = move->a;
+		return true;
+	case SCHEDULE:
+		plan->pipeline = (uint8_t)move->a;
+		return true;
+	case SYNC:
+	case RECOMPUTE:
+		return set_choice(plan, move, v);
+	case SHARE:
+		return share(space, plan, move, arena);
+	case SWAP:
+		return swap(plan, v, move->a, move->b);
+	case REVERSE:
+		return reverse(plan, v);
+	case WIDTH:
+		return width(plan, v, move->a, move->b, arena);
+	case SPLIT:
+		return split(space, plan, v, move->a, (enum way)move->b, arena);
+	case DEGREES:
+		break;
+	}
+	return false;
+}
+
+/* Drops configs that no op has. */
+static void compact(struct mq_plan *plan, struct mq_arena *arena)
+{
+	uint32_t *to = mq_arena_array(arena, plan->n_configs, uint32_t), n = 0;
+
+	memset(to, 0xff, plan->n_configs * sizeof(*to));
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		to[plan->config_of[op]] = 0;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (to[i] != MQ_NONE) {
+			plan->config[n] = plan->config[i];
+			to[i] = n++;
+		}
+	plan->n_configs = n;
+	for (uint32_t op = 0; op < plan->n_ops; op++)
+		plan->config_of[op] = to[plan->config_of[op]];
+}
+
+bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan,
+                   const struct mq_move *move, struct mq_arena *arena, struct mq_plan *out)
+{
+	const struct mq_question *q = space->problem->q;
+	const struct mq_limits *limits = space->problem->limits;
+	struct mq_err none = MQ_ERR_INIT;
+	char message[256];
+	struct view v;
+
+	if (move->kind == DEGREES) {
+		if (!degrees(space, plan, (enum factor)move->a, arena, out))
+			return false;
+	} else {
+		mq_plan_copy(out, plan, arena);
+		look(space, out, arena, &v);
+		if (!edit(space, out, move, &v, arena))
+			return false;
+		compact(out, arena);
+	}
+	out->engine_objective = NAN;
+	mq_limits_apply(limits, out, q->train);
+	return mq_plan_check(out, q->model, q->cluster, q->train, &none) == MQ_OK &&
+	       mq_limits_hold(limits, out, q->train, message, sizeof(message)) &&
+	       mq_software_runs(mq_software_of(space->problem), q, out, message, sizeof(message));
+}
+
+/* ---- effect ------------------------------------------------------------------------------------ */
+
+static bool equal_shares(const struct mq_plan *plan, const struct mq_config *c,
+                         const struct mq_train *train)
+{
+	for (uint32_t i = 1; i < c->split[MQ_DIM_BATCH]; i++)
+		if (mq_plan_samples(plan, c, train, i) != mq_plan_samples(plan, c, train, 0))
+			return false;
+	return true;
+}
+
+uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan,
+                        struct mq_arena *scratch)
+{
+	const struct mq_train *train = space->problem->q->train;
+	uint32_t tensor = 1u << MQ_DIM_HEAD | 1u << MQ_DIM_OUT | 1u << MQ_DIM_IN, stages = 0;
+	struct mq_arena_mark mark = mq_arena_mark(scratch);
+	struct mq_plan copy;
+
+	mq_plan_copy(&copy, plan, scratch);
+	for (uint32_t i = 0; i < copy.n_configs; i++) {
+		struct mq_config *c = &copy.config[i];
+		uint32_t split = 1;
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split *= tensor & 1u << d ? c->split[d] : 1;
+		stages = c->stage >= stages ? c->stage + 1 : stages;
+		if (train->infer || c->n_devices == split)
+			c->sync = MQ_SYNC_ALLREDUCE;
+		if (train->infer || (c->recompute == MQ_RECOMPUTE_SELECTIVE && !space->selective))
+			c->recompute = MQ_RECOMPUTE_NONE;
+		if (c->share && equal_shares(&copy, c, train))
+			c->share = NULL;
+	}
+	if (stages == 1 && copy.pipeline != MQ_PIPE_ZB_H1)
+		copy.pipeline = MQ_PIPE_1F1B;
+	uint64_t hash = mq_plan_hash(&copy);
+
+	mq_arena_rewind(scratch, mark);
+	return hash;
+}

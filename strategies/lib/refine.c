@@ -1,0 +1,318 @@
+/* refine.c - see refine.h. */
+#include "lib/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/search.h"
+
+enum { WIDTH = 128, PATIENCE = 12, DEPTH = 8, KICKS = 24, RING = 64 };
+static const double slack = 0.03, gain = 1e-3;
+
+void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
+{
+	uint32_t devices = problem->q->cluster->n_devices;
+
+	*r = (struct mq_refine){.problem = problem};
+	mq_move_space_make(problem, &r->space);
+	mq_map_init(&r->judged, problem->arena, 512);
+	mq_map_init(&r->known, problem->arena, 4096);
+	/* a screen takes time in proportion to the devices */
+	r->width = devices <= 64 ? WIDTH : (uint32_t)fmax(12, WIDTH * 64 / devices);
+}
+
+void mq_refine_fini(struct mq_refine *r)
+{
+	mq_arena_fini(&r->scratch);
+}
+
+/* ---- points ----------------------------------------------------------------------------------- */
+
+static double value_of(const struct mq_refine *r, const struct mq_plan *plan, double step_s)
+{
+	const struct mq_cluster *cluster = r->problem->q->cluster;
+	const char *o = r->problem->objective;
+	double value = !strcmp(o, "cost")     ? mq_step_usd(cluster, plan, step_s)
+	               : !strcmp(o, "energy") ? mq_step_kWh(cluster, plan, step_s)
+	                                      : step_s;
+
+	return isnan(value) ? step_s : value;
+}
+
+/* Stages with the devices and the degrees of each. */
+static uint64_t family_of(const struct mq_plan *plan)
+{
+	uint64_t hash = mq_hash(MQ_HASH_INIT, &plan->virtual, sizeof(plan->virtual));
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const struct mq_config *c = &plan->config[i];
+		uint32_t key[] = {c->stage, c->n_devices, c->split[MQ_DIM_BATCH],
+		                  c->split[MQ_DIM_EXPERT]};
+		bool first = true;
+
+		for (uint32_t k = 0; k < i && first; k++)
+			first = plan->config[k].stage != c->stage;
+		if (first)
+			hash = mq_hash(hash, key, sizeof(key));
+	}
+	return hash;
+}
+
+static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t effect)
+{
+	const struct mq_costs *costs = r->problem->costs;
+	uint32_t before = r->known.n, i = mq_map_add(&r->known, effect);
+	struct mq_result result;
+	double value = INFINITY;
+
+	if (i < before)
+		return r->screened_s[i];
+	if (costs->screen && costs->screen(costs->context, plan, &result) &&
+	    result.verdict == MQ_VERDICT_OK)
+		value = value_of(r, plan, result.step_time_s);
+	MQ_PUSH(r->problem->arena, r->screened_s, i, r->room, value);
+	return value;
+}
+
+/* Where the worst of the kept points makes room; NULL where this one is no better than any of them. */
+static struct mq_refine_point *room_for(struct mq_refine *r, double value)
+{
+	uint32_t worst = 0;
+
+	if (r->n < MQ_REFINE_POINTS)
+		return &r->point[r->n++];
+	for (uint32_t i = 1; i < r->n; i++)
+		if (r->point[i].value > r->point[worst].value)
+			worst = i;
+	return value < r->point[worst].value ? &r->point[worst] : NULL;
+}
+
+void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
+{
+	uint64_t effect = mq_plan_effect(&r->space, plan, &r->scratch);
+	uint32_t before = r->judged.n;
+
+	mq_map_add(&r->judged, effect);
+	if (result->verdict != MQ_VERDICT_OK)
+		return;
+	double value = value_of(r, plan, result->step_time_s);
+
+	for (uint32_t i = 0; i < r->n && r->judged.n == before; i++)
+		if (r->point[i].value == value)
+			return; /* there already */
+	struct mq_refine_point *p = room_for(r, value);
+
+	if (!p)
+		return;
+	struct mq_plan *copy = p->plan ? p->plan : mq_arena_array(r->problem->arena, 1, struct mq_plan);
+
+	mq_plan_copy(copy, plan, r->problem->arena);
+	*p = (struct mq_refine_point){
+	        .plan = copy, .value = value, .family = family_of(plan), .screened_s = NAN};
+}
+
+bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
+{
+	return mq_map_find(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch)) != MQ_NONE;
+}
+
+/* The best that is not spent; each spent point makes others of its family a little less likely. */
+static struct mq_refine_point *choose(struct mq_refine *r)
+{
+	struct mq_refine_point *best = NULL;
+	double least = INFINITY;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		double value = r->point[i].value;
+
+		for (uint32_t k = 0; k < r->n; k++)
+			if (r->point[k].spent && r->point[k].family == r->point[i].family)
+				value *= 1.01;
+		if (!r->point[i].spent && value < least)
+			least = value, best = &r->point[i];
+	}
+	return best;
+}
+
+static bool more_time(const struct mq_refine *r)
+{
+	return !r->problem->tick ||
+	       r->problem->tick(r->problem->tick_context, (double)NAN, "refining");
+}
+
+/* ---- neighbours --------------------------------------------------------------------------------- */
+
+static void shuffle(struct mq_refine *r, struct mq_move *move, uint32_t n)
+{
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t k = mq_rng_below(r->problem->rng, i);
+		struct mq_move m = move[i - 1];
+
+		move[i - 1] = move[k];
+		move[k] = m;
+	}
+}
+
+static int sooner(const void *left, const void *right)
+{
+	const struct mq_refine_near *a = left, *b = right;
+
+	if (a->screened_s != b->screened_s)
+		return a->screened_s < b->screened_s ? -1 : 1;
+	return memcmp(&a->move, &b->move, sizeof(a->move));
+}
+
+/* Screens up to `width` neighbours of a point that are new. False: time is over. */
+static bool expand(struct mq_refine *r, struct mq_refine_point *p)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
+	struct mq_move *move;
+	uint32_t n = mq_moves_list(&r->space, p->plan, &r->scratch, &move), tried = 0, room = 0;
+	bool time = true;
+
+	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
+	shuffle(r, move, n);
+	for (uint32_t i = 0; i < n && tried < r->width && time; i++) {
+		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
+		struct mq_refine_near near = {.move = move[i]};
+		struct mq_plan plan;
+		bool made = mq_move_apply(&r->space, p->plan, &move[i], &r->scratch, &plan);
+		uint64_t effect = made ? mq_plan_effect(&r->space, &plan, &r->scratch) : 0;
+
+		if (made && mq_map_find(&r->judged, effect) == MQ_NONE) {
+			near.screened_s = screen(r, &plan, effect);
+			tried++;
+			if (near.screened_s < p->screened_s * (1 + slack))
+				MQ_PUSH(r->problem->arena, p->near, p->n, room, near);
+			time = more_time(r);
+		}
+		mq_arena_rewind(&r->scratch, each);
+	}
+	qsort(p->near, p->n, sizeof(*p->near), sooner);
+	mq_arena_rewind(&r->scratch, mark);
+	p->expanded = true;
+	return time;
+}
+
+/* One move down from a plan, by the analytic executor's clock, among a part of its neighbours. */
+static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s,
+                      struct mq_arena *arena)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&r->scratch);
+	struct mq_move *move;
+	uint32_t n = mq_moves_list(&r->space, plan, &r->scratch, &move), tried = 0;
+	bool found = false;
+
+	shuffle(r, move, n);
+	for (uint32_t i = 0; i < n && tried < r->width / 4 && !found && more_time(r); i++) {
+		struct mq_plan other;
+
+		if (!mq_move_apply(&r->space, plan, &move[i], &r->scratch, &other))
+			continue;
+		uint64_t effect = mq_plan_effect(&r->space, &other, &r->scratch);
+
+		if (mq_map_find(&r->judged, effect) != MQ_NONE)
+			continue;
+		double s = screen(r, &other, effect);
+
+		tried++;
+		found = s < *screened_s * (1 - gain);
+		if (found) {
+			*screened_s = s;
+			mq_plan_copy(plan, &other, arena);
+		}
+	}
+	mq_arena_rewind(&r->scratch, mark);
+	return found;
+}
+
+/* As far down as there is a way; then it is proposed. */
+static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct mq_plan *plan,
+                    double screened_s, bool down, struct mq_arena *arena)
+{
+	for (uint32_t i = 0; i < DEPTH && down; i++)
+		down = step_down(r, plan, &screened_s, arena);
+	mq_map_add(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch));
+	plan->engine_objective = screened_s;
+	plan->engine_unit = "s per step, screened";
+	mq_assert(r->n_from - r->heard < RING);
+	r->from[r->n_from++ % RING] = (uint32_t)(p - r->point);
+}
+
+/* The next neighbour of a point; false: it is spent. */
+static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena,
+                      struct mq_plan *plan)
+{
+	while (p->next < p->n && p->failures < PATIENCE) {
+		const struct mq_refine_near *near = &p->near[p->next++];
+
+		if (!mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
+		    mq_refine_met(r, plan))
+			continue;
+		propose(r, p, plan, near->screened_s, near->screened_s < p->screened_s * (1 - gain),
+		        arena);
+		return true;
+	}
+	p->spent = true;
+	return false;
+}
+
+/* A few random moves from the best, then down. */
+static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_refine_point *best = NULL;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!best || r->point[i].value < best->value)
+			best = &r->point[i];
+	for (uint32_t round = 0; best && round < KICKS && more_time(r); round++) {
+		struct mq_plan now = *best->plan;
+
+		for (uint32_t k = 0; k < 2 + round / 8; k++) {
+			struct mq_move *move;
+			uint32_t n = mq_moves_list(&r->space, &now, arena, &move);
+			struct mq_plan other;
+
+			if (n && mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n)],
+			                       arena, &other))
+				now = other;
+		}
+		uint64_t effect = mq_plan_effect(&r->space, &now, &r->scratch);
+		double s = mq_map_find(&r->judged, effect) == MQ_NONE ? screen(r, &now, effect)
+		                                                      : (double)INFINITY;
+
+		if (!(s < 2 * best->value))
+			continue;
+		mq_plan_copy(plan, &now, arena);
+		propose(r, best, plan, s, true, arena);
+		return true;
+	}
+	return false;
+}
+
+bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
+{
+	struct mq_refine_point *p;
+
+	while ((p = choose(r))) {
+		if (!p->expanded && !expand(r, p))
+			return false;
+		if (neighbour(r, p, arena, plan))
+			return true;
+	}
+	return kick(r, arena, plan);
+}
+
+void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
+{
+	mq_assert(r->heard < r->n_from);
+	struct mq_refine_point *p = &r->point[r->from[r->heard++ % RING]];
+	bool better = result->verdict == MQ_VERDICT_OK &&
+	              value_of(r, plan, result->step_time_s) < p->value * (1 - 1e-9);
+
+	if (better)
+		p->failures = 0;
+	else
+		p->failures++;
+	mq_refine_offer(r, plan, result);
+}

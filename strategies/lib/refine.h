@@ -1,0 +1,61 @@
+/*
+ * refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the
+ * analytic executor gives them, each as far down as that executor sees a way, for the simulator to judge.
+ *
+ * Start from any plans: offer them with their results. The best one is expanded first; what the simulator
+ * finds better becomes the next to expand. A plan whose neighbours bring nothing is left for the best one
+ * that uses the devices otherwise, and when all are, random moves are made from the best. No plan is
+ * proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
+ *
+ * Not a proof of anything: what it ends at is a local optimum of these moves.
+ */
+#ifndef MQ_STRATEGIES_LIB_REFINE_H
+#define MQ_STRATEGIES_LIB_REFINE_H
+
+#include "core/map.h"
+#include "lib/moves.h"
+
+enum { MQ_REFINE_POINTS = 48 };
+
+struct mq_refine_near {
+	struct mq_move move;
+	double screened_s;
+};
+
+struct mq_refine_point {
+	struct mq_plan *plan;
+	double value, screened_s; /* value: of the objective, simulated */
+	uint64_t family;          /* how it uses the devices */
+	bool expanded, spent;
+	uint32_t n, next, failures;
+	struct mq_refine_near *near; /* [n] by screened_s */
+};
+
+struct mq_refine {
+	const struct mq_problem *problem;
+	struct mq_move_space space;
+	struct mq_map judged;       /* effects proposed or offered */
+	struct mq_map known;        /* effects screened; index into screened_s */
+	double *screened_s;
+	uint32_t room;
+	uint32_t width;             /* screens of one expansion */
+	uint32_t n, from[64], n_from, heard; /* from: point of each proposal not heard yet, a ring */
+	struct mq_refine_point point[MQ_REFINE_POINTS];
+	struct mq_arena scratch;    /* owned */
+};
+
+void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem);
+void mq_refine_fini(struct mq_refine *r);
+
+/* A judged plan, whoever proposed it. */
+void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result);
+/* Was a plan of the same effect offered or proposed? */
+bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan);
+
+/* A plan worth judging, with its screened time as engine_objective. False: nothing was offered that fits,
+ * or time is over, or nothing new is found. At most 64 may wait for their judgement. */
+bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan);
+/* The judgement of the oldest proposal that has none. */
+void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result);
+
+#endif

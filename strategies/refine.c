@@ -1,0 +1,148 @@
+/*
+ * refine.c - local search around good plans with the simulator's answer: see lib/refine.h and lib/moves.h.
+ *
+ * Starts from --start where it is given, else from usual shapes: one of each division of the devices, the
+ * fastest by the analytic executor first. Every judged plan is a place to go on from. As the second half of
+ * `hybrid` and `portfolio` the same moves start from what those found.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/engine.h"
+#include "lib/refine.h"
+#include "lib/shapes.h"
+
+struct first {
+	struct shape_point point;
+	double time_s;
+};
+
+struct refine {
+	uint32_t starts; /* option */
+	struct mq_refine moves;
+	struct shape_space space;
+	struct first *list;
+	uint32_t n, room, next, asked;
+	bool given; /* --start is still to be proposed */
+	uint64_t proposed, heard;
+	uint64_t ours; /* bit of each waiting proposal: made by moves */
+};
+
+static const struct mq_opt opts[] = {
+        MQ_U32(struct refine, starts, 12, 1, 1000, "usual plans to start from, without --start"),
+        MQ_END};
+
+static bool same_division(const struct shape_point *a, const struct shape_point *b)
+{
+	return a->set == b->set && a->dp == b->dp && a->tp == b->tp && a->pp == b->pp &&
+	       a->cp == b->cp && a->ep == b->ep && a->balanced == b->balanced;
+}
+
+/* Screens the points of a division until two of them fit; keeps the better. */
+static bool collect(void *context, const struct shape_point *p)
+{
+	struct refine *s = context;
+	const struct mq_problem *problem = s->space.problem;
+	struct mq_arena_mark mark = mq_arena_mark(&s->moves.scratch);
+	struct mq_err none = MQ_ERR_INIT;
+	struct mq_result result;
+	struct mq_plan plan;
+	bool again = s->n && same_division(&s->list[s->n - 1].point, p);
+
+	if (again && (isfinite(s->list[s->n - 1].time_s) || s->asked >= 24))
+		return true;
+	if (!again) {
+		struct first e = {*p, (double)INFINITY};
+
+		MQ_PUSH(problem->arena, s->list, s->n, s->room, e);
+		s->asked = 0;
+	}
+	s->asked++;
+	if (shapes_plan(&s->space, p, &s->moves.scratch, &plan, &none) == MQ_OK &&
+	    problem->costs->screen(problem->costs->context, &plan, &result) &&
+	    result.verdict == MQ_VERDICT_OK)
+		s->list[s->n - 1] = (struct first){*p, result.step_time_s};
+	mq_arena_rewind(&s->moves.scratch, mark);
+	return !problem->tick || problem->tick(problem->tick_context, (double)NAN, "screening");
+}
+
+static int faster(const void *left, const void *right)
+{
+	const struct first *a = left, *b = right;
+
+	return a->time_s < b->time_s ? -1 : a->time_s > b->time_s;
+}
+
+static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
+{
+	struct refine *s = state;
+
+	if (!problem->costs->screen)
+		return mq_fail(err, MQ_EINPUT, "there is no executor to screen plans with");
+	mq_refine_init(&s->moves, problem);
+	s->given = problem->start != NULL;
+	if (s->given)
+		return MQ_OK;
+	MQ_TRY(shapes_init(&s->space, problem, err));
+	shapes_each(&s->space, collect, s);
+	qsort(s->list, s->n, sizeof(*s->list), faster);
+	while (s->n && !isfinite(s->list[s->n - 1].time_s))
+		s->n--;
+	if (!s->n)
+		return mq_fail(err, MQ_ENOPLAN,
+		               "engine 'refine': no usual plan fits the memory of '%s'; give it a plan "
+		               "with --start",
+		               problem->q->cluster->name);
+	return MQ_OK;
+}
+
+static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
+                              struct mq_plan *plan, struct mq_err *err)
+{
+	struct refine *s = state;
+	uint64_t bit = 1ull << s->proposed % 64;
+
+	s->ours &= ~bit;
+	if (s->given) {
+		s->given = false;
+		mq_plan_copy(plan, problem->start, arena);
+	} else if (s->next < s->n && s->next < s->starts) {
+		MQ_TRY(shapes_plan(&s->space, &s->list[s->next++].point, arena, plan, err));
+	} else if (mq_refine_next(&s->moves, arena, plan)) {
+		s->ours |= bit;
+	} else {
+		return MQ_DONE;
+	}
+	s->proposed++;
+	return MQ_OK;
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct refine *s = state;
+
+	if (s->ours & 1ull << s->heard++ % 64)
+		mq_refine_hear(&s->moves, plan, result);
+	else
+		mq_refine_offer(&s->moves, plan, result);
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	struct refine *s = state;
+
+	mq_refine_fini(&s->moves);
+}
+
+MQ_ENGINE(refine) = {
+        MQ_ENGINE_HEAD("refine"),
+        .summary = "moves on the best plans so far: boundaries, shares, micro-batches, devices",
+        .opts = opts,
+        .state_size = sizeof(struct refine),
+        .heuristic = true,
+        .start = start,
+        .propose = propose,
+        .observe = observe,
+        .stop = stop,
+};
