@@ -5,11 +5,12 @@
  *
  * Two families of candidates are walked through in full: the usual shapes on the whole cluster and
  * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
- * lie on one device type, with degrees of their own per type and the types in any order. A closed
+ * lie on devices of one class (a type, or its slow ones), with degrees of their own per class and the
+ * classes in any order. A closed
  * estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
  * dealt without loss) is dropped without it. The best of the list are
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
- * decides.
+ * decides. From the 17th plan on two of three are moves on what was judged so far (lib/refine.h).
  *
  * --proof: below how much the compute of the layers alone, dealt without loss, lets no candidate of
  * these families go; and how many candidates lower bounds of the estimate spared.
@@ -30,9 +31,10 @@
 #include "lib/pase_model.h"
 #include "lib/place_model.h"
 #include "lib/plans.h"
+#include "lib/refine.h"
 #include "lib/shapes.h"
 
-enum { MAX_TYPES = 4, MAX_PARTS = 64 };
+enum { MAX_TYPES = 4, MAX_PARTS = 64, HEAD = 16 };
 
 struct part {
 	uint32_t type, tp, dp, pp;
@@ -61,6 +63,8 @@ struct hybrid {
 	uint64_t seen, pruned, estimated;
 	double bound_s; /* of everything seen */
 	bool stopped, selective; /* selective: it would save something */
+	struct mq_refine refine;
+	uint64_t turn, heard, moved; /* moved: bit of each waiting proposal, made by refinement */
 };
 
 static const struct mq_opt opts[] = {
@@ -119,35 +123,25 @@ static bool consider(struct hybrid *s, struct item *item)
 /* ---- the usual shapes -------------------------------------------------------------------------
  */
 
-static uint32_t type_of(const struct hybrid *s, uint32_t rank)
-{
-	uint32_t t = 0;
-
-	while (t + 1 < s->cost.n_types &&
-	       strcmp(s->cost.type[t].name, s->cost.problem->q->cluster->device[rank].type))
-		t++;
-	return t;
-}
-
 static uint32_t replica_at(const struct shape_point *p, uint32_t stage, uint32_t replica)
 {
 	return (p->replica_major ? replica * p->pp + stage : stage * p->dp + replica) * p->cp *
 	       p->tp;
 }
 
-static bool add_share(struct mq_hybrid_stage *stage, uint32_t type)
+/* Beyond the kinds that a stage has room for, the last one stands for the rest. */
+static void add_share(struct mq_hybrid_stage *stage, uint32_t type)
 {
-	for (uint32_t i = 0; i < stage->n_shares; i++) {
-		if (stage->share[i].type == type) {
-			stage->share[i].replicas++;
-			return true;
-		}
+	uint32_t i = 0;
+
+	while (i < stage->n_shares && stage->share[i].type != type)
+		i++;
+	if (i == stage->n_shares && stage->n_shares < MQ_HYBRID_MAX_SHARES) {
+		stage->share[i].type = type;
+		stage->share[i].replicas = 0;
+		stage->n_shares++;
 	}
-	if (stage->n_shares == sizeof(stage->share) / sizeof(*stage->share))
-		return false;
-	stage->share[stage->n_shares].type = type;
-	stage->share[stage->n_shares++].replicas = 1;
-	return true;
+	stage->share[i < stage->n_shares ? i : stage->n_shares - 1].replicas++;
 }
 
 static void set_globals(struct hybrid *s, const struct shape_point *p)
@@ -156,19 +150,13 @@ static void set_globals(struct hybrid *s, const struct shape_point *p)
 	s->now.pipeline = p->pipeline;
 	s->now.sync = p->sync;
 	s->now.recompute = p->recompute;
+	s->now.chunks = p->virtual;
 }
 
-static bool visit_shape(void *context, const struct shape_point *p)
+static void lay_shape(struct hybrid *s, const struct shape_point *p)
 {
-	struct hybrid *s = context;
 	const struct shape_set *set = &s->space.set[p->set];
-	struct item item = {.point = *p};
 
-	if (p->sequence_parallel != shapes_sequence(&s->space, p->tp, p->cp) && p->tp > 1)
-		return true; /* otherwise than the software does it, though it could */
-	if (p->pp > MQ_HYBRID_MAX_STAGES ||
-	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
-		return true;
 	set_globals(s, p);
 	s->now.n_stages = p->pp;
 	s->now.even = !p->balanced;
@@ -178,16 +166,26 @@ static bool visit_shape(void *context, const struct shape_point *p)
 		to->d = p->dp * p->cp;
 		to->t = p->tp;
 		to->n_shares = 0;
-		/* Long runs of one type would be walked device by device: sets are sorted by type.
-		 */
 		for (uint32_t r = 0; r < p->dp; r++)
-			if (!add_share(to, type_of(s, set->device[replica_at(p, stage, r)])))
-				return true;
+			add_share(to, s->cost.type_of[set->device[replica_at(p, stage, r)]]);
 		for (uint32_t i = 0; i < to->n_shares; i++)
 			to->share[i].replicas *= p->cp;
 		to->first_rank = set->device[replica_at(p, stage, 0)];
 		to->last_rank = set->device[replica_at(p, stage, p->dp - 1) + p->cp * p->tp - 1];
 	}
+}
+
+static bool visit_shape(void *context, const struct shape_point *p)
+{
+	struct hybrid *s = context;
+	struct item item = {.point = *p};
+
+	if (p->sequence_parallel != shapes_sequence(&s->space, p->tp, p->cp) && p->tp > 1)
+		return true; /* otherwise than the software does it, though it could */
+	if (p->pp > MQ_HYBRID_MAX_STAGES ||
+	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
+		return true;
+	lay_shape(s, p);
 	return consider(s, &item);
 }
 
@@ -410,6 +408,7 @@ static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena
                       struct mq_plan *plan)
 {
 	struct mq_err ignored = MQ_ERR_INIT;
+	uint32_t *layers = NULL;
 
 	if (item->kind == TYPED)
 		return typed_plan(s, item, arena, plan);
@@ -417,9 +416,18 @@ static bool make_plan(struct hybrid *s, const struct item *item, struct mq_arena
 		mq_plan_copy(plan, item->plan, arena);
 		return true;
 	}
-	if (shapes_plan(&s->space, &item->point, arena, plan, &ignored) != MQ_OK)
-		return false; /* this model cannot be cut so */
-	return true;
+	/* stages on one device each are cut as the estimate dealt the layers; chunks and models without
+	 * layers as shapes.c cuts them */
+	if (item->point.balanced && item->point.virtual == 1 && item->point.pp > 1 && s->cost.n_layers) {
+		layers = mq_arena_array(arena, item->point.pp, uint32_t);
+		lay_shape(s, &item->point);
+		if (!mq_hybrid_estimate(&s->cost, &s->now))
+			return false;
+		for (uint32_t i = 0; i < item->point.pp; i++)
+			layers[i] = s->now.stage[i].layers;
+	}
+	/* else this model cannot be cut so */
+	return shapes_plan_cut(&s->space, &item->point, layers, arena, plan, &ignored) == MQ_OK;
 }
 
 /* ---- models without layers ---------------------------------------------------------------------
@@ -696,12 +704,12 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	struct menu *menu;
 	struct item item = {.kind = TYPED};
 
+	mq_refine_init(&s->refine, problem);
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
 	s->list = mq_arena_array(problem->arena, s->keep, struct item);
 	s->bound_s = INFINITY;
-	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
-		s->selective = s->selective || problem->q->model->op[op].saved_selective > 0;
+	s->selective = mq_selective_saves(problem);
 	if (!problem->q->model->n_layers || !problem->q->model->hidden) {
 		MQ_TRY(start_flat(s, problem, err));
 		screen_list(s, problem);
@@ -729,21 +737,54 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	return MQ_OK;
 }
 
+/* The next plan of the list that is not known by another name. */
+static bool from_list(struct hybrid *s, struct mq_arena *arena, struct mq_plan *plan)
+{
+	while (s->next < s->n) {
+		const struct item *item = &s->list[s->next++];
+
+		if (!make_plan(s, item, arena, plan) || mq_refine_met(&s->refine, plan))
+			continue;
+		plan->engine_objective = item->step_s;
+		plan->engine_unit = "s per step, estimated";
+		return true;
+	}
+	return false;
+}
+
+/* The head of the list first; then one more of it for every two moves on what was judged. */
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
 	struct hybrid *s = state;
+	uint64_t bit = 1ull << s->turn % 64;
+	bool listed = s->turn < HEAD || s->turn % 3 == 0;
 
-	while (s->next < s->n) {
-		const struct item *item = &s->list[s->next++];
-
-		if (!make_plan(s, item, arena, plan))
-			continue;
-		plan->engine_objective = item->step_s;
-		plan->engine_unit = "s per step, estimated";
+	s->moved &= ~bit;
+	if (listed && from_list(s, arena, plan)) {
+		s->turn++;
 		return MQ_OK;
 	}
-	return MQ_DONE;
+	if (s->heard && problem->costs->screen && mq_refine_next(&s->refine, arena, plan)) {
+		s->moved |= bit;
+		s->turn++;
+		return MQ_OK;
+	}
+	if (!from_list(s, arena, plan))
+		return MQ_DONE;
+	s->turn++;
+	return MQ_OK;
+}
+
+static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
+                    const struct mq_result *result)
+{
+	struct hybrid *s = state;
+
+	if (s->moved & 1ull << s->heard++ % 64)
+		mq_refine_hear(&s->refine, plan, result);
+	else
+		mq_refine_offer(&s->refine, plan, result);
 }
 
 static void stop(void *state, const struct mq_problem *problem)
@@ -759,17 +800,19 @@ static void stop(void *state, const struct mq_problem *problem)
 		       (unsigned long long)s->estimated);
 	}
 	mq_hybrid_cost_fini(&s->cost);
+	mq_refine_fini(&s->refine);
 }
 
 MQ_ENGINE(hybrid) = {
         MQ_ENGINE_HEAD("hybrid"),
         .summary =
-                "our planner: stages on mixed devices, all usual choices, estimate then simulate",
+                "our planner: stages on mixed devices, all usual choices, then moves on the best",
         .opts = opts,
         .state_size = sizeof(struct hybrid),
         .heuristic = true,
         .proves = true,
         .start = start,
         .propose = propose,
+        .observe = observe,
         .stop = stop,
 };

@@ -11,6 +11,7 @@ struct mark {
 	double memory_B, mem_bw_Bps, speed_flops, inside_Bps, outside_Bps;
 };
 
+/* Of the machines' own links: which leaf of the fabric the other one hangs on says nothing of a device. */
 static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
 {
 	const struct mq_route *route;
@@ -20,7 +21,8 @@ static double way_Bps(const struct mq_cluster *c, uint32_t a, uint32_t b)
 	if (mq_cluster_route(c, a, b, &route, &none) != MQ_OK)
 		return 0;
 	for (uint32_t i = 0; i < route->n_links; i++)
-		least = fmin(least, mq_link_usable_Bps(&c->link[route->link[i]]));
+		if (c->link[route->link[i]].class != MQ_LINK_FABRIC)
+			least = fmin(least, mq_link_usable_Bps(&c->link[route->link[i]]));
 	return least;
 }
 

@@ -3,12 +3,15 @@
 
 #include <math.h>
 
+#include "lib/classes.h"
 #include "lib/plans.h"
 
 /* ---- cache: what was asked once ---------------------------------------------------------------
  */
 
 enum { SLOTS = 1 << 14 };
+/* Devices of a type whose speeds differ by less are planned as one. */
+static const double SAME = 0.05;
 
 struct entry {
 	uint64_t key[2];
@@ -346,29 +349,51 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	return k->sync >= MQ_SYNC_ZERO1 ? update / stage->d : update;
 }
 
-/* Gradient all-reduce and optimizer step of a stage. */
-static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
-                         const struct stage_times *time)
+/* Seconds of the collectives of a stage's parameters in a step, and of the compute beside which they can
+ * run: the last backward pass for gradients, every pass for parameters that are gathered as they are used. */
+static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+                        const struct stage_times *time, double *beside, double *after)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
-	double update = stage_update(c, k, s, time);
-
-	if (c->problem->q->train->infer || stage->d == 1)
-		return update;
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double params =
 	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s + 1 == k->n_stages ? m[8] : 0);
 	const double *line = ask_sync(c, stage, type->n, type->rank);
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
-	return update + (k->sync == MQ_SYNC_ZERO3 ? 1.5 * k->micro_batches : 1) * once;
+	*after = 0;
+	if (k->sync == MQ_SYNC_ZERO3) {
+		*beside = k->micro_batches * stage->layers * time->layer;
+		return 1.5 * k->micro_batches * once;
+	}
+	*beside = 2.0 / 3 * stage->layers * time->layer;
+	if (k->sync == MQ_SYNC_ALLREDUCE)
+		return once;
+	*after = once / 2; /* new parameters, gathered */
+	return once / 2;
+}
+
+/* What is seen of the gradient exchange of a stage, and its optimizer step. Overlapped with compute the last
+ * layer's part at least remains; `sure`: no more than that is counted. */
+static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
+                         const struct stage_times *time, bool sure)
+{
+	double update = stage_update(c, k, s, time), beside, after;
+
+	if (c->problem->q->train->infer || k->stage[s].d == 1)
+		return update;
+	double all = exchanges(c, k, s, time, &beside, &after);
+
+	if (k->sync != MQ_SYNC_ZERO3 && !mq_software_of(c->problem)->overlap_grads)
+		return update + after + all;
+	return update + after + fmax(all / c->n_layers, sure ? 0 : all - beside);
 }
 
 static double bubble(const struct mq_hybrid_candidate *k)
 {
 	return k->pipeline == MQ_PIPE_ZB_H1         ? 1.0 / 3
-	       : k->pipeline == MQ_PIPE_INTERLEAVED ? 0.5
+	       : k->pipeline == MQ_PIPE_INTERLEAVED ? 1.0 / k->chunks
 	                                            : 1;
 }
 
@@ -398,7 +423,7 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		}
 		most = fmax(most, fmax(f, move));
 		sum += f + move;
-		sync = fmax(sync, stage_sync(c, k, s, &time[s]));
+		sync = fmax(sync, stage_sync(c, k, s, &time[s], false));
 		k->excess_B = fmax(k->excess_B, stage_excess(c, k, s, &time[s]));
 	}
 	k->step_s = k->micro_batches * most + bubble(k) * (sum - most) + sync;
@@ -428,7 +453,7 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		sure_busy += time.fixed / (time.layer * time.sure);
 		sure_fastest = fmin(sure_fastest, time.layer * time.sure);
 		k->stage[s].layers = (c->n_layers + k->n_stages - 1) / k->n_stages;
-		sync = fmin(sync, stage_sync(c, k, s, &time));
+		sync = fmin(sync, stage_sync(c, k, s, &time, true));
 	}
 	double most = busy / speed, sum = fmax(most, fixed + c->n_layers * fastest);
 	double bound = (k->micro_batches - b) * most + b * sum + sync;
@@ -455,37 +480,79 @@ static double usable_memory(const struct mq_problem *problem, uint32_t rank)
 	return memory;
 }
 
+/* Samples per second of the layers on one device. */
+static double speed_of(const struct mq_hybrid_cost *c, uint32_t rank)
+{
+	double sum = 0, s[2];
+
+	for (uint32_t b = 0; b < c->blocks.n; b++) {
+		mq_block_times(c->problem, &c->blocks, b, &rank, 1, 1, s);
+		sum += s[0] + s[1];
+	}
+	return sum > 0 ? 1 / sum : 0;
+}
+
+/* The type that a class belongs to: its own, or one of the same devices that is hardly faster or slower. */
+static uint32_t type_for(struct mq_hybrid_cost *c, uint32_t rank, uint32_t room)
+{
+	const char *name = c->problem->q->cluster->device[rank].type;
+	double speed = speed_of(c, rank), memory = usable_memory(c->problem, rank);
+
+	for (uint32_t t = 0; t < c->n_types; t++) {
+		struct mq_hybrid_type *to = &c->type[t];
+
+		if (strcmp(to->name, name) || fabs(to->speed - speed) > SAME * fmax(to->speed, speed))
+			continue;
+		to->memory_B = fmin(to->memory_B, memory);
+		to->speed = fmin(to->speed, speed);
+		return t;
+	}
+	c->type[c->n_types] = (struct mq_hybrid_type){
+	        .name = name,
+	        .speed = speed,
+	        .memory_B = memory,
+	        .rank = mq_arena_array(c->arena, room, uint32_t)};
+	return c->n_types++;
+}
+
+/* Devices of a type that one machine has, at least. */
+static uint32_t least_per_node(const struct mq_cluster *cluster, const struct mq_hybrid_type *type)
+{
+	uint32_t least = type->n, run = 1;
+
+	for (uint32_t i = 1; i <= type->n; i++, run++) {
+		if (i < type->n &&
+		    cluster->device[type->rank[i]].node == cluster->device[type->rank[i - 1]].node)
+			continue;
+		least = run < least ? run : least;
+		run = 0;
+	}
+	return least;
+}
+
 static void collect_types(struct mq_hybrid_cost *c)
 {
+	const struct mq_cluster *cluster = c->problem->q->cluster;
 	struct mq_devices devices = mq_devices_usable(c->problem, c->arena);
-	const struct mq_device *device = c->problem->q->cluster->device;
+	struct mq_classes classes;
 
-	c->type = mq_arena_array(c->arena, devices.n, struct mq_hybrid_type);
+	mq_classes_make(cluster, c->arena, &classes);
+	uint32_t *type_of_class = mq_arena_array(c->arena, classes.n, uint32_t);
+
+	memset(type_of_class, 0xff, classes.n * sizeof(*type_of_class));
+	c->type = mq_arena_array(c->arena, classes.n, struct mq_hybrid_type);
+	c->type_of = mq_arena_array(c->arena, cluster->n_devices, uint32_t);
+	memset(c->type_of, 0xff, cluster->n_devices * sizeof(*c->type_of));
 	for (uint32_t i = 0; i < devices.n; i++) {
-		uint32_t rank = devices.rank[i], t = 0;
+		uint32_t rank = devices.rank[i], *t = &type_of_class[classes.of[rank]];
 
-		while (t < c->n_types && strcmp(c->type[t].name, device[rank].type))
-			t++;
-		if (t == c->n_types) {
-			c->type[t].name = device[rank].type;
-			c->type[t].rank = mq_arena_array(c->arena, devices.n, uint32_t);
-			c->type[t].memory_B = usable_memory(c->problem, rank);
-			c->n_types++;
-		}
-		c->type[t].rank[c->type[t].n++] = rank;
+		if (*t == MQ_NONE)
+			*t = type_for(c, rank, devices.n);
+		c->type_of[rank] = *t;
+		c->type[*t].rank[c->type[*t].n++] = rank;
 	}
-	for (uint32_t t = 0; t < c->n_types; t++) {
-		uint32_t run = 1;
-
-		c->type[t].per_node = c->type[t].n;
-		for (uint32_t i = 1; i <= c->type[t].n; i++, run++) {
-			if (i < c->type[t].n &&
-			    device[c->type[t].rank[i]].node == device[c->type[t].rank[i - 1]].node)
-				continue;
-			c->type[t].per_node = run < c->type[t].per_node ? run : c->type[t].per_node;
-			run = 0;
-		}
-	}
+	for (uint32_t t = 0; t < c->n_types; t++)
+		c->type[t].per_node = least_per_node(cluster, &c->type[t]);
 }
 
 enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *c, const struct mq_problem *problem,

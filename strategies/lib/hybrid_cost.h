@@ -2,17 +2,17 @@
  * hybrid_cost.h - how long a step of a pipeline of layers takes, and what it holds: the estimate by
  * which the hybrid planner ranks hundreds of thousands of candidates.
  *
- * A candidate is a list of stages; stage s runs n_s layers on d_s x t_s devices of one type, or of
+ * A candidate is a list of stages; stage s runs n_s layers on d_s x t_s devices of one class, or of
  * several that share the samples by speed. With f_s the time of a micro-batch in stage s,
  *
  *   step = (M - 1) max_s f_s + sum_s f_s + transfers + max_s (gradient sync + update),
  *
- * and memory_s = static + activations x min(M, stages after s, itself included). Layer times are
+ * where gradients are reduced beside the last backward pass as far as the software does it, and
+ * memory_s = static + activations x min(M, stages after s, itself included). Layer times are
  * means over all layers, asked once per (type, t, samples) from the cost queries; collectives are a
  * latency and a slope, measured once per (first device, t, d).
  *
- * Not modelled: contention between stages, overlap of the gradient sync. The simulator has the last
- * word.
+ * Not modelled: contention. The simulator has the last word.
  */
 #ifndef MQ_STRATEGIES_LIB_HYBRID_COST_H
 #define MQ_STRATEGIES_LIB_HYBRID_COST_H
@@ -20,7 +20,7 @@
 #include "core/engine.h"
 #include "lib/blocks.h"
 
-enum { MQ_HYBRID_MAX_STAGES = 256 };
+enum { MQ_HYBRID_MAX_STAGES = 256, MQ_HYBRID_MAX_SHARES = 8 };
 
 /* One layer, and what comes before the first and after the last, on t devices. */
 struct mq_hybrid_work {
@@ -37,16 +37,16 @@ struct mq_hybrid_memory {
 
 struct mq_hybrid_stage {
 	uint32_t d, t;
-	uint32_t n_shares; /* device types in the stage */
+	uint32_t n_shares; /* kinds of devices in the stage */
 	struct {
 		uint32_t type, replicas; /* type: index in cost->type */
-	} share[4];
+	} share[MQ_HYBRID_MAX_SHARES];
 	uint32_t first_rank, last_rank; /* for the transfers between stages */
 	uint32_t layers;                /* filled by the estimate */
 };
 
 struct mq_hybrid_candidate {
-	uint32_t n_stages, micro_batches;
+	uint32_t n_stages, micro_batches, chunks; /* chunks: per device, of an interleaved schedule */
 	uint8_t pipeline, sync, recompute;
 	bool even; /* layers dealt out evenly, samples too */
 	struct mq_hybrid_stage stage[MQ_HYBRID_MAX_STAGES];
@@ -55,8 +55,10 @@ struct mq_hybrid_candidate {
 	double floor_s;  /* filled by the bound: compute alone, whatever overlaps with it */
 };
 
+/* Devices of a class (classes.h), or of several of one type whose speeds hardly differ. */
 struct mq_hybrid_type {
-	const char *name;
+	const char *name;     /* device type */
+	double speed;         /* layers per second, of the slowest */
 	uint32_t n, *rank; /* usable devices, machine after machine */
 	uint32_t per_node; /* least number in a machine */
 	double memory_B;   /* usable; +inf = not known */
@@ -68,7 +70,8 @@ struct mq_hybrid_cost {
 	struct mq_arena scratch; /* owned; only ours, so that it can be rewound */
 	struct mq_blocks blocks;
 	uint32_t n_types, n_layers;
-	struct mq_hybrid_type *type;
+	struct mq_hybrid_type *type; /* [n_types] */
+	uint32_t *type_of;           /* [cluster devices] index into `type`; MQ_NONE: not usable */
 	double boundary_elems; /* of the tensor between layers, per sample */
 	struct mq_hybrid_cache *cache;
 };

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Devices whose speeds differ by less are not left out for it. */
+static const double DIFFERS = 0.03;
+
 static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
 
 /* Seconds of forward and backward of one op for one sample on one device; 0 for free ops. */
@@ -75,24 +78,25 @@ static void add_set(struct shape_space *space, const struct ranked *r, uint32_t 
 }
 
 /* GPUs where there are any; else what there is. */
-static uint32_t usable(const struct mq_problem *p, struct ranked *r)
+static uint32_t usable(const struct shape_space *space, struct ranked *r)
 {
+	const struct mq_problem *p = space->problem;
 	const struct mq_cluster *c = p->q->cluster;
+	double *of_class = mq_arena_array(p->arena, space->classes.n, double);
 	bool gpus = false;
 	uint32_t n = 0;
 
 	for (uint32_t d = 0; d < c->n_devices; d++)
 		gpus |= c->device[d].kind == MQ_GPU;
 	for (uint32_t d = 0; d < c->n_devices; d++) {
-		uint32_t same = 0;
+		double *speed = &of_class[space->classes.of[d]];
 
 		if (gpus && c->device[d].kind != MQ_GPU)
 			continue;
-		while (same < n && strcmp(c->device[r[same].rank].type, c->device[d].type))
-			same++;
-		double speed = same < n ? r[same].speed : 1 / model_s(p, d);
-		if (isfinite(speed) && speed > 0)
-			r[n++] = (struct ranked){ d, c->device[d].node, speed };
+		if (*speed == 0) /* asked for the first time */
+			*speed = 1 / model_s(p, d);
+		if (isfinite(*speed) && *speed > 0)
+			r[n++] = (struct ranked){ d, c->device[d].node, *speed };
 	}
 	return n;
 }
@@ -117,6 +121,52 @@ static void measure_layers(struct shape_space *space, uint32_t device)
 	}
 }
 
+/* Layers per chunk so that each stage's work follows its speed: the cut nearest to the running target,
+ * one layer at least. The work outside the layers counts for the first and the last stage. */
+static void cut_layers(const struct shape_space *space, const double *speed, uint32_t chunks,
+		       uint32_t *count)
+{
+	uint32_t layers = space->problem->q->model->n_layers, layer = 0;
+	double total = space->head_s + space->tail_s, speeds = 0, target = 0, done = space->head_s;
+
+	for (uint32_t i = 0; i < layers; i++)
+		total += space->layer_s[i];
+	for (uint32_t c = 0; c < chunks; c++)
+		speeds += speed[c];
+	for (uint32_t c = 0; c < chunks; c++) {
+		uint32_t left = chunks - 1 - c; /* each needs a layer too */
+
+		target += total * speed[c] / speeds;
+		while (layers - layer > left &&
+		       (!count[c] || !left || done + space->layer_s[layer] / 2 < target)) {
+			done += space->layer_s[layer++];
+			count[c]++;
+		}
+	}
+}
+
+/* What a cut by work changes on equal devices, for every number of chunks. */
+static void find_uneven(struct shape_space *space)
+{
+	struct mq_arena *arena = space->problem->arena;
+	uint32_t layers = space->problem->q->model->n_layers;
+	struct mq_arena_mark mark;
+
+	space->uneven = mq_arena_array(arena, layers + 1, bool);
+	mark = mq_arena_mark(arena);
+	for (uint32_t chunks = 2; chunks <= layers; chunks++) {
+		uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
+		double *speed = mq_arena_array(arena, chunks, double);
+
+		for (uint32_t c = 0; c < chunks; c++)
+			speed[c] = 1;
+		cut_layers(space, speed, chunks, count);
+		for (uint32_t c = 0; c < chunks; c++)
+			space->uneven[chunks] |= count[c] != layers / chunks + (c < layers % chunks);
+		mq_arena_rewind(arena, mark);
+	}
+}
+
 /* As many devices as fixed degrees ask for: no other set may have a shape with them. */
 static void add_fixed_set(struct shape_space *space, const struct ranked *r, uint32_t n)
 {
@@ -138,7 +188,8 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 
 	space->problem = problem;
 	space->software = mq_question_software(problem->q);
-	n = usable(problem, r);
+	mq_classes_make(c, problem->arena, &space->classes);
+	n = usable(space, r);
 	if (!n)
 		return mq_fail(err, MQ_EINPUT,
 			       "no device of '%s' can run every op of '%s' in %s; choose another "
@@ -150,7 +201,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 		n = problem->limits->max_devices;
 	add_set(space, r, n);
 	for (uint32_t i = n; i-- > 1;)
-		if (r[i].speed != r[i - 1].speed)
+		if (r[i].speed < r[i - 1].speed * (1 - DIFFERS))
 			add_set(space, r, i);
 	while (node < n && r[node].node == r[0].node)
 		node++;
@@ -158,6 +209,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	add_set(space, r, 1);
 	add_fixed_set(space, r, n);
 	measure_layers(space, r[0].rank);
+	find_uneven(space);
 	return MQ_OK;
 }
 
@@ -212,7 +264,18 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 /* Do the replicas of a balanced point share a batch by their speed? Else its layers alone follow speeds. */
 static bool has_shares(const struct shape_space *space, const struct shape_point *p)
 {
-	return p->balanced && p->dp > 1 && space->software->runs.shares;
+	return p->balanced && p->dp > 1 && space->set[p->set].mixed && space->software->runs.shares;
+}
+
+/* Is there anything that a balanced point would do otherwise than an even one? */
+static bool may_balance(const struct shape_space *space, const struct shape_point *p)
+{
+	bool cut = p->pp > 1 && space->software->runs.uneven_stages;
+	uint32_t chunks = p->pp * p->virtual, layers = space->problem->q->model->n_layers;
+
+	if (space->set[p->set].mixed)
+		return cut || space->software->runs.shares;
+	return cut && layers && chunks <= layers && space->uneven[chunks];
 }
 
 static bool batch_allows(const struct shape_space *space, const struct shape_point *p)
@@ -222,7 +285,7 @@ static bool batch_allows(const struct shape_space *space, const struct shape_poi
 
 	if (per_micro != floor(per_micro) || per_micro < p->dp)
 		return false;
-	if (!(p->balanced && space->software->runs.shares) && fmod(per_micro, p->dp) != 0)
+	if (!has_shares(space, p) && fmod(per_micro, p->dp) != 0)
 		return false;
 	return !mbs || per_micro == (double)mbs * p->dp;
 }
@@ -253,8 +316,6 @@ static bool software_allows(const struct shape_space *space, const struct shape_
 
 	if (r->placement)
 		return true;
-	if (p->balanced && !r->shares && (p->pp == 1 || !r->uneven_stages))
-		return false; /* nothing could follow the speeds */
 	if (!r->any_order && (!space->set[p->set].in_order || (p->replica_major && !r->replica_major)))
 		return false;
 	return mq_software_runs_shape(space->software, space->problem->q, &shape, NULL, 0);
@@ -278,7 +339,7 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if (p->pp == 1 && p->pipeline != MQ_PIPE_1F1B)
 		return false; /* without stages all schedules are one */
-	if (p->balanced && !set->mixed)
+	if (p->balanced && !may_balance(space, p))
 		return false;
 	if (p->replica_major && (p->pp == 1 || p->dp == 1))
 		return false;
@@ -336,37 +397,29 @@ static double *shares(const struct shape_set *set, const struct shape_point *p,
 	return share;
 }
 
-/* Layers per chunk so that each stage's work follows its speed: the cut nearest to the running target,
- * one layer at least. The work outside the layers counts for the first and the last stage. */
 static uint32_t *stage_layers(const struct shape_space *space, const struct shape_point *p,
 			      struct mq_arena *arena)
 {
 	const struct shape_set *set = &space->set[p->set];
-	uint32_t layers = space->problem->q->model->n_layers, chunks = p->pp * p->virtual, layer = 0;
-	uint32_t *count = mq_arena_array(arena, chunks, uint32_t);
-	double total = space->head_s + space->tail_s, speeds = 0, target = 0, done = space->head_s;
+	uint32_t chunks = p->pp * p->virtual, *count = mq_arena_array(arena, chunks, uint32_t);
+	double *speed = mq_arena_array(arena, chunks, double);
 
-	for (uint32_t i = 0; i < layers; i++)
-		total += space->layer_s[i];
 	for (uint32_t c = 0; c < chunks; c++)
 		for (uint32_t d = 0; d < p->dp; d++)
-			speeds += group_speed(set, p, c % p->pp, d);
-	for (uint32_t c = 0; c < chunks; c++) {
-		for (uint32_t d = 0; d < p->dp; d++)
-			target += total * group_speed(set, p, c % p->pp, d) / speeds;
-		uint32_t left = chunks - 1 - c; /* each needs a layer too */
-
-		while (layers - layer > left &&
-		       (!count[c] || !left || done + space->layer_s[layer] / 2 < target)) {
-			done += space->layer_s[layer++];
-			count[c]++;
-		}
-	}
+			speed[c] += group_speed(set, p, c % p->pp, d);
+	cut_layers(space, speed, chunks, count);
 	return count;
 }
 
 enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *p,
 			   struct mq_arena *arena, struct mq_plan *plan, struct mq_err *err)
+{
+	return shapes_plan_cut(space, p, NULL, arena, plan, err);
+}
+
+enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *p,
+			       const uint32_t *layers, struct mq_arena *arena, struct mq_plan *plan,
+			       struct mq_err *err)
 {
 	const struct shape_set *set = &space->set[p->set];
 	uint32_t *device = mq_arena_array(arena, set->n, uint32_t), n = 0;
@@ -380,7 +433,7 @@ enum mq_status shapes_plan(const struct shape_space *space, const struct shape_p
 	if (has_shares(space, p))
 		shape.share = shares(set, p, arena);
 	if (p->balanced && p->pp > 1 && space->problem->q->model->n_layers)
-		shape.stage_layers = stage_layers(space, p, arena);
+		shape.stage_layers = layers ? layers : stage_layers(space, p, arena);
 	else if (p->pp > 1 && p->virtual == 1 && space->problem->q->model->n_layers)
 		shape.stage_layers = mq_software_stages(space->software, space->problem->q->model->n_layers,
 							p->pp, arena);

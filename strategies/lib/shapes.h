@@ -6,13 +6,15 @@
  * parallelism are the software's.
  *
  * A point names one plan. Sets of devices: everything, then fewer types (fastest first), one node of the
- * fastest type, one device. On mixed devices a point may be `balanced`: layers per stage and samples per
- * replica follow the devices' measured speed on this model.
+ * fastest type, one device. Speeds are of device classes (classes.h), so that a slow device of a type has
+ * sets without it. A point may be `balanced`: layers per stage follow the work outside of the layers and, on
+ * mixed devices, they and the samples per replica follow the devices' measured speed on this model.
  */
 #ifndef STRATEGIES_LIB_SHAPES_H
 #define STRATEGIES_LIB_SHAPES_H
 
 #include "core/engine.h"
+#include "lib/classes.h"
 
 enum { SHAPES_MAX_SETS = 12 };
 
@@ -38,6 +40,9 @@ struct shape_space {
 	struct shape_set set[SHAPES_MAX_SETS];
 	double *layer_s;   /* [n_layers] relative work of the layers, on the reference device */
 	double head_s, tail_s; /* work before the first and after the last layer */
+	bool *uneven;      /* [n_layers + 1] of so many chunks on equal devices some would have more layers
+			    * than even ones have */
+	struct mq_classes classes;
 	const struct mq_software *software; /* the question's, never NULL */
 	bool zero, all_schedules; /* which values the list has: zero1-3; interleaved and zb-h1 */
 };
@@ -51,6 +56,10 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *poi
 enum mq_status shapes_plan(const struct shape_space *space, const struct shape_point *point,
 			   struct mq_arena *arena, struct mq_plan *plan,
 			   struct mq_err *err) MQ_MUST_CHECK;
+/* The same with `layers` per chunk, where they are not NULL, of a balanced point. */
+enum mq_status shapes_plan_cut(const struct shape_space *space, const struct shape_point *point,
+			       const uint32_t *layers, struct mq_arena *arena, struct mq_plan *plan,
+			       struct mq_err *err) MQ_MUST_CHECK;
 /* Calls `visit` for every valid point, in a fixed order; stops when it returns false. */
 void shapes_each(const struct shape_space *space,
 		 bool (*visit)(void *context, const struct shape_point *point), void *context);
