@@ -55,6 +55,7 @@ struct item {
 
 struct hybrid {
 	uint32_t keep, screens; /* options */
+	bool moves;
 	struct shape_space space;
 	struct mq_hybrid_cost cost;
 	struct mq_hybrid_candidate now;
@@ -71,6 +72,7 @@ static const struct mq_opt opts[] = {
         MQ_U32(struct hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
         MQ_U32(struct hybrid, screens, 0, 0, 100000,
                "of them screened with the analytic executor; 0 = 64, fewer beyond 64 devices"),
+        MQ_BOOL(struct hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"),
         MQ_END};
 
 /* ---- the list ---------------------------------------------------------------------------------
@@ -758,14 +760,15 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 {
 	struct hybrid *s = state;
 	uint64_t bit = 1ull << s->turn % 64;
-	bool listed = s->turn < HEAD || s->turn % 3 == 0;
+	bool listed = !s->moves || s->turn < HEAD || s->turn % 3 == 0;
 
 	s->moved &= ~bit;
 	if (listed && from_list(s, arena, plan)) {
 		s->turn++;
 		return MQ_OK;
 	}
-	if (s->heard && problem->costs->screen && mq_refine_next(&s->refine, arena, plan)) {
+	if (s->moves && s->heard && problem->costs->screen &&
+	    mq_refine_next(&s->refine, arena, plan)) {
 		s->moved |= bit;
 		s->turn++;
 		return MQ_OK;

@@ -1,50 +1,122 @@
 /*
- * portfolio.c - several engines within one budget, with one incumbent.
+ * portfolio.c - several engines and refinement within one budget, with one incumbent.
  *
- * Engines are asked in turn; the cache of judged plans is the search's own, so equal proposals cost
- * nothing twice. A turn goes to the engine whose proposals are worth most: its best so far counts,
- * and each turn without a new best of all makes it wait longer. An engine that has brought nothing
- * new for `patience` turns, once it had `trial` turns, is stopped; one that refuses the question,
- * or has no more to propose, drops out and says so.
+ * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is
+ * a place where refinement (lib/refine.h) goes on. A turn goes to where it is worth most: the best so far
+ * counts, and each turn without a new best of all makes it wait longer; nobody is stopped for good while
+ * there is budget. An engine that refuses the question, or has no more to propose, drops out and says so.
  *
- * Differs from running engines side by side (-e A,B): there each has its own budget.
- * The engines are plug-ins beside this one, named with '+' between: portfolio:engines=hybrid+mcmc.
+ * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on
+ * one that the analytic executor finds too large: its engine hears the verdict at once.
+ *
+ * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
+ *
+ * Differs from running engines side by side (-e A,B): there each has its own budget. The engines are
+ * plug-ins beside this one, named with '+' between, options in brackets with ';' between:
+ * portfolio:engines=hybrid(keep=500;screens=9)+mcmc.
  */
 #include <dlfcn.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 
 #include "core/engine.h"
 #include "core/loader.h"
+#include "core/search.h"
 #include "lib/plans.h"
+#include "lib/refine.h"
 
-enum { MAX_CHILDREN = 32 };
+enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, REFINE = MAX_CHILDREN };
 
 struct child {
 	const struct mq_engine *engine;
+	const char *name, *options;
 	void *state;
+	struct portfolio *owner;
 	struct mq_problem problem;
 	struct mq_rng rng;
-	bool running;
-	double best_s;
+	bool started, done, waiting; /* waiting: for the result of its proposal */
+	double best_s, slice_s, until_s; /* until_s: seconds left at which its slice is over */
 	uint64_t turns, idle; /* proposals; those since its last new best of all */
 };
 
 struct portfolio {
 	const char *engines;
-	uint32_t patience, trial;
+	uint32_t trial;
+	const struct mq_problem *problem;
 	struct child child[MAX_CHILDREN];
-	uint32_t n, asked; /* asked: whose proposal is being judged */
+	uint32_t n;
 	double best_s;
+	uint64_t refined, refine_idle, skipped;
+	struct mq_refine refine;
+	struct mq_map known; /* effects with a result */
+	struct mq_result *result;
+	uint32_t room;
+	uint32_t asked[RING]; /* who made each proposal that is not judged yet */
+	uint32_t n_asked, heard;
 };
 
 static const struct mq_opt opts[] = {
-        MQ_STR(struct portfolio, engines, "hybrid+expert+data-parallel+piper+pase+dpl+mcmc",
+        MQ_STR(struct portfolio, engines,
+               "hybrid(moves=0)+expert+screen(block=64)+data-parallel+piper+pase+dpl+mcmc",
                "names with + between"),
-        MQ_U32(struct portfolio, trial, 4, 1, 1e6, "turns that every engine gets"),
-        MQ_U32(struct portfolio, patience, 24, 1, 1e9,
-               "turns without a new best before it is stopped"),
+        MQ_U32(struct portfolio, trial, 4, 1, 1e6,
+               "turns that every engine gets; fewer of small budgets, four times as many for the first"),
         MQ_END};
+
+/* ---- what a child may call ------------------------------------------------------------------------ */
+
+static double left_s(const struct mq_problem *problem)
+{
+	return problem->left_s ? problem->left_s(problem->tick_context) : (double)INFINITY;
+}
+
+static bool child_tick(void *context, double done, const char *what)
+{
+	struct child *c = context;
+	const struct mq_problem *problem = c->owner->problem;
+
+	if (problem->tick && !problem->tick(problem->tick_context, done, what))
+		return false;
+	return left_s(problem) > c->until_s;
+}
+
+static double child_left_s(void *context)
+{
+	struct child *c = context;
+
+	return left_s(c->owner->problem) - c->until_s;
+}
+
+static void child_say(void *context, const char *line)
+{
+	struct child *c = context;
+
+	c->owner->problem->say(c->owner->problem->tick_context, line);
+}
+
+static void child_bound(void *context, const struct mq_bound *bound)
+{
+	struct child *c = context;
+
+	c->owner->problem->bound(c->owner->problem->tick_context, bound);
+}
+
+static void child_note(void *context, const char *quantity, double value)
+{
+	struct child *c = context;
+
+	mq_note(c->owner->problem, quantity, value);
+}
+
+/* From now on it may use this part of what is left. */
+static void give_slice(struct child *c, double part)
+{
+	double left = left_s(c->owner->problem);
+
+	c->until_s = isfinite(left) ? left * (1 - part) : -(double)INFINITY;
+}
+
+/* ---- start ------------------------------------------------------------------------------------------ */
 
 /* The folder that this plug-in was loaded from. */
 static enum mq_status engine_dir(struct mq_arena *arena, const char **dir, struct mq_err *err)
@@ -63,32 +135,62 @@ static enum mq_status engine_dir(struct mq_arena *arena, const char **dir, struc
 	return MQ_OK;
 }
 
+/* Cuts "name(key=value;key=value)" into name and "key=value,key=value". */
+static enum mq_status read_options(char *item, const char **options, struct mq_err *err)
+{
+	char *open = strchr(item, '('), *close = strchr(item, ')');
+
+	*options = "";
+	if (!open && !close)
+		return MQ_OK;
+	if (!open || !close || close < open || close[1])
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'portfolio': '%s' is no engine; write NAME or NAME(key=value;...)",
+		               item);
+	*open = *close = '\0';
+	*options = open + 1;
+	for (char *p = open + 1; *p; p++)
+		if (*p == ';')
+			*p = ',';
+	return MQ_OK;
+}
+
 static enum mq_status open_child(struct portfolio *s, const struct mq_problem *problem,
-                                 const char *dir, const char *name, struct mq_err *err)
+                                 const char *dir, char *item, struct mq_err *err)
 {
 	struct child *c = &s->child[s->n];
 	struct mq_err why = MQ_ERR_INIT;
+	char what[64];
 
-	if (!strcmp(name, "portfolio"))
-		return mq_fail(err, MQ_EINPUT,
-		               "engine 'portfolio': cannot run itself; name others");
 	if (s->n == MAX_CHILDREN)
 		return mq_fail(err, MQ_EINPUT, "engine 'portfolio': more than %d engines",
 		               MAX_CHILDREN);
-	MQ_TRY(mq_engine_open(dir, name, problem->arena, &c->engine, err));
+	MQ_TRY(read_options(item, &c->options, err));
+	if (!strcmp(item, "portfolio"))
+		return mq_fail(err, MQ_EINPUT,
+		               "engine 'portfolio': cannot run itself; name others");
+	MQ_TRY(mq_engine_open(dir, item, problem->arena, &c->engine, err));
+	c->name = c->engine->name;
+	c->owner = s;
 	c->state = mq_arena_alloc(problem->arena, c->engine->state_size);
 	c->rng = mq_rng_split(problem->rng, s->n);
 	c->problem = *problem;
 	c->problem.rng = &c->rng;
+	c->problem.tick = child_tick;
+	c->problem.left_s = child_left_s;
+	c->problem.tick_context = c;
+	c->problem.say = child_say;
+	c->problem.bound = problem->bound ? child_bound : NULL;
+	c->problem.note = child_note;
 	c->best_s = INFINITY;
 	mq_opt_defaults(c->engine->opts, c->state);
-	if (mq_limits_refuse(problem->limits, name, c->engine->lacks, &why) != MQ_OK ||
-	    mq_space_refuse(problem->q, name, c->engine->lacks, &why) != MQ_OK ||
-	    c->engine->start(c->state, &c->problem, &why) != MQ_OK) {
-		mq_say(problem, "portfolio: without %s: %s", name, why.text);
+	snprintf(what, sizeof(what), "engine 'portfolio': %.40s", c->name);
+	MQ_TRY(mq_opt_parse(c->engine->opts, c->state, what, c->options, problem->arena, err));
+	if (mq_limits_refuse(problem->limits, c->name, c->engine->lacks, &why) != MQ_OK ||
+	    mq_space_refuse(problem->q, c->name, c->engine->lacks, &why) != MQ_OK) {
+		mq_say(problem, "portfolio: without %s: %s", c->name, why.text);
 		return MQ_OK;
 	}
-	c->running = true;
 	s->n++;
 	return MQ_OK;
 }
@@ -97,96 +199,194 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct portfolio *s = state;
 	char *list = mq_arena_strdup(problem->arena, s->engines ? s->engines : ""), *rest = list,
-	     *name;
+	     *item;
 	const char *dir = NULL;
 
+	s->problem = problem;
 	s->best_s = INFINITY;
 	MQ_TRY(engine_dir(problem->arena, &dir, err));
-	while ((name = strsep(&rest, "+")))
-		if (*name)
-			MQ_TRY(open_child(s, problem, dir, name, err));
+	while ((item = strsep(&rest, "+")))
+		if (*item)
+			MQ_TRY(open_child(s, problem, dir, item, err));
 	if (!s->n)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'portfolio': none of the engines '%s' takes this "
 		               "question",
 		               s->engines);
+	mq_refine_init(&s->refine, problem);
+	mq_map_init(&s->known, problem->arena, 512);
 	return MQ_OK;
 }
 
-static void end_child(struct portfolio *s, struct child *c, const struct mq_problem *problem,
-                      const char *why)
+/* ---- turns ------------------------------------------------------------------------------------------ */
+
+static void end_child(struct child *c, const char *why)
 {
-	c->running = false;
-	if (c->engine->stop)
+	c->done = true;
+	if (c->started && c->engine->stop)
 		c->engine->stop(c->state, &c->problem);
-	mq_say(problem, "portfolio: %s %s after %llu plans, best %.9g s", c->engine->name, why,
+	c->started = false;
+	mq_say(c->owner->problem, "portfolio: %s %s after %llu plans, best %.9g s", c->name, why,
 	       (unsigned long long)c->turns, c->best_s);
 }
 
-/* Everybody's trial turns first, in order; then the least handicap: turns since the last success,
- * weighted with how far its best is from the best of all. */
-static struct child *choose(struct portfolio *s)
+static bool start_child(struct child *c)
 {
-	struct child *best = NULL;
+	struct mq_err why = MQ_ERR_INIT;
+
+	give_slice(c, c == c->owner->child ? 0.5 : 0.1);
+	c->started = c->engine->start(c->state, &c->problem, &why) == MQ_OK;
+	if (c->started)
+		return true;
+	c->done = true;
+	mq_say(c->owner->problem, "portfolio: without %s: %s", c->name, why.text);
+	return false;
+}
+
+/* Turns that everybody gets before they are compared: a part of small budgets. */
+static uint64_t trial(const struct portfolio *s, uint32_t i)
+{
+	uint64_t evals = s->problem->evals, each = s->trial;
+
+	if (evals / 50 < each)
+		each = evals / 50;
+	return i ? each : evals < 8 * s->trial ? evals / 2 + 1 : 4 * (uint64_t)s->trial;
+}
+
+/* Trial turns first, in order; then the least handicap: turns since the last success, weighted with how far
+ * the best is from the best of all. Refinement starts from the best, and has three turns for one. */
+static uint32_t choose(struct portfolio *s, bool refine)
+{
+	uint32_t best = MQ_NONE;
 	double least = INFINITY;
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct child *c = &s->child[i];
 		double far = isfinite(c->best_s) && c->best_s > 0 ? c->best_s / s->best_s : 4;
-		double handicap = c->turns < s->trial ? -1.0 * (s->trial - c->turns)
-		                                      : (1.0 + (double)c->idle) * far;
+		double handicap = (1.0 + (double)c->idle) * far * far * far;
 
-		if (c->running && handicap < least)
-			least = handicap, best = c;
+		if (c->done || c->waiting)
+			continue;
+		if (c->turns < trial(s, i))
+			return i;
+		if (handicap < least)
+			least = handicap, best = i;
 	}
+	if (refine && isfinite(s->best_s) && (1.0 + (double)s->refine_idle) / 3 <= least)
+		return REFINE;
 	return best;
+}
+
+/* Known already, or too large: the engine hears of it and no evaluation is spent. */
+static bool answered(struct portfolio *s, struct child *c, const struct mq_plan *plan)
+{
+	uint32_t i = mq_map_find(&s->known, mq_plan_effect(&s->refine.space, plan, &s->refine.scratch));
+	const struct mq_costs *costs = s->problem->costs;
+	struct mq_result screened;
+
+	if (i != MQ_NONE) {
+		if (c->engine->observe)
+			c->engine->observe(c->state, &c->problem, plan, &s->result[i]);
+		if (s->result[i].verdict == MQ_VERDICT_OK)
+			c->best_s = fmin(c->best_s, s->result[i].step_time_s);
+		return true;
+	}
+	if (!isfinite(s->best_s) || !costs->screen || !costs->screen(costs->context, plan, &screened) ||
+	    screened.verdict != MQ_VERDICT_OOM)
+		return false;
+	if (c->engine->observe)
+		c->engine->observe(c->state, &c->problem, plan, &screened);
+	return true;
+}
+
+/* A new plan of this engine; false: it has none now. */
+static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, struct mq_plan *plan)
+{
+	if (!c->started && !start_child(c))
+		return false;
+	give_slice(c, 0.1);
+	for (uint32_t skips = 0; skips < SKIPS; skips++) {
+		struct mq_err why = MQ_ERR_INIT;
+		enum mq_status status =
+		        c->engine->propose(c->state, &c->problem, arena, plan, &why);
+
+		if (status != MQ_OK) {
+			if (status != MQ_DONE)
+				mq_say(s->problem, "portfolio: %s", why.text);
+			end_child(c, "finished");
+			return false;
+		}
+		c->turns++;
+		mq_limits_apply(s->problem->limits, plan, s->problem->q->train);
+		if (!answered(s, c, plan))
+			return true;
+		s->skipped++;
+		if (!child_tick(c, (double)NAN, c->name))
+			break;
+	}
+	c->idle++;
+	return false;
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
 	struct portfolio *s = state;
+	bool refine = problem->costs->screen != NULL, found = false;
+	uint32_t who = MQ_NONE;
 
-	for (;;) {
-		struct child *c = choose(s);
-		struct mq_err why = MQ_ERR_INIT;
-
-		if (!c)
+	while (!found) {
+		who = choose(s, refine);
+		if (who == MQ_NONE || (problem->tick && !problem->tick(problem->tick_context, (double)NAN,
+		                                                       "portfolio")))
 			return MQ_DONE;
-		if (c->turns >= s->trial && c->idle >= s->patience) {
-			end_child(s, c, problem, "stopped");
-			continue;
-		}
-		enum mq_status status =
-		        c->engine->propose(c->state, &c->problem, arena, plan, &why);
-
-		if (status == MQ_OK) {
-			s->asked = (uint32_t)(c - s->child);
-			c->turns++;
-			return MQ_OK;
-		}
-		if (status != MQ_DONE)
-			mq_say(problem, "portfolio: %s", why.text);
-		end_child(s, c, problem, "finished");
+		if (who == REFINE)
+			found = refine = mq_refine_next(&s->refine, arena, plan);
+		else
+			found = ask(s, &s->child[who], arena, plan);
 	}
+	if (who == REFINE)
+		s->refined++;
+	else
+		s->child[who].waiting = true;
+	s->asked[s->n_asked++ % RING] = who;
+	return MQ_OK;
+}
+
+static void remember(struct portfolio *s, const struct mq_plan *plan, const struct mq_result *result)
+{
+	uint64_t effect = mq_plan_effect(&s->refine.space, plan, &s->refine.scratch);
+	uint32_t before = s->known.n, i = mq_map_add(&s->known, effect);
+
+	if (i == before)
+		MQ_PUSH(s->problem->arena, s->result, i, s->room, *result);
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
                     const struct mq_result *result)
 {
 	struct portfolio *s = state;
-	struct child *c = &s->child[s->asked];
-	bool fits = result->verdict == MQ_VERDICT_OK;
+	uint32_t who = s->asked[s->heard++ % RING];
+	struct child *c = who == REFINE ? NULL : &s->child[who];
+	bool fits = result->verdict == MQ_VERDICT_OK, best = fits && result->step_time_s < s->best_s;
+	uint64_t *idle = c ? &c->idle : &s->refine_idle;
 
-	if (c->engine->observe)
-		c->engine->observe(c->state, &c->problem, plan, result);
-	if (fits)
-		c->best_s = fmin(c->best_s, result->step_time_s);
-	c->idle++;
-	if (fits && result->step_time_s < s->best_s) {
-		s->best_s = result->step_time_s;
-		c->idle = 0;
+	remember(s, plan, result);
+	if (c) {
+		c->waiting = false;
+		if (!c->done && c->engine->observe)
+			c->engine->observe(c->state, &c->problem, plan, result);
+		if (fits)
+			c->best_s = fmin(c->best_s, result->step_time_s);
+		mq_refine_offer(&s->refine, plan, result);
+	} else {
+		mq_refine_hear(&s->refine, plan, result);
 	}
+	*idle = best ? 0 : *idle + 1;
+	if (best)
+		s->best_s = result->step_time_s;
+	if (best && c) /* a new place to start from */
+		s->refine_idle = 0;
 }
 
 static void stop(void *state, const struct mq_problem *problem)
@@ -194,13 +394,16 @@ static void stop(void *state, const struct mq_problem *problem)
 	struct portfolio *s = state;
 
 	for (uint32_t i = 0; i < s->n; i++)
-		if (s->child[i].running)
-			end_child(s, &s->child[i], problem, "ends");
+		if (s->child[i].started)
+			end_child(&s->child[i], "ends");
+	mq_say(problem, "portfolio: %llu plans by moves; %llu known or too large, not judged again",
+	       (unsigned long long)s->refined, (unsigned long long)s->skipped);
+	mq_refine_fini(&s->refine);
 }
 
 MQ_ENGINE(portfolio) = {
         MQ_ENGINE_HEAD("portfolio"),
-        .summary = "several engines in turn within one budget; what does not improve is stopped",
+        .summary = "several engines in turn within one budget, and moves on the best of them",
         .opts = opts,
         .state_size = sizeof(struct portfolio),
         .heuristic = true,

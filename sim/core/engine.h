@@ -24,7 +24,7 @@
 #include "core/result.h"
 #include "core/rng.h"
 
-enum { MQ_ENGINE_ABI = 2 };
+enum { MQ_ENGINE_ABI = 3 };
 
 /* Constraints a user gives with --fix and --max; 0 = free. */
 struct mq_limits {
@@ -95,6 +95,9 @@ struct mq_problem {
 	/* Poll in long loops: false = stop now. `done` in 0..1 feeds the progress bar (NaN = unknown). */
 	bool (*tick)(void *context, double done, const char *what);
 	void *tick_context;
+	/* Seconds left of the budget, with tick_context; +inf = none. For engines that divide their time among
+	 * others; may be NULL. */
+	double (*left_s)(void *context);
 	/* Engine-level lines for the user ("max-load 17.79"); goes to standard output at the end. */
 	void (*say)(void *context, const char *line);
 	/* Takes a bound, with tick_context; texts are copied. NULL: nobody asked (--proof). */

@@ -79,6 +79,13 @@ static bool tick(void *context, double done, const char *what)
 	return p->used_s + now(p->loop) - p->entered_s < share_s(p->loop);
 }
 
+static double left_s(void *context)
+{
+	struct player *p = context;
+
+	return share_s(p->loop) - p->used_s - (now(p->loop) - p->entered_s);
+}
+
 static void say(void *context, const char *line)
 {
 	struct player *p = context;
@@ -432,7 +439,7 @@ static enum mq_status start_player(struct loop *loop, struct player *p, struct m
 		.q = s->q,
 		.costs = &p->costs.costs, .limits = s->limits, .start = s->start,
 		.objective = s->objective, .rng = &p->rng, .arena = loop->arena,
-		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick,
+		.evals = s->evals, .seconds = s->seconds / s->n_engines, .tick = tick, .left_s = left_s,
 		.tick_context = p, .say = say, .bound = s->proof ? take_bound : NULL, .note = note,
 	};
 	snprintf(what, sizeof(what), "engine '%s'", engine->name);
