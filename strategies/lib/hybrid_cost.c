@@ -453,7 +453,7 @@ double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 		sure_busy += time.fixed / (time.layer * time.sure);
 		sure_fastest = fmin(sure_fastest, time.layer * time.sure);
 		k->stage[s].layers = (c->n_layers + k->n_stages - 1) / k->n_stages;
-		sync = fmin(sync, stage_sync(c, k, s, &time, true));
+		sync = fmin(sync, stage_sync(c, k, s, &time, k->n_stages > 1));
 	}
 	double most = busy / speed, sum = fmax(most, fixed + c->n_layers * fastest);
 	double bound = (k->micro_batches - b) * most + b * sum + sync;

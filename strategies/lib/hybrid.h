@@ -1,0 +1,67 @@
+/*
+ * hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate,
+ * screening of its best, and candidates of models without layers.
+ */
+#ifndef MQ_STRATEGIES_LIB_HYBRID_H
+#define MQ_STRATEGIES_LIB_HYBRID_H
+
+#include "lib/hybrid_cost.h"
+#include "lib/refine.h"
+#include "lib/shapes.h"
+
+enum { MQ_HYBRID_MAX_TYPES = 4 };
+
+struct mq_hybrid_part {
+	uint32_t type, tp, dp, pp;
+};
+
+enum mq_hybrid_kind { MQ_HYBRID_SHAPE, MQ_HYBRID_TYPED, MQ_HYBRID_READY };
+
+struct mq_hybrid_item {
+	enum mq_hybrid_kind kind;
+	const struct mq_plan *plan; /* MQ_HYBRID_READY: made when it was found */
+	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
+	uint32_t n_parts;
+	struct mq_hybrid_part part[MQ_HYBRID_MAX_TYPES];
+	double step_s; /* estimated, then screened */
+	double rank_s; /* order of screening: the estimate; 0 = surely */
+	uint32_t order;
+};
+
+struct mq_hybrid {
+	uint32_t keep, screens; /* options */
+	bool moves;
+	struct shape_space space;
+	struct mq_hybrid_cost cost;
+	struct mq_hybrid_candidate now;
+	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
+	uint32_t n, next, n_ticks;
+	uint64_t seen, pruned, estimated;
+	double bound_s; /* of everything seen */
+	bool stopped, selective; /* selective: it would save something */
+	struct mq_refine refine;
+	/* The plan of an item; false: it cannot be built. */
+	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
+	             struct mq_plan *plan);
+	uint64_t turn, heard, moved; /* moved: bit of each waiting proposal, made by refinement */
+};
+
+/* ---- the list (hybrid_list.c) */
+
+/* The estimate that a candidate has to beat to be kept. */
+double mq_hybrid_worst(const struct mq_hybrid *s);
+void mq_hybrid_keep(struct mq_hybrid *s, const struct mq_hybrid_item *item);
+/* Position in the set of a stage's replica. */
+uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t replica);
+/* Degrees that the user fixed are those of one shape: the other families have several. */
+bool mq_hybrid_shapes_only(const struct mq_limits *limits);
+/* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays
+ * behind. */
+void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
+
+/* ---- models without layers (hybrid_flat.c) */
+
+enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem,
+                              struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

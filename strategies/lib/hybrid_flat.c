@@ -1,0 +1,152 @@
+/* hybrid_flat.c - candidates of models without layers: see hybrid.h. */
+#include "lib/hybrid.h"
+
+#include <math.h>
+
+#include "lib/ideal.h"
+#include "lib/pase_model.h"
+#include "lib/place_model.h"
+#include "lib/plans.h"
+
+/* Seconds to exchange all gradients over a point's replicas: first stage, first ranks. */
+static double exchange_s(struct mq_hybrid *s, const struct shape_point *p)
+{
+	const struct shape_set *set = &s->space.set[p->set];
+	const struct mq_problem *problem = s->space.problem;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t *rank = mq_arena_array(&scratch, p->dp, uint32_t);
+	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
+	                             .n = p->dp,
+	                             .rank = rank,
+	                             .dtype = problem->q->train->dtype,
+	                             .bytes = mq_model_totals(problem->q->model).parameters / p->pp *
+	                                      mq_dtype_size(problem->q->train->grad_dtype)};
+	double seconds = 0;
+
+	for (uint32_t d = 0; d < p->dp; d++)
+		rank[d] = set->device[mq_hybrid_replica(p, 0, d)];
+	if (p->dp > 1 && !problem->q->train->infer &&
+	    !problem->costs->collective(problem->costs->context, &rq, &seconds))
+		seconds = INFINITY;
+	mq_arena_fini(&scratch);
+	return seconds;
+}
+
+static bool visit_flat_shape(void *context, const struct shape_point *p)
+{
+	struct mq_hybrid *s = context;
+	const struct shape_set *set = &s->space.set[p->set];
+	struct mq_hybrid_item item = {.kind = MQ_HYBRID_SHAPE, .point = *p};
+	double speed = 0, slowest = INFINITY, work;
+
+	/* Pipelines come from the dynamic programme, which knows where to cut; recomputation and
+	 * sharded gradients are for layers. */
+	if ((p->pp > 1 && !s->space.problem->limits->fix_pp) || p->recompute != MQ_RECOMPUTE_NONE ||
+	    p->sync > MQ_SYNC_ZERO1)
+		return true;
+	for (uint32_t d = 0; d < set->n; d++) {
+		speed += set->speed[d];
+		slowest = fmin(slowest, set->speed[d]);
+	}
+	work = s->space.problem->q->train->batch / (p->balanced ? speed : set->n * slowest);
+	s->seen++;
+	s->bound_s = fmin(s->bound_s, s->space.problem->q->train->batch / speed);
+	if (work >= mq_hybrid_worst(s)) {
+		s->pruned++;
+		return true;
+	}
+	s->estimated++;
+	work *= 1 + (p->pp - 1.0) / p->micro_batches;
+	item.rank_s = item.step_s = work + exchange_s(s, p);
+	if (item.rank_s < mq_hybrid_worst(s))
+		mq_hybrid_keep(s, &item);
+	return true;
+}
+
+static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double step_s)
+{
+	struct mq_plan *copy = mq_arena_array(s->space.problem->arena, 1, struct mq_plan);
+	struct mq_hybrid_item item = {.kind = MQ_HYBRID_READY, .plan = copy, .step_s = step_s};
+
+	s->seen++;
+	s->estimated++;
+	mq_plan_copy(copy, plan, s->space.problem->arena);
+	if (mq_hybrid_worst(s) > 0)
+		mq_hybrid_keep(s, &item);
+}
+
+static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, uint32_t in_flight,
+                                   struct mq_arena *scratch, struct mq_err *err)
+{
+	const struct mq_problem *problem = s->space.problem;
+	double samples = floor(problem->q->train->batch / micro_batches), sum = 0;
+	struct mq_ideal_options o = {
+	        .linearize = true, .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6)};
+	struct mq_place_model model;
+	struct mq_ideal_result r;
+	struct mq_plan plan;
+
+	MQ_TRY(mq_place_from_problem(problem, micro_batches, in_flight, scratch, &model, err));
+	MQ_TRY(mq_ideal_solve(&model.place, &o, scratch, &r, err));
+	if (isinf(r.placement.max_load))
+		return MQ_OK;
+	for (uint32_t i = 0; i < r.placement.n_stages; i++)
+		sum += r.placement.stage[i].load;
+	if (mq_placement_sort(&model.place, &r.placement, scratch))
+		mq_place_plan(&model, &r.placement, problem, scratch, &plan);
+	else
+		mq_place_plan_free(&model, &r.placement, problem, scratch, &plan);
+	keep_plan(s, &plan, (micro_batches - 1.0) * r.placement.max_load + sum);
+	return MQ_OK;
+}
+
+/* The best split of every op, where its graph is narrow enough to be solved at once. */
+static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, struct mq_arena *scratch,
+                                struct mq_err *err)
+{
+	const struct mq_problem *problem = s->space.problem;
+	struct mq_devices devices = mq_devices_usable(problem, scratch);
+	struct mq_pase_model model;
+	struct mq_elim_result r;
+	struct mq_err wide = MQ_ERR_INIT;
+	struct mq_plan plan;
+
+	if (devices.n > 64)
+		return MQ_OK;
+	MQ_TRY(mq_pase_from_problem(problem, &devices, micro_batches, scratch, &model, err));
+	model.problem.max_rows = 1e8;
+	if (mq_elim_solve(&model.problem, scratch, &r, &wide) != MQ_OK || isinf(r.optimum))
+		return MQ_OK; /* too wide: the other families remain */
+	mq_pase_plan(&model, r.choice, problem, scratch, &plan);
+	keep_plan(s, &plan, r.optimum);
+	return MQ_OK;
+}
+
+enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *problem,
+                                 struct mq_err *err)
+{
+	double batch = floor(problem->q->train->batch);
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	enum mq_status status = MQ_OK;
+	bool backward = false;
+
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		backward = backward || problem->q->model->op[op].phase == MQ_BACKWARD;
+	shapes_each(&s->space, visit_flat_shape, s);
+	bool free = !mq_hybrid_shapes_only(problem->limits) && !problem->limits->fix_tp &&
+	            s->space.software->runs.placement;
+
+	for (double m = 1; free && m <= batch && m <= 512 && status == MQ_OK; m *= 2) {
+		if (fmod(batch, m) != 0)
+			continue;
+		status = place_stages(s, (uint32_t)m, 1, &scratch, err);
+		if (status == MQ_OK && m > 1 && !problem->q->train->infer)
+			status = place_stages(s, (uint32_t)m, (uint32_t)fmin(m, s->space.set[0].n),
+			                      &scratch, err);
+		if (status == MQ_OK && m <= 4 && !backward)
+			status = split_ops(s, (uint32_t)m, &scratch, err);
+		mq_arena_rewind(&scratch, (struct mq_arena_mark){NULL, 0});
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}
