@@ -72,7 +72,7 @@ static const struct argp argp = {
 	       "placement (\"V100xTP2|T4xTP2 ; ...\"). A step time that is not given follows from value and unit "
 	       "(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq, and models.csv may give "
 	       "seq and gbs where they belong to a published recipe. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
-	       "refused.csv and summary.csv.",
+	       "memory.csv, refused.csv and summary.csv.",
 };
 
 static enum mq_status check(struct options *o, struct mq_err *err)

@@ -256,8 +256,9 @@ MQ_API double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *s
 /* The same in bytes. A loss keeps fp32 values, whatever the element type. */
 MQ_API double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
 			    const struct mq_train *train);
-/* Bytes of optimizer state per parameter: an fp32 master beside 16-bit parameters, and fp32 moments. */
-MQ_API double mq_train_state_B(const struct mq_train *train);
+/* Bytes of optimizer state per parameter: an fp32 master beside 16-bit parameters, and moments, of `moment_B`
+ * each beside 16-bit parameters and of 4 otherwise. */
+MQ_API double mq_train_state_B(const struct mq_train *train, double moment_B);
 
 /* Reads "NAME[:key=value,...]" (a built-in builder) or a file; see sim/formats. Declared here because
  * every command needs it; defined in formats/formats.c. */

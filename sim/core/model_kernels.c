@@ -499,15 +499,15 @@ static const double moments_of[MQ_N_OPTIMIZERS] = {
 };
 
 /* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
- * in. With 16-bit training the fp32 master and each fp32 moment are read and written (8 each) and
+ * in. With 16-bit training the fp32 master and each moment are read and written and
  * the 16-bit parameter is written; from fp32 on parameter and moments are read and written. */
-static double update_bytes(const struct mq_train *train)
+static double update_bytes(const struct mq_train *train, double moment_B)
 {
 	double size = mq_dtype_size(train->dtype), n = moments_of[train->optimizer];
 	double grad = mq_dtype_size(train->grad_dtype);
 
 	if (size < 4)
-		return grad + size + 8 + 8 * n;
+		return grad + size + 8 + 2 * moment_B * n;
 	return grad + 2 * size + 2 * size * n;
 }
 
@@ -578,7 +578,7 @@ static void update_kernel(struct work *w, const struct mq_train *train, const st
 	if (!(param > 0))
 		return;
 	struct mq_kernel *k = add(w, MQ_KERNEL_OPTIMIZER);
-	k->bytes = param * (update_bytes(train) + s->update_B + (share->reduced ? s->reduce_B : 0));
+	k->bytes = param * (update_bytes(train, s->moment_B) + s->update_B + (share->reduced ? s->reduce_B : 0));
 	k->launches = s->update_calls;
 }
 
@@ -685,9 +685,9 @@ double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool 
 	return mq_op_saved_shard(op, share, selective) * size;
 }
 
-double mq_train_state_B(const struct mq_train *train)
+double mq_train_state_B(const struct mq_train *train, double moment_B)
 {
-	double master = mq_dtype_size(train->dtype) < 4 ? 4 : 0;
+	bool half = mq_dtype_size(train->dtype) < 4;
 
-	return master + 4 * moments_of[train->optimizer];
+	return half ? 4 + moment_B * moments_of[train->optimizer] : 4 * moments_of[train->optimizer];
 }

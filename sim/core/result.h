@@ -20,6 +20,8 @@ struct mq_result {
 				    such plans are timed too (mq_judge) */
 	double samples_per_s, mfu;
 	double peak_memory_B;    /* of the device nearest its limit */
+	struct mq_memory memory; /* of that device, by purpose; all 0 where nothing was lowered */
+	struct mq_memory first;  /* likewise of the plan's first device, whose log many runs print */
 	double memory_limit_B;   /* of that device */
 	uint32_t memory_device;  /* cluster rank */
 	uint32_t n_simulated;    /* devices with tasks of their own: fewer than the plan's where identical

@@ -134,6 +134,12 @@ struct mq_software {
 	/* memory */
 	double loss_B;             /* per logit, at the worst moment of the cross-entropy */
 	bool grads_twice, saves_casts, frees_outputs; /* see lower/holding.c */
+	bool fp8_params;           /* weights of products in fp8 are held in fp8 alone */
+	bool gathers_again;        /* inputs gathered along the sequence are gathered again in backward */
+	bool weighs_early;         /* routing weights multiply the experts' activations, not their outputs */
+	bool expandable;           /* the allocator maps pages into growing segments: no fragmentation */
+	double moment_B;           /* of each moment of the optimizer, in 16-bit training */
+	uint32_t offload_layers;   /* of a stage, whose activations wait in the host's memory */
 	double flat_M;             /* gradients, in millions, reduced through one flat copy */
 	double reserve_GB;         /* context, framework, libraries, workspaces */
 	double comm_GB;            /* buffers of communicators where NVLink joins GPUs */

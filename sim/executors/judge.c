@@ -31,7 +31,9 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 	if (!low->memory || low->worst >= low->n_devices)
 		return;
 	r->memory_device = low->device[low->worst];
-	r->peak_memory_B = low->memory[low->worst].peak_B;
+	r->memory = low->memory[low->worst];
+	r->first = low->memory[0];
+	r->peak_memory_B = r->memory.peak_B;
 	r->memory_limit_B = j->q->cluster->device[r->memory_device].memory_B;
 }
 

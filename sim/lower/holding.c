@@ -16,7 +16,15 @@
  * The output of a stage stays until its backward, as PyTorch's engines need it, unless the software frees
  * its data once it is sent (`frees_outputs`: Megatron core's deallocate_pipeline_outputs).
  * What a product in fp8 or fp4 reads stays in 16 bits, or as the copy that was multiplied (`saves_casts`:
- * Transformer Engine; attention keeps its output in 16 bits beside it).
+ * Transformer Engine; attention keeps its output in 16 bits beside it). Such software keeps the copies of the
+ * weights too, which all micro-batches share: one by rows for forward and one by columns for dX, unless one
+ * scale serves a whole tensor and the device multiplies transposed fp8 operands (compute capability 10.0
+ * on). The weights themselves stay in 16 bits beside them, or in those copies alone (`fp8_params`).
+ * What tensor-parallel ranks gather along the sequence is gathered again in backward (Korthikanti et al. 2022),
+ * or stays whole (`gathers_again` = 0). Routing weights that multiply the experts' outputs need these for their
+ * gradient; multiplied into the activations before (`weighs_early`) they need what is kept anyway.
+ * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
+ * run and, on their way, while the next one runs; the copies are taken to hide behind compute.
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
  * Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
  * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
@@ -44,6 +52,7 @@ struct unit {
 	double loss_B;           /* beside all that the unit keeps, forward and backward */
 	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */
 	bool root;               /* outside the layers */
+	bool away;               /* its activations wait on the host */
 };
 
 /* What a config means on the device in question. */
@@ -72,6 +81,35 @@ static bool infers(const struct here *at)
 	return at->low->train->infer;
 }
 
+/* Of an element of a copy for products in fp8 or fp4, with the scales of blocks of 32 or 16 elements. */
+static double cast_B(const struct mq_train *train)
+{
+	double size = mq_dtype_size(train->products);
+
+	return train->products == MQ_FP4 ? size + 1 / 16.0 : train->mx ? size + 1 / 32.0 : size;
+}
+
+/* `elems` weights of the op as they are held where they are not sharded. */
+static double weights_B(const struct here *at, double elems)
+{
+	const struct mq_train *train = at->low->train;
+	const struct mq_software *s = at->low->software;
+	double whole_B = elems * mq_dtype_size(train->dtype), capability;
+	double matrices = at->op->k * at->op->n * fmax(at->op->count, 1);
+
+	if (!at->gpu || !at->calib || train->infer || !mq_train_casts(train) || !s->saves_casts ||
+	    at->op->kind != MQ_OP_GEMM || at->op->layer == MQ_NONE)
+		return whole_B;
+	capability = at->calib->compute_capability;
+	bool one = train->products == MQ_FP8 && !train->mx && capability >= 100;
+	if (matrices < at->op->param) /* the rest are biases */
+		elems *= matrices / at->op->param;
+	double copies_B = (one ? 1 : 2) * elems * cast_B(train);
+	if (s->fp8_params && train->products == MQ_FP8)
+		whole_B -= elems * mq_dtype_size(train->dtype);
+	return whole_B + copies_B;
+}
+
 static void add_parameters(const struct here *at, struct mq_holding *h, struct unit *u)
 {
 	const struct mq_low *low = at->low;
@@ -85,7 +123,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
 	double bytes = elems * mq_dtype_size(train->dtype);
 	double grads = elems * mq_dtype_size(train->grad_dtype);
-	h->parameter_B += zero3 ? bytes / shard : bytes;
+	h->parameter_B += zero3 ? bytes / shard : weights_B(at, elems);
 	u->gathered_B += zero3 ? bytes : 0;
 	if (train->infer)
 		return;
@@ -96,7 +134,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	if (!zero3 && low->plan->micro_batches > 1)
 		u->gradient_B = fmax(u->gradient_B, bytes);
 	if (!low->plan->offload_optimizer)
-		h->optimizer_B += elems * mq_train_state_B(train) / shard;
+		h->optimizer_B += elems * mq_train_state_B(train, at->gpu ? low->software->moment_B : FP32_B) / shard;
 }
 
 static const struct mq_device_calib *calib_of(const struct mq_low *low, uint32_t device)
@@ -189,12 +227,33 @@ static double loss_B(const struct here *at)
 	return at->gpu ? at->low->software->loss_B : mq_software_plain()->loss_B;
 }
 
+/* What a product keeps beyond its producers' shards of its input, where it keeps what it gathered of them. */
+static double gathered_B(const struct here *at)
+{
+	const struct mq_low *low = at->low;
+	const struct mq_model *m = low->model;
+	double own = fmax(1, at->share.split[MQ_DIM_SEQ]), elems = 0;
+
+	if (!at->gpu || low->software->gathers_again || at->op->kind != MQ_OP_GEMM)
+		return 0;
+	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+		double parts = fmax(1, mq_low_config(low, e->src)->split[MQ_DIM_SEQ]);
+
+		if (parts > own)
+			elems += e->elems * (1 / own - 1 / parts);
+	}
+	return elems * at->share.samples * mq_dtype_size(low->train->dtype);
+}
+
 /* Bytes that an op keeps. A loss that works in place keeps no more than it ever holds. */
 static double kept_B(const struct here *at, bool selective)
 {
 	double kept = mq_op_saved_B(at->op, &at->share, selective, at->low->train);
 	struct mq_op logits = { .saved = at->op->read };
 
+	if (at->op->kind == MQ_OP_COMBINE && at->gpu && at->low->software->weighs_early)
+		return 0;
 	if (feeds_cast(at)) {
 		double whole_B = spread_B(at, at->op->output);
 		double copy_B = whole_B * mq_dtype_size(at->low->train->products) /
@@ -205,8 +264,24 @@ static double kept_B(const struct here *at, bool selective)
 			kept += needs_own ? copy_B : copy_B - whole_B;
 	}
 	if (at->op->kind != MQ_OP_LOSS || !at->calib)
-		return kept;
+		return kept + gathered_B(at);
 	return fmin(kept, mq_op_saved_shard(&logits, &at->share, false) * loss_B(at));
+}
+
+/* Part of what attention keeps: queries, keys and values that their products make again for backward. */
+static double made_again_B(const struct here *at)
+{
+	const struct mq_model *m = at->low->model;
+	double elems = 0;
+
+	if (at->op->kind != MQ_OP_ATTENTION)
+		return 0;
+	for (uint32_t i = m->in_first[at->id]; i < m->in_first[at->id + 1]; i++) {
+		const struct mq_edge *e = &m->edge[m->in_edge[i]];
+
+		elems += recomputed(at->low, e->src) ? e->elems : 0;
+	}
+	return spread_B(at, fmin(elems, at->op->saved - at->op->saved_selective));
 }
 
 /* Kept activations, and what recomputation holds for the moment. */
@@ -224,7 +299,10 @@ static void add_kept(const struct here *at, struct unit *u)
 		u->again_B += all - rest;
 		u->kept_B += rest;
 	} else {
-		u->kept_B += all;
+		double again = made_again_B(at);
+
+		u->again_B += again;
+		u->kept_B += all - again;
 	}
 	u->kept_B += spread_B(at, restart_elems(at));
 }
@@ -306,22 +384,25 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 	bool apart = low->plan->pipeline == MQ_PIPE_ZB_H1;
 	double before = 0, all = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		all += u[i].kept_B;
 	for (uint32_t i = 0; i < n; i++) {
+		all += u[i].away ? 0 : u[i].kept_B;
+		h->unit_B = fmax(h->unit_B, u[i].away ? 0 : u[i].kept_B);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		double passing = i > 0 && u[i - 1].away ? u[i - 1].kept_B : 0; /* to the host, or back */
 		double next = i + 1 < n && !u[i + 1].root ? u[i + 1].gathered_B : 0;
 		double last = i > 0 && !u[i - 1].root ? u[i - 1].gathered_B : 0;
 		double own = u[i].root ? 0 : u[i].gathered_B, after = before + u[i].kept_B;
 
 		h->root_B += u[i].root ? u[i].gathered_B : 0;
-		fuller(&h->forward, fmax(before + u[i].forward_B, after + u[i].loss_B),
+		fuller(&h->forward, passing + fmax(before + u[i].forward_B, after + u[i].loss_B),
 		       own + next);
 		if (!low->train->infer)
 			fuller(&h->backward,
-			       (apart ? all : after) + u[i].again_B +
+			       passing + (apart ? all + (after - before) * u[i].away : after) + u[i].again_B +
 				       fmax(u[i].backward_B, u[i].loss_B),
 			       own + last + u[i].gradient_B + u[i].sent_B);
-		before = after;
+		before = u[i].away ? before : after;
 	}
 	h->kept_B = all;
 }
@@ -364,6 +445,7 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 	uint32_t first = low->stage_first[stage], end = low->stage_first[stage + 1], n = 0;
 	struct unit *unit = mq_arena_array(&low->scratch, (size_t)(end - first) + 1, struct unit);
 	struct seat *seats = mq_arena_array(&low->scratch, low->plan->n_configs, struct seat);
+	bool gpu = low->q.cluster->device[device].kind == MQ_GPU;
 	struct mq_holding h = { 0 };
 	uint32_t last = MQ_NONE;
 
@@ -387,8 +469,12 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 		add_passing(&at, u);
 		add_borders(&at, &h, u);
 	}
-	for (uint32_t i = 0; i < n; i++)
+	uint32_t away = 0;
+	for (uint32_t i = 0; i < n; i++) {
 		unit[i].kept_B += unit[i].entry_B;
+		unit[i].away = gpu && !unit[i].root && away < low->software->offload_layers;
+		away += unit[i].away;
+	}
 	walk(low, unit, n, &h);
 	return h;
 }

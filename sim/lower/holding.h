@@ -16,6 +16,7 @@ struct mq_moment {
 struct mq_holding {
 	double parameter_B, gradient_B, optimizer_B; /* the whole step */
 	double kept_B;           /* activations of one micro-batch, from its forward to its backward */
+	double unit_B;           /* part of them: of the layer, or what stands outside, that keeps most */
 	struct mq_moment forward, backward; /* fullest moment of a pass: what its own micro-batch
 						holds at that moment, kept activations included */
 	double reduced_B;        /* gradients that are reduced among devices without ZeRO-3 */

@@ -3,7 +3,9 @@
  *
  * Each pass of the rank's own order (pipeline.c) is a moment: what the micro-batches in flight keep, and
  * the fullest moment of the pass that runs (holding.c). A micro-batch's activations go with its backward,
- * or with its weight gradients where these are a pass of their own. Beside them lie two receive buffers
+ * or with its weight gradients where these are a pass of their own. Where a forward and a backward pass take
+ * turns, layer by layer, one grows as the other shrinks: together they keep what the larger keeps whole, and a
+ * layer more. Beside them lie two receive buffers
  * for the largest tensor from another stage, and what gradients are reduced in: two buckets, of which one
  * fills while the other is reduced, or a flat copy of as many as the software takes at once (DeepSpeed:
  * 500 million). The device's calibration adds the reserve of context, libraries and communicators, and
@@ -22,6 +24,20 @@ static void fuller(struct mq_moment *most, double activation_B, const struct mq_
 		*most = (struct mq_moment){ now, pass->buffer_B };
 }
 
+/* A forward and a backward pass that take turns; `others_B`: what micro-batches keep beside these two. */
+static void in_turns(struct mq_moment *most, double others_B, const struct mq_holding *f,
+		     const struct mq_holding *b)
+{
+	const struct mq_moment both = {
+		.activation_B = fmax(f->kept_B, b->kept_B) + fmax(f->unit_B, b->unit_B) +
+				fmax(f->forward.activation_B - f->kept_B, 0) +
+				fmax(b->backward.activation_B - b->kept_B, 0),
+		.buffer_B = f->forward.buffer_B + b->backward.buffer_B,
+	};
+
+	fuller(most, others_B, &both);
+}
+
 /* Walks the order of the device's pipeline rank; several chunks add up. */
 static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_holding *h)
 {
@@ -36,10 +52,15 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 	for (uint32_t i = 0; slot && i < n; i++) {
 		const struct mq_holding *c = &h[slot[i].chunk];
 
-		if (slot[i].pass == MQ_PASS_F) {
+		if (slot[i].turns) { /* with the backward pass that comes next */
+			const struct mq_holding *b = &h[slot[i + 1].chunk];
+
+			in_turns(&peak, now - b->kept_B, c, b);
+			now += c->kept_B;
+		} else if (slot[i].pass == MQ_PASS_F) {
 			fuller(&peak, now, &c->forward);
 			now += c->kept_B;
-		} else if (slot[i].pass == MQ_PASS_B) {
+		} else if (slot[i].pass == MQ_PASS_B && !(i && slot[i - 1].turns)) {
 			fuller(&peak, now - c->kept_B, &c->backward);
 		}
 		if (slot[i].pass == release)
@@ -113,7 +134,8 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	m.activation_B = peak.activation_B;
 	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction_B(low, h, chunks, dev);
 	m.reserve_B = mq_reserve_B(&low->q, device);
-	add_dynamic(&m, step, d ? d->fragmentation : 1, dev->memory_B);
+	bool whole = dev->kind == MQ_GPU && low->software->expandable;
+	add_dynamic(&m, step, d && !whole ? d->fragmentation : 1, dev->memory_B);
 	return m;
 }
 

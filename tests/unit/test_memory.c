@@ -187,6 +187,106 @@ static void products_keep_8_bit_inputs(void **state)
 	w->train.products = MQ_FP16;
 }
 
+/* Of 12 h h weights a layer in products there are two copies in 8 bits, beside them or in their place; one where
+ * a device multiplies transposed operands, which blocks with scales of their own (33/32 B) do not allow. */
+static void weights_in_8_bits(void **state)
+{
+	struct world *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM, products = LAYERS * 12.0 * HIDDEN * HIDDEN;
+
+	w->software.saves_casts = true;
+	w->train.products = MQ_FP8;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	assert_bytes(w->low.memory[0].parameter_B, 2 * params + 2 * products);
+	w->software.fp8_params = true;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
+	w->calib->device[0].compute_capability = 100;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].parameter_B, 2 * params - products);
+	w->train.mx = true;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].parameter_B, 2 * params + products / 16);
+	w->train.mx = false;
+	w->train.products = MQ_FP16; /* nothing is cast */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].parameter_B, 2 * params);
+	w->calib->device[0].compute_capability = 80;
+	w->software.saves_casts = w->software.fp8_params = false;
+}
+
+/* Two layers of four wait on the host: beside the other two, one on its way is never more than the loss. */
+static void offloaded_layers_pass_through(void **state)
+{
+	struct world *w = *state;
+
+	w->software.offload_layers = 2;
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	assert_bytes(w->low.memory[0].activation_B, 2 * LAYER + 5 * SH + 12 * SV);
+	w->software.offload_layers = 3; /* the third layer's backward, while the second comes back */
+	w->software.loss_B = 2;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, 2 * LAYER + SH + PASSING);
+	w->software.offload_layers = 0;
+	w->software.loss_B = 12;
+}
+
+/* Recomputed queries, keys and values, 6 s h, are not kept by the attention that reads them. */
+static void attention_keeps_no_input_that_is_made_again(void **state)
+{
+	struct world *w = *state;
+
+	w->software.selective = MQ_SELECTIVE_NAMED;
+	w->software.recompute_ops = "qkv";
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_SELECTIVE });
+	assert_bytes(w->low.memory[0].activation_B, LAYERS * (LAYER - 6 * SH) + 5 * SH + 12 * SV);
+	w->software.selective = MQ_SELECTIVE_ATTENTION;
+	w->software.recompute_ops = "";
+}
+
+/* Sequence parallelism of 2: of what two products a layer and the head gather, the other rank's half stays. */
+static void gathered_inputs_may_stay(void **state)
+{
+	struct world *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true,
+					.sequence_parallel = true };
+
+	lower_shape(w, &shape);
+	double again = w->low.memory[0].activation_B;
+	w->software.gathers_again = false;
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].activation_B, again + LAYERS * 2 * SH + SH);
+	w->software.gathers_again = true;
+}
+
+/* A mixture of two layers, top 2 of 4 experts, on two devices. Routing weights that come early spare the
+ * experts' outputs, 2 s h elements a layer. Where a forward and a backward pass take turns, a layer more is kept
+ * than one micro-batch has, and both hold 8 bytes a logit beside what they keep. */
+static void experts_keep_what_they_need(void **state)
+{
+	struct world *w = *state;
+	struct mq_model_request rq = { .train = &w->train, .spec = "moe:layers=2,hidden=64,heads=4,seq=32,"
+				       "vocab=2048,experts=4,top_k=2,ffn=32" };
+	const struct mq_shape shape = { .dp = 2, .ep = 2, .micro_batches = 4 };
+	double logits = SEQ * 2048.0;
+
+	if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+	lower_shape(w, &shape);
+	double late = w->low.memory[0].activation_B, kept = late - 8 * logits;
+	double layer = (kept - 4 * logits - 4 * SH) / 2; /* the rest: final norm and loss */
+	assert_true(layer > 0 && layer < 4 * logits);
+	w->plan.says |= MQ_SAYS_OVERLAP_EXPERTS;
+	w->plan.overlap_experts = true;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, kept + (4 * logits + 4 * SH) + 2 * 8 * logits);
+	w->software.weighs_early = true;
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].activation_B, late - 2 * 2 * 2 * SH);
+	w->software.weighs_early = false;
+	make_model(w, "");
+}
+
 /* Full recomputation keeps each layer's input, 2 s h; its last backward holds the layer again. */
 static void recompute_keeps_layer_inputs(void **state)
 {
@@ -259,6 +359,11 @@ static void fp32_gradients_and_offload(void **state)
 	lower_plan(w);
 	assert_bytes(w->low.memory[0].optimizer_B, 0);
 	assert_bytes(w->low.memory[0].gradient_B, 4 * params);
+	w->plan.offload_optimizer = false;
+	w->software.moment_B = 2; /* an fp32 master and two moments of 16 bits */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].optimizer_B, 8 * params);
+	w->software.moment_B = 4;
 	w->train.grad_dtype = MQ_FP16;
 }
 
@@ -338,6 +443,10 @@ static void software_has_its_share(void **state)
 	assert_bytes(m->fragmentation_B, (m->activation_B + m->buffer_B) / 4);
 	assert_bytes(m->reserve_B, 1e6);
 	assert_bytes(m->peak_B, sum(m));
+	w->software.expandable = true; /* nothing is lost between segments that grow */
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].fragmentation_B, 0);
+	w->software.expandable = false;
 	w->software.loss_B = 12;
 	w->software.reserve_GB = 0;
 	d->fragmentation = 1;
@@ -387,6 +496,11 @@ int main(void)
 		cmocka_unit_test(interleaved_warms_up_longer),
 		cmocka_unit_test(sent_outputs_are_freed),
 		cmocka_unit_test(products_keep_8_bit_inputs),
+		cmocka_unit_test(weights_in_8_bits),
+		cmocka_unit_test(offloaded_layers_pass_through),
+		cmocka_unit_test(attention_keeps_no_input_that_is_made_again),
+		cmocka_unit_test(gathered_inputs_may_stay),
+		cmocka_unit_test(experts_keep_what_they_need),
 		cmocka_unit_test(recompute_keeps_layer_inputs),
 		cmocka_unit_test(selective_frees_scores),
 		cmocka_unit_test(zero_shards),

@@ -32,6 +32,8 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 	t->verdict = mq_arena_array(o->arena, t->n, enum mq_verdict);
 	t->step_s = mq_arena_array(o->arena, t->n, double);
 	t->peak_B = mq_arena_array(o->arena, t->n, double);
+	t->memory = mq_arena_array(o->arena, t->n, struct mq_memory);
+	t->limit_B = mq_arena_array(o->arena, t->n, double);
 	t->message = mq_arena_array(o->arena, t->n, const char *);
 	t->ready = mq_arena_array(o->arena, t->n, bool);
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -91,6 +93,8 @@ static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result
 	t->verdict[row] = r->verdict;
 	t->step_s[row] = r->step_time_s;
 	t->peak_B[row] = r->peak_memory_B;
+	t->memory[row] = r->memory;
+	t->limit_B[row] = r->memory_limit_B;
 	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
 }
 

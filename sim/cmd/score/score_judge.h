@@ -15,6 +15,8 @@ struct mq_judged_table {
 	struct mq_case *c;            /* [n] */
 	enum mq_verdict *verdict;     /* [n] N_VERDICTS: not asked for */
 	double *step_s, *peak_B;      /* [n] NaN where there is none */
+	struct mq_memory *memory;     /* [n] what peak_B is made of */
+	double *limit_B;              /* [n] what the device has */
 	const char **message;         /* [n] the reason where it is not ok */
 	bool *ready;                  /* [n] asked for and not refused: there is something to simulate */
 };

@@ -50,6 +50,28 @@ static enum mq_status write_rows(const struct mq_judged_table *t, struct mq_csv_
 	return MQ_OK;
 }
 
+/* What the predicted memory is made of, and what the device has: a row per row that was judged. */
+static enum mq_status write_memory(const struct mq_judged_table *t, struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_memory *m = &t->memory[i];
+		const double part_B[] = { m->parameter_B, m->gradient_B,      m->optimizer_B, m->activation_B,
+					  m->buffer_B,    m->fragmentation_B, m->reserve_B,   m->peak_B };
+
+		if (!(t->peak_B[i] > 0))
+			continue;
+		mq_csv_put_text(w, t->run[i].id);
+		mq_csv_put_text(w, t->run[i].status);
+		mq_csv_put_text(w, mq_verdict_name(t->verdict[i]));
+		for (size_t k = 0; k < sizeof(part_B) / sizeof(*part_B); k++)
+			mq_csv_put_f64(w, part_B[k] / 1e9);
+		mq_csv_put_f64(w, t->limit_B[i] / 1e9);
+		mq_csv_put_f64(w, t->run[i].max_mem_GB);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
 /* Neither predicted nor a run out of memory judged so. */
 static bool left_out(const struct mq_judged_table *t, uint32_t i)
 {
@@ -237,7 +259,7 @@ static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_li
 }
 
 struct outputs {
-	struct mq_csv_writer rows, refused, summary;
+	struct mq_csv_writer rows, memory, refused, summary;
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f,
@@ -246,6 +268,10 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 	MQ_TRY(mq_csv_open(&f->rows, mq_arena_printf(o->arena, "%s/score.csv", o->out), "w", err));
 	MQ_TRY(mq_csv_put_header(&f->rows, "row_id,verdict,predicted_s,measured_s,error,"
 				 "predicted_mem_GB,measured_mem_GB,platform,software,network,vocab", err));
+	MQ_TRY(mq_csv_open(&f->memory, mq_arena_printf(o->arena, "%s/memory.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&f->memory, "row_id,status,verdict,parameter_GB,gradient_GB,optimizer_GB,"
+				 "activation_GB,buffer_GB,fragmentation_GB,reserve_GB,peak_GB,limit_GB,"
+				 "measured_GB", err));
 	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w",
 			   err));
 	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
@@ -260,6 +286,7 @@ static enum mq_status report(const struct mq_score_options *o, const struct mq_j
 	struct mq_score_line memory;
 
 	MQ_TRY(write_rows(t, &f->rows, err));
+	MQ_TRY(write_memory(t, &f->memory, err));
 	MQ_TRY(write_refused(t, &f->refused, err));
 	*line = summarise(o, t);
 	MQ_TRY(put_line(&f->summary, line, err));
@@ -312,6 +339,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	print_unused(o, used);
 	*mean = n > 0 ? sum / n : (double)NAN;
 	MQ_TRY(mq_csv_close(&f.rows, err));
+	MQ_TRY(mq_csv_close(&f.memory, err));
 	MQ_TRY(mq_csv_close(&f.refused, err));
 	return mq_csv_close(&f.summary, err);
 }
