@@ -1,7 +1,7 @@
 /*
  * score.c - `maquette score TABLE -o DIR`: predictions against tables of published measurements.
  *
- * Step times of training runs (default), --collectives, or --gemm. Output: DIR/score.csv with a row
+ * Step times of training runs (default), --collectives, --kernels, or --gemm. Output: DIR/score.csv with a row
  * per measurement, DIR/summary.csv with a line per table, a printed summary.
  */
 #include "cmd/cmd.h"
@@ -12,17 +12,19 @@
 
 #include "cmd/score/score_runs.h"
 
-enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_FIT, KEY_THRESHOLD, KEY_WRITE_JOBS };
+enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_THRESHOLD, KEY_WRITE_JOBS };
 
 struct options {
 	struct mq_score_options score;
-	bool gemm, collectives;
+	bool gemm, collectives, kernels;
 };
 
 static const struct argp_option option_rows[] = {
 	{ "gemm", KEY_GEMM, NULL, 0, "the table holds GEMM timings", 0 },
 	{ "collectives", KEY_COLLECTIVES, NULL, 0, "the table holds timings of collectives", 0 },
-	{ "fit", KEY_FIT, NULL, 0, "with --gemm: estimate the device's parameters first", 0 },
+	{ "kernels", KEY_KERNELS, NULL, 0,
+	  "the table holds timings or peak memory of norms, activations, losses, attention ...", 0 },
+	{ "fit", KEY_FIT, NULL, 0, "with --gemm, --kernels: estimate the device's parameters first", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
 	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,
 	  "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`", 0 },
@@ -42,6 +44,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_COLLECTIVES:
 		o->collectives = true;
+		return 0;
+	case KEY_KERNELS:
+		o->kernels = true;
 		return 0;
 	case KEY_FIT:
 		o->score.fit = true;
@@ -67,8 +72,8 @@ static const struct argp argp = {
 	.children = children,
 	.args_doc = "TABLE",
 	.doc = "Holds predictions against a table of measurements (a CSV file, or a folder of them): "
-	       "step times of training runs, or with --gemm or --collectives those of kernels and "
-	       "collectives. A model is a name of models.csv or a specification as -m takes it. A row of mixed machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
+	       "step times of training runs, or with --gemm, --kernels or --collectives those of products, kernels "
+	       "and collectives. A model is a name of models.csv or a specification as -m takes it. A row of mixed machines says so in gpu (\"12x V100 + 4x T4\") or, stage by stage, in "
 	       "placement (\"V100xTP2|T4xTP2 ; ...\"). A step time that is not given follows from value and unit "
 	       "(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq, and models.csv may give "
 	       "seq and gbs where they belong to a published recipe. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
@@ -81,10 +86,10 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "no table; give a CSV file or a folder of them");
 	if (!o->score.out)
 		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
-	if (o->gemm && o->collectives)
-		return mq_fail(err, MQ_EINPUT, "--gemm and --collectives exclude each other");
-	if (o->score.fit && !o->gemm)
-		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm");
+	if (o->gemm + o->collectives + o->kernels > 1)
+		return mq_fail(err, MQ_EINPUT, "--gemm, --collectives and --kernels exclude each other");
+	if (o->score.fit && !o->gemm && !o->kernels)
+		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm or --kernels");
 	return mq_score_open(&o->score, err);
 }
 
@@ -96,6 +101,8 @@ static enum mq_status score(struct options *o, struct mq_err *err)
 	MQ_TRY(mq_make_dir(o->score.out, err));
 	if (o->gemm)
 		MQ_TRY(mq_score_gemm(&o->score, &mean, err));
+	else if (o->kernels)
+		MQ_TRY(mq_score_kernels(&o->score, &mean, err));
 	else if (o->collectives)
 		MQ_TRY(mq_score_collectives(&o->score, &mean, err));
 	else

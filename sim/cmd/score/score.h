@@ -5,6 +5,7 @@
  *   score_stats.c        error summaries, rank correlation, regret
  *   score_gemm.c         --gemm
  *   score_collectives.c  --collectives
+ *   score_kernels.c      --kernels
  *   score_*.c            step times: rows, systems, models, plans
  */
 #ifndef MQ_CMD_SCORE_SCORE_H
@@ -78,6 +79,8 @@ void mq_score_print_line(const struct mq_score_line *line);
  * threshold is held against. */
 enum mq_status mq_score_gemm(const struct mq_score_options *options, double *mean,
 			     struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_score_kernels(const struct mq_score_options *options, double *mean,
+				struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_collectives(const struct mq_score_options *options, double *mean,
 				    struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_score_runs(const struct mq_score_options *options, double *mean,

@@ -1,0 +1,314 @@
+/*
+ * kernel_table.c - see kernel_table.h. The kernels of the parts, and what a list of them takes.
+ *
+ * A kernel takes the longer of its memory traffic at the device's share of bandwidth and its instructions
+ * at the device's rate of integer instructions, and a launch. Most are limited by memory. Those that are
+ * not compute an address for every element: PyTorch's TensorIterator over operands that are transposed,
+ * sliced or broadcast (STRIDED), its look-up of rows (64-bit divisions), kernels that read half-words one
+ * by one. How many instructions that takes was read off timings, and is the same on A100, H100 and A40
+ * (swiglu of halves 46 on H100, rotary 46 on A100; index_select 125, 123 and 110).
+ *
+ * Not modelled: what stays in the L2 from one kernel to the next; the choice of block sizes.
+ */
+#include "core/kernel_table.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define STRIDED .work = 46
+#define ROW(n) { .per = MQ_PER_ROW, .moved_B = 8, .calls = (n) }
+
+static const struct mq_part_kernels table[] = {
+{ MQ_PART_RMS, MQ_MAKE_EAGER, "LlamaRMSNorm in transformers; derivatives.yaml of PyTorch",
+  .forward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },              /* to fp32, kept */
+	{ .moved_B = 8, .made_B = 4 },                                     /* pow */
+	{ .moved_B = 4, .freed_B = 4 },                                    /* mean */
+	ROW(2),                                                            /* + eps, rsqrt */
+	{ .moved_B = 8, .made_B = 4 },                                     /* times rsqrt */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },  /* to 16 bit, kept */
+	{ .moved = 2, .made = 1 },                                         /* times weight */
+  }, .backward = {
+	{ .moved = 2, .made = 1 },                                         /* dy w */
+	{ .moved = 3, .made = 1 }, { .moved = 1, .freed = 1 },             /* dw: dy h, its sum */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },  /* to fp32 */
+	{ .moved_B = 8, .made_B = 4 },                                     /* times rsqrt */
+	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4, .freed_B = 8 },    /* drsqrt: times x, its sum */
+	ROW(3),                                                            /* of rsqrt */
+	{ .moved_B = 4, .made_B = 4 },                                     /* of mean */
+	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .made_B = 4, .freed_B = 4 },
+	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },                      /* of pow */
+	{ .moved_B = 12, .freed_B = 4 },                                   /* sum of both ways to x */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },  /* to 16 bit */
+  } },
+{ MQ_PART_RMS_WIDE, MQ_MAKE_EAGER, "the same; types promoted",
+  .forward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 8, .made_B = 4 },
+	{ .moved_B = 4, .freed_B = 4 },
+	ROW(2),
+	{ .moved_B = 8, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
+	{ .moved = 1, .moved_B = 4, .made_B = 4, .work = 92 },             /* loads of two types */
+  }, .backward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },              /* dy to fp32 */
+	{ .moved_B = 8, .made_B = 4 },                                     /* dy w */
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },  /* of h's type */
+	{ .moved = 1, .moved_B = 8, .made_B = 4, .work = 92 },             /* dw: dy h */
+	{ .moved_B = 4, .freed_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .moved_B = 8, .made_B = 4 },
+	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4, .freed_B = 8 },
+	ROW(3),
+	{ .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .made_B = 4, .freed_B = 4 },
+	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },
+	{ .moved_B = 12, .freed_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
+  } },
+{ MQ_PART_RMS, MQ_MAKE_FUSED, "Liger rms_norm since 0.3: x in, y out; dy, x in, dx over dy, dw summed by SM",
+  .forward = { { .moved = 2, .made = 1, .held = 23 } },
+  .backward = { { .moved = 3, .held = 30 }, ROW(2) } },
+{ MQ_PART_RMS, MQ_MAKE_FUSED_OLD, "Liger rms_norm until 0.2: a dw of fp32 for every row, then its sum",
+  .forward = { { .moved = 2, .made = 1, .held = 23 } },
+  .backward = { { .moved = 3, .moved_B = 4, .made_B = 4, .held = 30 }, { .moved_B = 4, .freed_B = 4 } } },
+{ MQ_PART_RMS, MQ_MAKE_NATIVE, "torch.nn.RMSNorm since 2.8: layer_norm_kernel.cu: statistics, then again the row",
+  .forward = { { .moved = 3, .made = 1 } },
+  .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
+{ MQ_PART_RMS, MQ_MAKE_COMPILED, "vLLM rms_norm: a block a row, a half-word at a time",
+  .forward = { { .moved = 2, .again = 1, .made = 1, .work = 58 } },
+  .backward = { { .moved = 3, .made = 1 } } },
+{ MQ_PART_RMS, MQ_MAKE_MEGATRON, "WrappedTorchNorm returns torch.nn.RMSNorm",
+  .forward = { { .moved = 3, .made = 1 } },
+  .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
+{ MQ_PART_ADD_RMS, MQ_MAKE_EAGER, "x + residual in fp32, LlamaRMSNorm, residual cast back",
+  .forward = {
+	{ .cast = 1, .moved = 2, .moved_B = 8, .made_B = 8, .calls = 2 },
+	{ .moved_B = 12, .made_B = 4 },
+	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 4, .freed_B = 4 },
+	ROW(2),
+	{ .moved_B = 8, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
+	{ .moved = 2, .made = 1 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },
+  }, .backward = {
+	{ .moved = 2, .made = 1 },
+	{ .moved = 3, .made = 1 }, { .moved = 1, .freed = 1 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .moved_B = 8, .made_B = 4 },
+	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4, .freed_B = 8 },
+	ROW(3),
+	{ .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 8, .made_B = 4, .freed_B = 4 },
+	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },
+	{ .moved_B = 12, .freed_B = 4 },
+	{ .cast = 1, .moved = 2, .moved_B = 8, .made = 2, .freed_B = 4, .calls = 2 },
+  } },
+{ MQ_PART_ADD_RMS, MQ_MAKE_FUSED, "Liger fused_add_rms_norm: x, residual in, sum, y out; dy, sum, dsum in, dx out",
+  .forward = { { .moved = 4, .made = 2, .held = 23 } },
+  .backward = { { .moved = 1, .made = 1 }, { .moved = 4, .freed = 1, .held = 30 }, ROW(2) } },
+{ MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, "layer_norm_kernel.cu: as of RMSNorm; gradients of weights by a kernel of their own",
+  .forward = { { .moved = 3, .made = 1 } },
+  .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
+{ MQ_PART_LAYER_NORM, MQ_MAKE_FUSED, "Liger layer_norm; backward a program per SM, row after row",
+  .forward = { { .moved = 2, .made = 1, .held = 23 } },
+  .backward = { { .moved = 3, .made = 1, .work = 125, .held = 22 }, ROW(3) } },
+{ MQ_PART_ROPE, MQ_MAKE_EAGER, "apply_rotary_pos_emb, rotate_half in transformers; on transposed views",
+  .forward = {
+	{ .moved = 2, .made = 1, STRIDED, .calls = 2 },                    /* times cos; of Q and of K */
+	{ .moved = 1, .made = .5, .work = 23, .calls = 2 },               /* negated half */
+	{ .moved = 2, .made = 1, .freed = .5, STRIDED, .calls = 2 },      /* joined */
+	{ .moved = 2, .made = 1, .freed = 1, STRIDED, .calls = 2 },        /* times sin */
+	{ .moved = 3, .made = 1, .freed = 2, STRIDED, .calls = 2 },        /* sum */
+  }, .backward = {
+	{ .moved = 2, .made = 1, STRIDED, .calls = 2 },                    /* dy sin */
+	{ .moved = 1, .made = .5, .work = 23, .calls = 2 },                /* a half, negated */
+	{ .moved = 1, .made = 1, .calls = 2 }, { .moved = 1, .work = 23, .freed = .5, .calls = 2 }, /* amid zeros */
+	{ .moved = 1, .made = 1, .calls = 2 }, { .moved = 1, .work = 23, .freed = 1, .calls = 2 }, /* the other */
+	{ .moved = 3, .calls = 2, .freed = 1 },                            /* their sum */
+	{ .moved = 2, .made = 1, STRIDED, .calls = 2 },                    /* dy cos */
+	{ .moved = 3, .calls = 2, .freed = 1 },
+  } },
+{ MQ_PART_ROPE, MQ_MAKE_FUSED, "Liger rope: in place",
+  .forward = { { .moved = 2, .held = 23 } }, .backward = { { .moved = 2, .held = 38 } } },
+{ MQ_PART_ROPE, MQ_MAKE_NATIVE, "vLLM rotary_embedding: in place, a half-word at a time",
+  .forward = { { .moved = 2, .work = 44 } }, .backward = { { .moved = 2, .work = 44 } } },
+{ MQ_PART_ROPE_COMPLEX, MQ_MAKE_EAGER, "apply_rotary_emb of Llama 4: fp32, product of complex numbers",
+  .forward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .calls = 2 },
+	{ .moved_B = 8, .made_B = 4, .work = 92, .calls = 2 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 8, .calls = 2 },
+  }, .backward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .calls = 2 },
+	{ .moved_B = 8, .made_B = 4, .freed_B = 4, .work = 92, .calls = 2 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4, .calls = 2 },
+  } },
+{ MQ_PART_ROPE_COMPLEX, MQ_MAKE_FUSED, "Liger llama4_rope: in place, every second element at a time",
+  .forward = { { .moved = 2, .work = 40, .held = 30 } }, .backward = { { .moved = 2, .work = 40, .held = 38 } } },
+{ MQ_PART_GATE, MQ_MAKE_EAGER, "act(gate) * up",
+  .forward = { { .moved = 2, .made = 1 }, { .moved = 3, .made = 1 } },
+  .backward = { { .moved = 3, .made = 1 }, { .moved = 3, .made = 1, .done = 1 },
+	{ .moved = 3, .made = 1, .freed = 1 } } },
+{ MQ_PART_GATE, MQ_MAKE_FUSED, "Liger swiglu, geglu: gradients over gate and up",
+  .forward = { { .moved = 3, .made = 1, .held = 8 } }, .backward = { { .moved = 5, .held = 9 } } },
+{ MQ_PART_GATE_JOINED, MQ_MAKE_EAGER, "F.silu(a) * b of torch.chunk(y, 2)",
+  .forward = { { .moved = 2, .made = 1, STRIDED }, { .moved = 3, .made = 1, STRIDED } },
+  .backward = { { .moved = 2, .made = 1, STRIDED }, { .moved = 2, .made = 1, .freed = 1, STRIDED },
+	{ .moved = 3, .made = 1, .freed = 1, STRIDED }, { .moved = 4, .made = 2, .freed = 2, .work = 92 } } },
+{ MQ_PART_GATE_JOINED, MQ_MAKE_FUSED, "Liger swiglu over halves of one tensor",
+  .forward = { { .moved = 3, .made = 1, .held = 8 } },
+  .backward = { { .moved = 1, .made = 1 }, { .moved = 5, .made = 2, .freed = 1, .held = 9 } } },
+{ MQ_PART_GATE_JOINED, MQ_MAKE_MEGATRON, "bias_swiglu_impl, compiled: the join of both gradients asks for each element which",
+  .forward = { { .moved = 3, .made = 1, .work = 52 } },
+  .backward = { { .moved = 5, .made = 2, .work = 250 } } },
+{ MQ_PART_GATE_JOINED, MQ_MAKE_NATIVE, "vLLM silu_and_mul: a half-word at a time",
+  .forward = { { .moved = 3, .made = 1, .work = 54 } },
+  .backward = { { .moved = 5, .made = 2 } } },
+{ MQ_PART_RELU_SQUARED, MQ_MAKE_EAGER, "relu, pow; pow_backward, threshold_backward",
+  .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1 } },
+  .backward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 },
+	{ .moved = 3, .made = 1, .freed = 1 }, { .moved = 3, .made = 1, .freed = 1 } } },
+{ MQ_PART_RELU_SQUARED, MQ_MAKE_FUSED, "Liger relu_squared",
+  .forward = { { .moved = 2, .made = 1, .held = 8 } }, .backward = { { .moved = 3, .made = 1, .held = 9 } } },
+{ MQ_PART_SOFTMAX, MQ_MAKE_NATIVE, "SoftMax.cu: most, sum, result: three times over a row that shared memory does not hold",
+  .forward = { { .moved = 2, .again = 2, .made = 1 } },
+  .backward = { { .moved = 3, .again = 2, .made = 1 } } },
+{ MQ_PART_SOFTMAX, MQ_MAKE_FUSED, "Liger softmax: a row in registers",
+  .forward = { { .moved = 2, .made = 1, .held = 23 } }, .backward = { { .moved = 3, .made = 1, .held = 40 } } },
+{ MQ_PART_LOSS, MQ_MAKE_EAGER, "cross_entropy: log_softmax, nll_loss (one block over all rows), and back",
+  .forward = { { .moved = 2, .again = 2, .made = 1 }, { .per = MQ_PER_ROW, .serial_s = 22e-9 } },
+  .backward = { { .moved = 1, .made = 1 }, { .moved = 3, .again = 2, .made = 1 } } },
+{ MQ_PART_LOSS, MQ_MAKE_FUSED, "Liger cross_entropy: gradients over the logits in the forward pass",
+  .forward = { { .moved = 2, .again = 1, .alone = 1, .held = 23 }, ROW(4) },
+  .backward = { ROW(2) } },
+{ MQ_PART_LOSS, MQ_MAKE_MEGATRON, "vocab_parallel_cross_entropy, eager: fp32 copy, most, difference, exponential, sum, quotient",
+  .forward = {
+	{ .moved = 1, .moved_B = 4, .made_B = 4 }, { .moved_B = 4 }, { .moved_B = 8, STRIDED },
+	ROW(6), { .moved_B = 8 }, { .moved_B = 4 }, { .moved_B = 8, STRIDED },
+  }, .backward = { ROW(4), { .moved_B = 8, STRIDED }, { .moved = 1, .moved_B = 4, .made = 1 } } },
+{ MQ_PART_LOSS, MQ_MAKE_COMPILED, "fused_vocab_parallel_cross_entropy: the same, steps compiled one by one",
+  .forward = {
+	{ .moved = 1, .moved_B = 4, .made_B = 4 }, { .moved_B = 4 },
+	{ .moved_B = 12, .made_B = 4 }, ROW(4), { .moved_B = 8, .freed_B = 4 },
+  }, .backward = { ROW(2), { .moved_B = 8, .made_B = 4 }, { .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 } } },
+{ MQ_PART_LOSS, MQ_MAKE_FUSED_OLD, "Liger vocab_parallel_cross_entropy: exponentials in fp32 are kept",
+  .forward = { { .moved = 1, .moved_B = 4, .again = 1, .alone = 1, .made_B = 4, .held = 23 }, ROW(4) },
+  .backward = { { .moved = 1, .moved_B = 4, .made = 1, .work = 78, .held = 40 } } },
+{ MQ_PART_EMBEDDING, MQ_MAKE_EAGER, "F.embedding: index_select; embedding_dense_backward: zeros, sorted indices, sums by row",
+  .forward = { { .moved = 1, .looked = 1, .made = 1, .work = 123 } },
+  .backward = { { .per = MQ_PER_WEIGHT, .moved = 1, .made = 1 }, { .per = MQ_PER_ROW, .moved_B = 64, .calls = 6 },
+	{ .moved = 1, .work = 90 }, { .per = MQ_PER_LOOKED, .moved = 2, .work = 125 } } },
+{ MQ_PART_EMBEDDING, MQ_MAKE_COMPILED, "inductor: a gather; zeros and atomic additions",
+  .forward = { { .moved = 1, .looked = 1, .made = 1, .held = 23 } },
+  .backward = { { .per = MQ_PER_WEIGHT, .moved = 1, .made = 1 }, { .moved = 1, .work = 90, .held = 40 } } },
+{ MQ_PART_EMBEDDING, MQ_MAKE_FUSED, "Liger embedding: a gather; zeros and atomic additions in tiles",
+  .forward = { { .moved = 1, .looked = 1, .made = 1, .held = 23 } },
+  .backward = { { .per = MQ_PER_WEIGHT, .moved = 1, .made = 1 }, { .moved = 1, .work = 280, .held = 40 } } },
+{ MQ_PART_ADD, MQ_MAKE_EAGER, "a + b; the gradient goes both ways as it is",
+  .forward = { { .moved = 3, .made = 1 } }, .backward = { { 0 } } },
+{ MQ_PART_COPY, MQ_MAKE_EAGER, "a copy",
+  .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 2, .made = 1 } } },
+{ MQ_PART_SCORES, MQ_MAKE_EAGER, "scores + mask, softmax in fp32, cast back (transformers, Megatron-LM unfused)",
+  .forward = {
+	{ .moved = 3, .made = 1, .freed = 1 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },
+  }, .backward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 12, .made_B = 4, .freed_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
+  } },
+};
+
+const char *mq_part_name(enum mq_part part)
+{
+	static const char *const names[] = {
+		"rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope", "rope-complex", "gate",
+		"gate-joined", "relu-squared", "softmax", "loss", "embedding", "add", "copy", "scores",
+	};
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
+	return (unsigned)part < MQ_N_PARTS ? names[part] : "?";
+}
+
+const char *mq_make_name(enum mq_make make)
+{
+	static const char *const names[] = { "eager", "native", "compiled", "fused", "fused-old", "megatron" };
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
+	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";
+}
+
+const struct mq_part_kernels *mq_part_kernels(enum mq_part part, enum mq_make make)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (table[i].part == part && table[i].make == make)
+			return &table[i];
+	return NULL;
+}
+
+double mq_device_int_rate(const struct mq_device_calib *d)
+{
+	bool wide = d->compute_capability > 80; /* 128 lanes for fp32, 64 for integers */
+
+	return d->peak_flops[MQ_FP32] / (wide ? 4 : 2);
+}
+
+/* What a kernel reads twice comes from the caches while two rows per SM (or one alone), those in flight, fit
+ * in half of an L2 of 40 to 50 MB; there it costs a third. */
+static double again_share(const struct mq_pass *p, const struct mq_part_call *call, double size_B)
+{
+	return call->width * size_B >= (p->alone ? 192e3 : 96e3) ? 1 : 1. / 3;
+}
+
+static bool does_nothing(const struct mq_pass *p)
+{
+	return !(p->moved > 0 || p->moved_B > 0 || p->serial_s > 0);
+}
+
+static double count_of(const struct mq_pass *p, const struct mq_part_call *call)
+{
+	switch ((enum mq_per)p->per) {
+	case MQ_PER_WEIGHT:
+		return call->weights;
+	case MQ_PER_ROW:
+		return call->elements / call->width;
+	case MQ_PER_LOOKED:
+		return fmin(call->elements, call->weights);
+	case MQ_PER_ELEMENT:
+		break;
+	}
+	return call->elements;
+}
+
+struct mq_part_cost mq_part_cost(const struct mq_device_calib *d, const struct mq_pass *pass,
+				 const struct mq_part_call *call)
+{
+	double size_B = mq_dtype_size(call->dtype);
+	struct mq_part_cost sum = { 0 };
+
+	for (int i = 0; i < MQ_PASSES && !does_nothing(&pass[i]); i++) {
+		const struct mq_pass *p = &pass[i];
+		double n = count_of(p, call);
+		double again = p->again > 0 ? p->again * again_share(p, call, size_B) : 0;
+		double bytes = n * ((p->moved + again) * size_B + p->moved_B);
+		bytes += fmin(n, call->weights) * p->looked * size_B;
+		double calls = p->calls ? p->calls : 1;
+
+		if (p->cast && size_B >= 4)
+			continue;
+		sum.bytes += bytes;
+		sum.launches += calls;
+		sum.held += p->held;
+		sum.time_s += fmax(bytes / (d->mem_bw_Bps * d->elementwise_bw_share),
+				   n * p->work / mq_device_int_rate(d)) + calls * d->launch_s +
+			      n * p->serial_s;
+		sum.left_B += n * (p->made * size_B + p->made_B);
+		sum.peak_B = fmax(sum.peak_B, sum.left_B);
+		sum.left_B -= n * (p->freed * size_B + p->freed_B);
+		if (p->done && call->owns_gradient)
+			sum.left_B -= n * size_B;
+	}
+	return sum;
+}

@@ -1,0 +1,26 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Kernels against tables whose format is told by their columns, what is left out and why, and tables that are none.
+cat >liger.csv <<'X'
+gpu,kernel,implementation,mode,metric,unit,x_name,x,median,p20,p80,config,source
+H100 80GB HBM3,relu_squared,torch,forward,speed,ms,N,16384,0.1855,0,0,"{""M"": 4096, ""dtype"": ""torch.bfloat16""}",x (2026-03-27)
+H100 80GB HBM3,relu_squared,torch,forward,speed,ms,N,128,0.00867,0,0,"{""M"": 4096, ""dtype"": ""torch.bfloat16""}",x (2026-03-27)
+H100 80GB HBM3,relu_squared,paper,forward,speed,ms,N,16384,0.1,0,0,"{""M"": 4096, ""dtype"": ""torch.bfloat16""}",x (2026-03-27)
+H100 80GB HBM3,cross_entropy,huggingface,full,memory,MB,V,4096,1280.13,0,0,"{""B"": 8, ""T"": 2048}",x (2024-09-03)
+H100 80GB HBM3,cross_entropy,huggingface,full,memory,MB,V,4096,100,0,0,"{""B"": 8, ""T"": 2048}",x (2024-09-03)
+H100 80GB HBM3,cross_entropy,huggingface,full,memory,MB,V,4096,100,0,0,"{""B"": 8}",x (2024-09-03)
+X
+"$M" score --kernels liger.csv -o liger 2>&1
+cut -d, -f4- liger/score.csv
+cat >vidur.csv <<'X'
+gpu,op,tokens,tp,hidden,ffn,heads,kv_heads,vocab,gated,time_us,source
+A100-SXM4-80GB,add,4096,1,8192,28672,64,8,32768,True,112,x
+A100-SXM4-80GB,sneeze,4096,1,8192,28672,64,8,32768,True,112,x
+X
+"$M" score --kernels vidur.csv -o vidur 2>&1
+echo "gpu,m" >none.csv
+echo "A100,1" >>none.csv
+"$M" score --kernels none.csv -o none 2>&1
+sed -i 's/,112,/,-1,/' vidur.csv
+"$M" score --kernels vidur.csv -o none 2>&1
+"$M" score --kernels --gemm vidur.csv -o none 2>&1
+finish

@@ -1,0 +1,110 @@
+/*
+ * test_kernel_table.c - the counted kernels against counts made by hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/kernel_table.h"
+
+static struct mq_arena arena = MQ_ARENA_INIT;
+
+static void near(double got, double want)
+{
+	if (!(fabs(got - want) <= 1e-12 * fabs(want)))
+		fail_msg("got %.17g, wanted %.17g", got, want);
+}
+
+/* 1 TB/s, 1 us a launch, 1e12 instructions a second. */
+static struct mq_device_calib *device(void)
+{
+	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 2e12, 1e12, 1e9);
+
+	d->launch_s = 1e-6;
+	return d;
+}
+
+/* LlamaRMSNorm in bf16, 1,000 rows of 1,000. Forward: to fp32 6, pow 8, mean 4, scale 8, to bf16 6, weight 4:
+ * 36 bytes an element, and add and rsqrt over rows, 8 bytes each row. Kept: the fp32 copy, its normalised
+ * bf16 form, and the output: 8. At most there are copy, scaled fp32, bf16: 10. */
+static void test_eager_norm(void **state)
+{
+	const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_RMS, MQ_MAKE_EAGER);
+	struct mq_part_call call = { .elements = 1e6, .width = 1000, .dtype = MQ_BF16 };
+	struct mq_part_cost c = mq_part_cost(device(), k->forward, &call);
+
+	near(c.bytes, 36e6 + 8e3);
+	near(c.launches, 8);
+	near(c.time_s, 36.008e-6 + 8e-6);
+	near(c.left_B, 8e6);
+	near(c.peak_B, 10e6);
+	c = mq_part_cost(device(), k->backward, &call);
+	near(c.bytes, 92e6 + 8e3);
+	near(c.left_B, 2e6); /* dx */
+	call.dtype = MQ_FP32; /* no casts: 8 + 4 + 8 + 8 */
+	c = mq_part_cost(device(), k->forward, &call);
+	near(c.bytes, 28e6 + 8e3);
+	near(c.launches, 6);
+}
+
+/* A fused gate reads two tensors and writes one; backward reads three and writes two over them. */
+static void test_fused_gate(void **state)
+{
+	const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_GATE, MQ_MAKE_FUSED);
+	struct mq_part_call call = { .elements = 1e6, .width = 1000, .dtype = MQ_BF16 };
+	struct mq_part_cost c = mq_part_cost(device(), k->backward, &call);
+
+	near(mq_part_cost(device(), k->forward, &call).time_s, 6e-6 + 1e-6);
+	near(c.time_s, 10e-6 + 1e-6);
+	assert_true(c.peak_B == 0);
+}
+
+/* Kernels that are not limited by memory: 123 instructions for each of 1e6 elements at 1e12 a second. Of a
+ * table of 1,000 x 1,000 each row is read once however often it is looked up. */
+static void test_look_up(void **state)
+{
+	const struct mq_part_kernels *eager = mq_part_kernels(MQ_PART_EMBEDDING, MQ_MAKE_EAGER);
+	const struct mq_part_kernels *fused = mq_part_kernels(MQ_PART_EMBEDDING, MQ_MAKE_FUSED);
+	struct mq_part_call call = { .elements = 1e6, .width = 1000, .weights = 1e6, .dtype = MQ_FP32 };
+	struct mq_device_calib *d = device();
+
+	near(mq_part_cost(d, eager->forward, &call).time_s, 123e-6 + 1e-6);
+	call.elements = 4e6;
+	near(mq_part_cost(d, fused->forward, &call).bytes, 16e6 + 4e6);
+	d->compute_capability = 90; /* half the lanes of fp32 take integers */
+	near(mq_part_cost(d, eager->forward, &call).time_s, 2 * 4 * 123e-6 + 1e-6);
+}
+
+/* Softmax reads a row twice more: a third of that where the rows in flight stay in the cache. */
+static void test_rows_read_again(void **state)
+{
+	const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_SOFTMAX, MQ_MAKE_NATIVE);
+	struct mq_part_call call = { .elements = 3e6, .width = 1000, .dtype = MQ_FP32 };
+
+	near(mq_part_cost(device(), k->forward, &call).bytes, 3e6 * 4 * (2 + 2. / 3));
+	call.width = 30000;
+	near(mq_part_cost(device(), k->forward, &call).bytes, 3e6 * 4 * 4);
+}
+
+static void test_unknown(void **state)
+{
+	assert_null(mq_part_kernels(MQ_PART_ADD, MQ_MAKE_MEGATRON));
+	assert_string_equal(mq_part_name(MQ_PART_GATE), "gate");
+	assert_string_equal(mq_make_name(MQ_MAKE_FUSED), "fused");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_eager_norm),      cmocka_unit_test(test_fused_gate),
+		cmocka_unit_test(test_look_up),         cmocka_unit_test(test_rows_read_again),
+		cmocka_unit_test(test_unknown),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	mq_arena_fini(&arena);
+	return failed;
+}
