@@ -19,9 +19,10 @@ for table in "$data"/measured/*.csv; do
 	$maquette score "$table" --row-tasks "${ROW_TASKS:-4e6}" -j "${JOBS:-$(nproc)}" \
 		-o "$out/$(basename "$table" .csv)" | tee "$out/$(basename "$table" .csv).txt"
 done
-for kind in gemm collectives; do
+for kind in gemm collectives kernels; do
 	folder=$data/compute
 	[ $kind = collectives ] && folder=$data/nccl
+	[ $kind = kernels ] && folder=$data/kernels
 	[ -d "$folder" ] || { echo "accuracy: SKIPPED: no $folder"; continue; }
 	echo "== $kind"
 	$maquette score --$kind "$folder" -o $out/$kind | tee $out/$kind.txt
@@ -46,7 +47,7 @@ BEGIN {
 FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 $at["rows"] > 0 || $at["refused"] > 0 {
 	name = plain($at["table"])
-	if ($at["kind"] ~ /collectives/ && name !~ /^all/)
+	if ($at["kind"] ~ /collectives|kernel/ && name !~ /^all/)
 		next
 	printf "| %s %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", plain($at["kind"]), name,
 		$at["rows"], $at["refused"], cell($at["mean"], 100, 1), cell($at["median"], 100, 1),

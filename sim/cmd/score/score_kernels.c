@@ -13,7 +13,8 @@
 
 #define LEAST_TIME_S 50e-6
 
-static const struct mq_kernel_format *const formats[] = { &mq_kernel_liger, &mq_kernel_elementwise };
+static const struct mq_kernel_format *const formats[] = { &mq_kernel_liger, &mq_kernel_elementwise,
+							&mq_kernel_attention };
 enum { N_FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 struct rows {
@@ -50,11 +51,14 @@ static enum mq_status device_of(const struct mq_score_options *o, const char *gp
 {
 	const struct mq_device_calib *found;
 
-	MQ_TRY(mq_score_device(o, gpu, type, err));
-	found = mq_calib_device(o->calib, *type);
+	found = mq_calib_type(o->calib, gpu);
+	if (!found) {
+		MQ_TRY(mq_score_device(o, gpu, type, err));
+		found = mq_calib_device(o->calib, *type);
+	}
 	if (!found)
-		return mq_fail(err, MQ_EINPUT, "no calibration of '%s'; add platforms/calib/%s.json", *type,
-			       *type);
+		return mq_fail(err, MQ_EINPUT, "no calibration of '%s'", *type);
+	*type = found->name;
 	*d = *found;
 	d->sustained = 1;
 	d->gemm_q_train = 0;
@@ -74,16 +78,22 @@ static enum mq_status read_table(const struct mq_score_options *o, const char *p
 	if (!format)
 		return mq_fail(err, MQ_EINPUT, "%s: no table of kernels that is known: one has gpu, kernel, "
 			       "implementation, mode, metric, x_name, x, median, config; or gpu, op, tokens, "
-			       "tp, hidden, time_us", path);
+			       "tp, hidden, time_us; or gpu, implementation, mode, batch, heads, seq_q, head_dim, "
+			       "time_us", path);
 	gpu = mq_csv_column(csv, "gpu");
 	for (uint32_t i = 0; i < csv->n_rows; i++) {
 		struct mq_kernel_row row = { .format = format, .csv = csv, .i = i, .line = csv->line[i],
 					     .table = mq_score_stem(path, o->arena),
 					     .gpu = mq_csv_text(csv, i, gpu), .bound = "memory" };
 
-		if (device_of(o, row.gpu, &row.type, &d, err) != MQ_OK)
-			return mq_wrap(err, "%s:%u", path, csv->line[i]);
+		struct mq_err unknown = { 0 };
+		bool known = device_of(o, row.gpu, &row.type, &d, &unknown) == MQ_OK;
 		MQ_TRY(format->row(&d, o->arena, &row, err));
+		if (!known) {
+			row.type = row.gpu;
+			row.refused = mq_arena_printf(o->arena, "no device '%s' is known; add platforms/calib/TYPE.json",
+						      row.gpu);
+		}
 		MQ_PUSH(o->arena, rows->row, rows->n, rows->room, row);
 	}
 	return MQ_OK;

@@ -31,7 +31,7 @@ struct mq_kernel_format {
 	enum mq_status (*row)(const struct mq_device_calib *d, struct mq_arena *arena,
 			      struct mq_kernel_row *row, struct mq_err *err);
 };
-extern const struct mq_kernel_format mq_kernel_liger, mq_kernel_elementwise;
+extern const struct mq_kernel_format mq_kernel_liger, mq_kernel_elementwise, mq_kernel_attention;
 
 /* A positive number of a column by its name. */
 enum mq_status mq_kernel_number(const struct mq_csv *csv, uint32_t i, const char *name, double *value,

@@ -1,0 +1,175 @@
+/*
+ * attention.c - see attention.h. The tile model of fused attention.
+ *
+ * A thread block takes a tile of 128 queries of a head through the keys that they see, 128 at a time. A tile
+ * costs the keys it sees, rounded up to whole blocks, and `start` more: prologue, epilogue, the pipeline that
+ * fills. Causal: tile i sees the keys up to its last query. What a pair of a query and a key costs follows
+ * from the share of the peak that long sequences reach at that width of a head: products grow with the
+ * width, exponentials do not, so narrow heads reach less; wide ones may run out of registers. Backward tiles
+ * are of keys and go through the queries.
+ *
+ * The tiles run in waves over the SMs. Where all cost the same the last wave is as long as the others; causal
+ * tiles differ, and the SMs are idle for a part `tail` of the longest at the end.
+ *
+ * Beside the tiles a backward pass reads O and dO for their row sums, clears and converts the fp32 sum of dQ:
+ * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
+ *
+ * Shares: chart labels of Shah et al., "FlashAttention-3" (2024), H100 SXM; published timings of
+ * xFormers and FlashAttention on A100 (see platforms/calib/README.md). Not modelled: head widths between
+ * the tabled ones that are padded, dropout, split keys (decoding).
+ */
+#include "core/attention.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "core/cost.h"
+#include "core/kernel_table.h"
+
+enum { TILE = 128, WIDTHS = 3 };
+enum generation { AMPERE, ADA, HOPPER, N_GENERATIONS };
+
+struct numbers {
+	double forward[WIDTHS], backward[WIDTHS]; /* share of peak at widths of 64, 128, 256; 0 = no kernels */
+	double start;                             /* keys that a tile costs beside those it sees */
+	double tail;
+};
+
+static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
+	[MQ_LIBRARY_FLASH1] = {
+		[AMPERE] = { { .38, .36, .2 }, { .31, .28, .15 }, 90, .5 },
+	},
+	[MQ_LIBRARY_CUTLASS] = {
+		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, 90, .5 },
+	},
+	[MQ_LIBRARY_FLASH2] = {
+		[AMPERE] = { { .58, .63, .55 }, { .50, .57, .45 }, 90, .5 },
+		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, 90, .5 },
+		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, 90, .5 },
+	},
+	[MQ_LIBRARY_FLASH3] = {
+		[HOPPER] = { { .51, .66, .77 }, { .49, .58, .5 }, 190, .25 },
+	},
+	[MQ_LIBRARY_CUDNN] = {
+		[HOPPER] = { { .422, .62, .595 }, { .45, .535, .45 }, 110, .5 },
+	},
+	[MQ_LIBRARY_TRITON] = {
+		[AMPERE] = { { .50, .52, .3 }, { .35, .40, .2 }, 110, .5 },
+		[HOPPER] = { { .41, .40, .3 }, { .45, .54, .3 }, 110, .5 },
+	},
+};
+
+const char *mq_attention_library_name(enum mq_attention_library library)
+{
+	static const char *const names[] = { "flash1", "cutlass", "flash2", "flash3", "cudnn", "triton" };
+
+	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_LIBRARIES, "one name per library");
+	return (unsigned)library < MQ_N_LIBRARIES ? names[library] : "?";
+}
+
+static enum generation generation_of(const struct mq_device_calib *d)
+{
+	return d->compute_capability >= 90 ? HOPPER : d->compute_capability > 80 ? ADA : AMPERE;
+}
+
+/* Kernels of an older generation reach the same speed, not the same share, per SM and clock: the share
+ * goes with the ratio of peaks per SM, 1,024 products of 16 bit a clock on Ampere, 512 on Ada, 2,048 on
+ * Hopper. A newer library than the device can run is the last that it can. */
+static struct numbers numbers_of(const struct mq_device_calib *d, enum mq_attention_library library)
+{
+	static const double per_clock[N_GENERATIONS] = { [AMPERE] = 1024, [ADA] = 512, [HOPPER] = 2048 };
+	enum generation own = generation_of(d);
+	struct numbers n = table[library][own];
+
+	for (int g = own; g-- > 0 && !(n.start > 0);) {
+		n = table[library][g];
+		for (int w = 0; w < WIDTHS; w++) {
+			n.forward[w] *= fmin(1, per_clock[g] / per_clock[own]);
+			n.backward[w] *= fmin(1, per_clock[g] / per_clock[own]);
+		}
+	}
+	return n.start > 0 ? n : table[MQ_LIBRARY_FLASH2][own];
+}
+
+/* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
+ * ones, and the first one's below them but for its products. */
+static double pair_work(const double share[WIDTHS], double width)
+{
+	double w64 = 64 / share[0], w128 = 128 / share[1], w256 = 256 / share[2];
+
+	if (width <= 64)
+		return w64 - fmin(64 - width, 64) * (w128 - w64) / 64;
+	if (width <= 128)
+		return w64 + (width - 64) * (w128 - w64) / 64;
+	return w128 + (width - 128) * (w256 - w128) / 128;
+}
+
+/* Tiles of one head, and what they cost together and the longest alone, in keys. */
+struct tiles {
+	double n, keys, longest;
+};
+
+static struct tiles tiles_of(const struct mq_attention_call *c, double start)
+{
+	double rows = c->backward ? c->keys : c->queries, across = c->backward ? c->queries : c->keys;
+	struct tiles t = { .n = ceil(rows / TILE) };
+
+	t.longest = ceil(across / TILE) * TILE + start;
+	t.keys = t.n * t.longest;
+	if (c->causal) { /* the last tile sees all, each before it a tile less, as long as there are any */
+		double blocks = ceil(across / TILE), seen = fmin(t.n, blocks);
+
+		t.keys = TILE * (seen * blocks - seen * (seen - 1) / 2) + t.n * start;
+	}
+	return t;
+}
+
+static double tensors_B(const struct mq_attention_call *c, double size_B)
+{
+	double q = c->batch * c->heads * c->queries * c->width;
+	double kv = 2 * c->batch * c->kv_heads * c->keys * c->width;
+
+	return c->backward ? (4 * q + 2 * kv) * size_B : (2 * q + kv) * size_B;
+}
+
+double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_library library,
+			 const struct mq_attention_call *c)
+{
+	struct numbers n = numbers_of(d, library);
+	struct tiles t = tiles_of(c, n.start);
+	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
+	double heads = c->batch * c->heads, sm = d->sm_count, peak = d->peak_flops[c->dtype] * d->sustained;
+	double key = TILE * (c->backward ? 10 * pair_work(n.backward, c->width) :
+					   4 * pair_work(n.forward, c->width)) / (peak / sm);
+	double busy, beside = 0;
+
+	if (c->causal)
+		busy = fmax(heads * t.keys / sm + n.tail * t.longest * (1 - 1 / fmax(heads * t.n / sm, 1)),
+			    t.longest);
+	else
+		busy = ceil(heads * t.n / sm) * t.longest;
+	if (c->backward)
+		beside = 14 * heads * c->queries * c->width / bw + 2 * d->launch_s;
+	return fmax(busy * key, tensors_B(c, size_B) / bw) + beside + d->launch_s;
+}
+
+/* Scores are batched products' output; a mask copies them where a bit says so, softmax reads and writes
+ * them, and again backwards. */
+double mq_attention_unfused(const struct mq_device_calib *d, const struct mq_attention_call *c)
+{
+	double m = c->queries, n = c->keys, k = c->width, count = c->batch * c->heads, bytes;
+	double size_B = mq_dtype_size(c->dtype), scores = count * m * n;
+	double products = mq_cost_gemm(d, c->dtype, m, n, k, count), mask = 0;
+
+	if (c->causal)
+		mask = scores * 46 / mq_device_int_rate(d) + d->launch_s;
+	if (c->backward) {
+		products += 2 * mq_cost_gemm(d, c->dtype, n, k, m, count) +
+			    mq_cost_gemm(d, c->dtype, m, k, n, count);
+		bytes = (3 + 2) * size_B; /* softmax; scale */
+	} else {
+		products += mq_cost_gemm(d, c->dtype, m, k, n, count);
+		bytes = (2 + 2) * size_B;
+	}
+	return products + mask + scores * bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + 2 * d->launch_s;
+}

@@ -1,0 +1,96 @@
+/*
+ * test_attention.c - the tile model of attention against tiles counted by hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/attention.h"
+
+static struct mq_arena arena = MQ_ARENA_INIT;
+
+static void near(double got, double want)
+{
+	if (!(fabs(got - want) <= 1e-9 * fabs(want)))
+		fail_msg("got %.17g, wanted %.17g", got, want);
+}
+
+/* 100 SMs of Hopper, 1e15 flop/s, memory that costs nothing. */
+static struct mq_device_calib *hopper(void)
+{
+	struct mq_device_calib *d = mq_calib_add_ideal(mq_calib_new(&arena), "ideal", 1e15, 1e30, 1e9);
+
+	d->sm_count = 100;
+	d->compute_capability = 90;
+	return d;
+}
+
+/* A key costs a tile of 128 queries 4 * 128 * 128 flop at .377 of an SM's 1e13 flop/s; a tile 90 keys more. */
+static double key_s(void)
+{
+	return 4. * 128 * 128 / .377 / 1e13;
+}
+
+/* 50 heads of 1,024 queries and keys: 400 tiles in 4 waves; one more head makes 408 tiles and a fifth. */
+static void test_waves(void **state)
+{
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, false, false, MQ_FP16 };
+
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), 4 * (1024 + 90) * key_s());
+	c.heads = c.kv_heads = 51;
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), 5 * (1024 + 90) * key_s());
+	c.queries = c.keys = 100; /* padded to a tile */
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), (128 + 90) * key_s());
+}
+
+/* Causal: the 8 tiles of a head see 128, 256 ... 1,024 keys: 4,608 of 8,192. 50 heads on 100 SMs, and half
+ * of the longest tile at the end but for one of four waves. */
+static void test_causal(void **state)
+{
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, true, false, MQ_FP16 };
+	double even = 50 * (4608 + 8 * 90) / 100., last = .5 * (1024 + 90) * (1 - 1. / 4);
+
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), (even + last) * key_s());
+	c.queries = 128; /* one tile, that of the last queries, sees all keys */
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), (1024 + 90) * key_s());
+}
+
+/* Narrow heads reach less of the peak; Ampere has no FlashAttention 3 and runs 2. */
+static void test_widths_and_generations(void **state)
+{
+	struct mq_attention_call wide = { 1, 50, 50, 1024, 1024, 128, false, false, MQ_FP16 }, narrow = wide;
+	struct mq_device_calib *a = hopper();
+
+	narrow.width = 64;
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH3, &narrow) /
+		     mq_attention_time(hopper(), MQ_LIBRARY_FLASH3, &wide), (64 / .51) / (128 / .66));
+	a->compute_capability = 80;
+	near(mq_attention_time(a, MQ_LIBRARY_FLASH3, &wide), mq_attention_time(a, MQ_LIBRARY_FLASH2, &wide));
+}
+
+/* Scores of 50 heads, 1,024 x 1,024: two products, softmax reads and writes them and a copy of 8 bytes. */
+static void test_unfused_moves_scores(void **state)
+{
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, false, false, MQ_FP16 };
+	struct mq_device_calib *d = hopper();
+
+	d->mem_bw_Bps = 1e6; /* nothing but memory: products 2 (q + k + scores) of 2 bytes, softmax and scale 8 */
+	near(mq_attention_unfused(d, &c), 50. * 1024 * (2 * 2 * (128 + 128 + 1024) + 8 * 1024) / 1e6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_waves),
+		cmocka_unit_test(test_causal),
+		cmocka_unit_test(test_widths_and_generations),
+		cmocka_unit_test(test_unfused_moves_scores),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	mq_arena_fini(&arena);
+	return failed;
+}
