@@ -256,6 +256,8 @@ void mq_session_close(struct mq_session *s)
 
 void mq_session_note(const struct mq_session *s, FILE *file)
 {
+	if (s->model->note)
+		fprintf(file, "note: %s\n", s->model->note);
 	if (s->assumed)
 		fprintf(file, "note: %s\n", s->assumed);
 	for (uint32_t i = 0; i < s->calib->n_devices; i++) {

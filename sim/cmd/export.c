@@ -1,10 +1,11 @@
 /*
  * export.c - `maquette export`: a plan as the settings of a launcher or a trace for other simulators, and
- * the way back from Megatron flags. A plan that the target cannot say is refused with the reason.
+ * the way back from flags of Megatron-LM, a ds_config.json or a recipe for torchtitan. A plan that the target cannot say is refused with the reason.
  */
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "cmd/export/export.h"
 #include "core/opt.h"
 #include "core/schedule.h"
+#include "core/text.h"
 #include "executors/pool.h"
 
 enum { KEY_TO = 2100, KEY_IMPORT };
@@ -23,8 +25,8 @@ struct options {
 
 static const struct argp_option rows[] = {
 	{ NULL, 0, NULL, 0, "What and where to:", 4 },
-	{ "to", KEY_TO, "TARGET", 0, "megatron, deepspeed, torchtitan, flagscale or chakra", 4 },
-	{ "import", KEY_IMPORT, "FILE", 0, "Megatron-Core flags to read; writes a plan", 4 },
+	{ "to", KEY_TO, "TARGET", 0, "megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra", 4 },
+	{ "import", KEY_IMPORT, "FILE", 0, "a launch script of Megatron-LM, a ds_config.json or a torchtitan recipe to read; writes a plan", 4 },
 	{ "output", 'o', "PATH", 0,
 	  "file (default: the screen); deepspeed, chakra: folder for all their files", 4 },
 	{ 0 },
@@ -32,8 +34,8 @@ static const struct argp_option rows[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	static const char *const targets[] = { "megatron", "deepspeed", "torchtitan", "flagscale", "chakra",
-					       NULL };
+	static const char *const targets[] = { "megatron", "megatron-fsdp", "deepspeed", "torchtitan", "flagscale",
+					       "chakra", NULL };
 	struct options *o = state->input;
 
 	switch (key) {
@@ -47,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 				return 0;
 			}
 		mq_fail(o->asked.err, MQ_EINPUT,
-			"--to %s: give megatron, deepspeed, torchtitan, flagscale or chakra", arg);
+			"--to %s: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra", arg);
 		return EINVAL;
 	case KEY_IMPORT:
 		o->import = arg;
@@ -69,17 +71,19 @@ static const struct argp argp = {
 	.options = rows,
 	.parser = parse,
 	.args_doc = "PLAN.json",
-	.doc = "Writes a plan as launch settings, or reads Megatron-Core flags as a plan:\n"
+	.doc = "Writes a plan as launch settings, or reads launch settings as a plan:\n"
 	       "maquette export PLAN.json -m MODEL -p PLATFORM --to megatron\n"
-	       "(the plan is dressed as --software says, by default megatron-core, deepspeed or torchtitan)\n"
-	       "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json",
+	       "(the plan is dressed as --software says, by default megatron-core, megatron-fsdp,\n"
+	       "deepspeed or torchtitan)\n"
+	       "maquette export --import FLAGS.sh -m MODEL -p PLATFORM -o PLAN.json\n"
+	       "(with --software, what that decides as the file has it is left to it)",
 	.children = children,
 };
 
 static enum mq_status write_target(const struct options *o, const struct mq_export *e, FILE *f,
 				   struct mq_err *err)
 {
-	if (!strcmp(o->to, "megatron"))
+	if (!strncmp(o->to, "megatron", 8))
 		return mq_export_megatron(e, f, err);
 	if (!strcmp(o->to, "deepspeed"))
 		return mq_export_deepspeed(e, f, err);
@@ -171,7 +175,7 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 {
 	struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
 	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &s->train,
-			       .plan = plan, .arena = &s->arena };
+			       .plan = plan, .arena = &s->arena, .fsdp = !strcmp(o->to, "megatron-fsdp") };
 
 	MQ_TRY(mq_plan_load(o->plan, s->model, s->cluster, &s->arena, plan, err));
 	MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
@@ -180,41 +184,68 @@ static enum mq_status export_plan(const struct options *o, struct mq_session *s,
 	enum mq_status status = open_plan(o, s, &e, err);
 	if (status == MQ_OK)
 		status = write_settings(o, &e, err);
+	if (status == MQ_OK && !o->out && !strcmp(o->to, "deepspeed") && e.shape.recompute == MQ_RECOMPUTE_FULL &&
+	    e.shape.pp == 1)
+		fputs("note: recompute full is switched on by the program (model.gradient_checkpointing_enable()), not by "
+		      "ds_config.json; with -o DIR both are written\n", stderr);
 	return status == MQ_OK ? MQ_OK : mq_wrap(err, "%s", o->plan);
 }
 
-static enum mq_status read_text(const char *path, struct mq_arena *arena, const char **text,
-				struct mq_err *err)
+/* What the file is, its text says. */
+static enum mq_status import_text(const struct options *o, const struct mq_export *e, struct mq_plan *plan,
+				  const char **skipped, struct mq_err *err)
 {
-	enum { MOST = 1 << 20 };
-	FILE *f = fopen(path, "r");
-	char *all = mq_arena_alloc(arena, MOST + 1);
+	size_t size;
+	char *text;
 
-	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the flags: %s", path, strerror(errno));
-	size_t n = fread(all, 1, MOST, f);
-	bool bad = ferror(f) || n == MOST;
-	fclose(f);
-	*text = all;
-	return bad ? mq_fail(err, MQ_EINPUT, "%s: cannot be read, or is longer than %d bytes", path, MOST) :
-		     MQ_OK;
+	MQ_TRY(mq_text_read(o->import, 1, e->arena, &text, &size, err));
+	if (text[strspn(text, " \t\r\n")] == '{')
+		return mq_import_deepspeed(e, o->import, plan, err);
+	if (strstr(text, "torchtitan") && strstr(text, "import "))
+		return mq_import_torchtitan(e, text, plan, err);
+	return mq_import_megatron(e, text, plan, skipped, err);
+}
+
+/* What --software decides as the file has it is left to it. */
+static void leave_to_software(struct mq_session *s, struct mq_plan *plan)
+{
+	struct mq_plan silent = *plan, dressed;
+
+	silent.says = 0;
+	mq_software_dress(s->q.software, s->model, &silent, &s->arena, &dressed);
+	const struct {
+		uint32_t bit;
+		bool same;
+	} left[] = {
+		{ MQ_SAYS_OVERLAP_GRADS, plan->overlap_grads == dressed.overlap_grads },
+		{ MQ_SAYS_SCATTER_GATHER, plan->scatter_gather == dressed.scatter_gather },
+		{ MQ_SAYS_OFFLOAD, plan->offload_optimizer == dressed.offload_optimizer },
+		{ MQ_SAYS_OVERLAP_EXPERTS, plan->overlap_experts == dressed.overlap_experts },
+		{ MQ_SAYS_OVERLAP_TP, plan->overlap_tp == dressed.overlap_tp },
+		{ MQ_SAYS_BUCKET, fabs(plan->bucket_B - dressed.bucket_B) < 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(left) / sizeof(*left); i++)
+		if (left[i].same)
+			plan->says &= ~left[i].bit;
 }
 
 static enum mq_status import_plan(const struct options *o, struct mq_session *s, struct mq_err *err)
 {
 	struct mq_export e = { .model = s->model, .cluster = s->cluster, .train = &s->train,
-			       .arena = &s->arena };
-	const char *text = NULL, *skipped = "";
+			       .software = s->q.software, .arena = &s->arena };
+	const char *skipped = "";
 	struct mq_plan plan;
 
-	MQ_TRY(read_text(o->import, &s->arena, &text, err));
-	if (mq_import_megatron(&e, text, &plan, &skipped, err) != MQ_OK)
-		return mq_wrap(err, "%s", o->import);
+	if (import_text(o, &e, &plan, &skipped, err) != MQ_OK)
+		return strstr(err->text, o->import) ? err->status : mq_wrap(err, "%s", o->import);
+	if (strcmp(o->asked.software, "generic"))
+		leave_to_software(s, &plan);
 	MQ_TRY(mq_plan_check(&plan, s->model, s->cluster, &s->train, err));
 	MQ_TRY(mq_plan_save(&plan, s->model, s->cluster, o->out, err));
 	printf("%s: %s\n", o->out, mq_plan_describe(&plan, s->cluster, &s->arena));
 	if (*skipped)
-		printf("flags that say nothing about the plan:%s\n", skipped);
+		printf("flags that say nothing about the plan or the model:%s\n", skipped);
 	return MQ_OK;
 }
 
@@ -228,7 +259,7 @@ static enum mq_status check_options(const struct options *o, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "give a plan: maquette export PLAN.json --to TARGET, or --import");
 	if (!o->import && !o->to)
 		return mq_fail(err, MQ_EINPUT,
-			       "--to is missing: give megatron, deepspeed, torchtitan, flagscale or chakra");
+			       "--to is missing: give megatron, megatron-fsdp, deepspeed, torchtitan, flagscale or chakra");
 	return MQ_OK;
 }
 
@@ -251,5 +282,5 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 }
 
 const struct mq_command mq_command_export = {
-	.name = "export", .summary = "a plan as launch settings, or Megatron flags as a plan", .run = run
+	.name = "export", .summary = "a plan as launch settings, or launch settings as a plan", .run = run
 };

@@ -166,6 +166,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		status = mq_model_load(&request, &arena, &model, err);
 	if (status == MQ_OK && o.csv)
 		status = write_csv(o.csv, model, &o.asked.train, &arena, err);
+	if (status == MQ_OK && model->note)
+		fprintf(stderr, "note: %s\n", model->note);
 	if (status == MQ_OK)
 		print_totals(model, &o.asked.train);
 	mq_arena_fini(&arena);

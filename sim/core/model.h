@@ -107,6 +107,7 @@ struct mq_model_devices {
 	double time_unit_s;   /* seconds per unit of the file's times (report in the file's units) */
 };
 
+struct mq_transformer; /* formats/common_transformer.h */
 struct mq_model {
 	const char *name;
 	const char *unit;     /* of a sample: "sequence", "image", "sample" */
@@ -125,6 +126,9 @@ struct mq_model {
 	uint32_t expert_groups, group_limit;
 	bool tied_embeddings;
 	bool image, volumes;  /* samples are images; some convolution's window has three axes */
+	/* What a single stack of blocks was built from, for those who write it down; NULL: this is none. */
+	const struct mq_transformer *stack;
+	const char *note;     /* what a reader had to assume, for people; or NULL */
 };
 
 enum mq_optimizer { MQ_OPTIMIZER_ADAM, MQ_OPTIMIZER_SGD, MQ_OPTIMIZER_MOMENTUM, MQ_N_OPTIMIZERS };

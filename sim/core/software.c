@@ -122,7 +122,7 @@ const struct mq_space_flag *mq_space_flags(void)
 {
 #define FLAG(member) { #member, offsetof(struct mq_software_space, member) }
 	static const struct mq_space_flag flags[] = {
-		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(mixtures),
+		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(mixtures),
 		FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),
 		FLAG(unequal_degrees), FLAG(shares), FLAG(replica_major), FLAG(any_order),
 		FLAG(placement), { NULL, 0 },
@@ -134,7 +134,7 @@ const struct mq_space_flag *mq_space_flags(void)
 
 const char *mq_models_name(enum mq_models m)
 {
-	static const char *const names[MQ_N_MODELS] = { "any", "layers", "one-width" };
+	static const char *const names[MQ_N_MODELS] = { "any", "layers", "one-width", "llama-like" };
 
 	return (unsigned)m < MQ_N_MODELS ? names[m] : "?";
 }

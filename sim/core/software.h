@@ -44,8 +44,13 @@ enum mq_stage_rule { MQ_STAGES_EVEN, MQ_STAGES_CEIL, MQ_STAGES_ENDS };
 
 /* Models that it has an implementation of: all, those of repeated layers, those whose layers are all of one
  * width. */
-enum mq_models { MQ_MODELS_ANY, MQ_MODELS_LAYERS, MQ_MODELS_ONE_WIDTH, MQ_N_MODELS };
-MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width */
+enum mq_models {
+	MQ_MODELS_ANY, MQ_MODELS_LAYERS,
+	MQ_MODELS_ONE_WIDTH,
+	MQ_MODELS_LLAMA_LIKE,      /* and RMS norms, rotary positions, products without biases */
+	MQ_N_MODELS
+};
+MQ_API const char *mq_models_name(enum mq_models m); /* any layers one-width llama-like */
 
 /* Decisions of a plan that settings of the software can change: MQ_SAYS_... and these. */
 enum { MQ_SWITCH_ZERO_GROUP = 1 << 8, MQ_SWITCH_ALGO = 1 << 9, MQ_N_SWITCHES = 10 };
@@ -65,6 +70,7 @@ struct mq_software_space {
 	uint32_t models;           /* enum mq_models */
 	bool gpu, cpu;             /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
+	bool expert_tensor;        /* experts split over tensor-parallel ranks beside expert parallelism */
 	bool mixtures;             /* models of experts */
 	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
 	bool tensor_pipeline;      /* tensor parallelism beside pipeline stages */

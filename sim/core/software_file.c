@@ -192,7 +192,7 @@ static enum mq_status read_models(const struct reader *r, const json_t *value)
 	int at = MQ_ENUM_FIND(mq_models_name, MQ_N_MODELS, word ? word : "");
 
 	r->record->software.runs.models = (uint32_t)at;
-	return at < MQ_N_MODELS ? MQ_OK : bad(r, "models", "in \"runs\" is any, layers or one-width");
+	return at < MQ_N_MODELS ? MQ_OK : bad(r, "models", "in \"runs\" is any, layers, one-width or llama-like");
 }
 
 /* A key that is none: what there is. */

@@ -71,6 +71,18 @@ static bool has(uint32_t bits, unsigned i)
 /* Wide types train; the others are of operands of products. */
 enum { TRAINING_DTYPES = 1u << MQ_FP32 | 1u << MQ_TF32 | 1u << MQ_FP16 | 1u << MQ_BF16 | 1u << MQ_FP64 };
 
+static bool is_llama_like(const struct mq_model *m)
+{
+	for (uint32_t i = 0; i < m->n_ops; i++) {
+		const struct mq_op *op = &m->op[i];
+
+		if ((op->kind == MQ_OP_NORM && !op->rms) || (op->kind == MQ_OP_ATTENTION && !(op->rotated > 0)) ||
+		    (op->kind == MQ_OP_GEMM && op->param > op->k * op->n * op->count))
+			return false;
+	}
+	return true;
+}
+
 static bool model_runs(const struct ask *a)
 {
 	const struct mq_software_space *r = &a->s->runs;
@@ -80,8 +92,11 @@ static bool model_runs(const struct ask *a)
 
 	if (r->models >= MQ_MODELS_LAYERS && !m->n_layers)
 		return no(a, "runs no '%s': it has no repeated layers; try another --software", m->name);
-	if (r->models == MQ_MODELS_ONE_WIDTH && !m->hidden)
+	if (r->models >= MQ_MODELS_ONE_WIDTH && !m->hidden)
 		return no(a, "runs no '%s': its layers are not of one width; try another --software", m->name);
+	if (r->models == MQ_MODELS_LLAMA_LIKE && !is_llama_like(m))
+		return no(a, "runs no '%s': its models have RMS norms, rotary positions and products without biases; try "
+			  "another --software", m->name);
 	if (!r->mixtures && m->experts)
 		return no(a, "runs no mixtures of experts; try another --software");
 	if (!has(r->dtypes, t->dtype))
@@ -108,6 +123,9 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 		return no(a, "has no context parallelism (cp %u)", cp);
 	if (mq_or_1(p->ep) > 1 && !r->expert)
 		return no(a, "has no expert parallelism (ep %u)", p->ep);
+	if (mq_or_1(p->ep) > 1 && tp > 1 && !r->expert_tensor)
+		return no(a, "keeps experts whole on each rank under expert parallelism (ep %u); this plan splits them over "
+			  "tp %u too", p->ep, tp);
 	if (cp > 1 && !r->placement && a->q->model->seq % (2 * cp))
 		return no(a, "deals out a sequence in 2 x cp = %u parts, which do not divide %u tokens", 2 * cp,
 			  a->q->model->seq);

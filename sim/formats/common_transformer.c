@@ -123,6 +123,13 @@ static uint32_t latent_block(struct mq_net *net, const struct mq_transformer *t,
 	return mq_net_gemm(net, "proj", attention, heads * t->value_dim, t->hidden);
 }
 
+/* Does a layer's attention see all keys? Stored scores are computed in whole whatever the window. */
+static bool sees_all(const struct mq_transformer *t, uint32_t layer)
+{
+	return !t->causal || !t->fused || layer == MQ_NONE ||
+	       (t->full_every && (layer + 1) % t->full_every == 0);
+}
+
 static uint32_t attention_block(struct mq_net *net, const struct mq_transformer *t, uint32_t input)
 {
 	double q = (double)t->heads * t->head_dim, kv = 2.0 * t->kv_heads * t->head_dim;
@@ -130,12 +137,14 @@ static uint32_t attention_block(struct mq_net *net, const struct mq_transformer 
 	const struct mq_attention a = {
 		.heads = t->heads, .kv_heads = t->kv_heads, .head_dim = t->head_dim,
 		.keys = net->rows, .causal = t->causal, .fused = t->fused, .rotary = t->rotary,
-		.window = net->layer % 2 == 0 && t->causal && t->fused ? t->window : 0,
+		.window = sees_all(t, net->layer) ? 0 : t->window,
 	};
 
 	net->biases = biases || t->qkv_bias;
 	uint32_t qkv = by_head(net, mq_net_gemm(net, "qkv", input, t->hidden, q + kv), t->heads);
 	uint32_t attention = mq_net_attention(net, "attention", qkv, MQ_NONE, &a);
+	if (t->rope_part > 0)
+		mq_net_at(net, attention)->rotated *= t->rope_part;
 	if (t->qk_norm) {
 		mq_net_at(net, attention)->param = 2.0 * t->head_dim;
 		mq_net_at(net, attention)->kernels += 2;
@@ -180,26 +189,53 @@ static uint32_t expert_block(struct mq_net *net, const struct mq_transformer *t,
 	return sum;
 }
 
+static bool has_experts(const struct mq_transformer *t, uint32_t layer)
+{
+	if (!t->experts || (layer != MQ_NONE && layer < t->dense_layers))
+		return false;
+	return layer == MQ_NONE || !t->moe_every || (layer + 1) % t->moe_every == 0;
+}
+
+static uint32_t mixing_block(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
+{
+	return t->kv_rank ? latent_block(net, t, x) : attention_block(net, t, x);
+}
+
+static uint32_t feed_forward(struct mq_net *net, const struct mq_transformer *t, uint32_t x)
+{
+	if (has_experts(t, net->layer))
+		return expert_block(net, t, x);
+	return dense_block(net, t, x, t->experts && t->dense_ffn ? t->dense_ffn : t->ffn);
+}
+
+static uint32_t parallel_block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
+{
+	uint32_t a = mixing_block(net, t, mq_net_norm(net, "norm1", stream, t->hidden));
+	uint32_t b = feed_forward(net, t, mq_net_norm(net, "norm2", stream, t->hidden));
+
+	stream = mq_net_residual(net, "residual1", a, stream, t->hidden);
+	return mq_net_residual(net, "residual2", b, stream, t->hidden);
+}
+
 static uint32_t block(struct mq_net *net, const struct mq_transformer *t, uint32_t stream)
 {
-	bool experts = t->experts && net->layer >= t->dense_layers;
-	double ffn = net->layer < t->dense_layers && t->dense_ffn ? t->dense_ffn : t->ffn;
-	uint32_t x = stream, y;
+	bool before = !t->post_norm && !t->no_input_norms;
 
-	if (!t->post_norm)
-		x = mq_net_norm(net, "norm1", stream, t->hidden);
-	y = t->kv_rank ? latent_block(net, t, x) : attention_block(net, t, x);
-	stream = mq_net_residual(net, "residual1", y, stream, t->hidden);
+	if (t->parallel)
+		return parallel_block(net, t, stream);
+	uint32_t x = before ? mq_net_norm(net, "norm1", stream, t->hidden) : stream;
+	x = mixing_block(net, t, x);
+	if (t->output_norms)
+		x = mq_net_norm(net, "attention.norm", x, t->hidden);
+	stream = mq_net_residual(net, "residual1", x, stream, t->hidden);
 	if (t->post_norm)
 		stream = mq_net_norm(net, "norm1", stream, t->hidden);
-	x = stream;
-	if (!t->post_norm)
-		x = mq_net_norm(net, "norm2", stream, t->hidden);
-	y = experts ? expert_block(net, t, x) : dense_block(net, t, x, ffn);
-	stream = mq_net_residual(net, "residual2", y, stream, t->hidden);
-	if (t->post_norm)
-		stream = mq_net_norm(net, "norm2", stream, t->hidden);
-	return stream;
+	x = before ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
+	x = feed_forward(net, t, x);
+	if (t->output_norms)
+		x = mq_net_norm(net, "ffn.norm", x, t->hidden);
+	stream = mq_net_residual(net, "residual2", x, stream, t->hidden);
+	return t->post_norm ? mq_net_norm(net, "norm2", stream, t->hidden) : stream;
 }
 
 static uint32_t hybrid_layer(struct mq_net *net, const struct mq_transformer *t, char letter,
@@ -433,5 +469,10 @@ enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 	}
 	count_copies(net.b.model, t->top_k);
 	mq_transformer_describe(net.b.model, t, t->layers);
+	struct mq_transformer *kept = mq_arena_alloc(arena, sizeof(*kept));
+	*kept = *t;
+	if (t->pattern)
+		kept->pattern = mq_arena_strdup(arena, t->pattern);
+	net.b.model->stack = kept;
 	return mq_model_finish(&net.b, model, err);
 }

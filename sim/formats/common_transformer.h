@@ -37,10 +37,23 @@ struct mq_transformer {
 	bool qk_norm;            /* RMS norms over each head's Q and K */
 	bool gated, relu, rms;
 	bool clamp;              /* experts clamp what goes into their activation (GPT-OSS) */
-	uint32_t window;         /* keys that every second layer's queries see, from the first on; 0 = all */
+	uint32_t window;         /* keys that the queries of most layers see; 0 = all */
+	uint32_t full_every;     /* the last of so many layers sees all keys; 0 = none does */
+	uint32_t moe_every;      /* the last of so many layers has experts; 0 = all behind dense_layers do */
 	bool tied;               /* head uses the embedding's parameters */
 	bool causal, fused, rotary, dropout;
 	bool post_norm;          /* norm behind the residual (BERT) */
+	bool output_norms;       /* norms of what attention and feed-forward put out (Gemma 2, OLMo 2) */
+	bool no_input_norms;     /* and none of what goes into them (OLMo 2) */
+	bool parallel;           /* attention and feed-forward both read the stream (GPT-NeoX) */
+	/* Kept for those who write settings; they cost nothing that is modelled. */
+	bool gelu;               /* the gate is a GELU (GeGLU) instead of a SiLU */
+	bool squared;            /* the ReLU is squared */
+	bool softcap;            /* scores and logits are bounded by tanh */
+	bool sigmoid_router;     /* experts are scored by sigmoids with a bias for balance */
+	double rope_theta;       /* base of rotary positions; 0 = not known */
+	double rope_part;        /* of a head's width that is turned; 0 = all */
+	double norm_eps;         /* 0 = not known */
 	bool pretrain_heads;     /* BERT: pooler, masked-language and next-sentence heads */
 	bool span_head;          /* instead of them: where an answer starts and ends (SQuAD) */
 };
@@ -48,6 +61,10 @@ struct mq_transformer {
 /* MQ_EINPUT with one line that names `what` ("model gpt", or a file) and the dimension at fault. */
 enum mq_status mq_transformer_check(struct mq_transformer *t, const char *what,
 				    struct mq_err *err) MQ_MUST_CHECK;
+/* The first field in which two descriptions that have passed the check differ, NULL: none; `text` gets both
+ * values. What is not known of the first (rope_theta, norm_eps) does not count, nor what no layer uses. */
+const char *mq_transformer_differs(const struct mq_transformer *a, const struct mq_transformer *b, char text[96]);
+
 /* A stack of blocks with embedding, head and (in training) loss. Fills defaults, checks, builds. */
 enum mq_status mq_transformer_build(struct mq_transformer *t, const char *what,
 				    const struct mq_model_request *request, struct mq_arena *arena,

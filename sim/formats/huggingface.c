@@ -1,20 +1,16 @@
 /*
- * huggingface.c - transformers described by a Hugging Face config.json: GPT-2, Llama, Mistral,
- * Mixtral, Qwen (1 to 3, dense and mixture of experts), DeepSeek (V2, V3), Nemotron-H and BERT families.
- * Defaults of absent keys are those of the transformers library.
+ * huggingface.c - models described by a Hugging Face config.json: the families of common_huggingface.c, T5, ViT,
+ * DiT (diffusers), and the text parts of models that also see or hear.
  *
  * max_position_embeddings of newer models is far beyond what they are trained with: without --seq a
  * sequence has 4096 tokens, or max_position_embeddings where that is less.
  *
- * Not modelled: sliding windows (attention sees all keys), the one-column gate of Qwen-MoE's shared
- * expert, DeepSeek's multi-token prediction, layers that alternate between dense and sparse
- * (refused).
+ * Not modelled: towers for images and sounds beside the text (a note says that they are left out).
  */
 #include <string.h>
 
 #include "core/opt.h"
-#include "formats/common_json.h"
-#include "formats/common_transformer.h"
+#include "formats/common_huggingface.h"
 
 enum { DEFAULT_SEQ = 4096 };
 
@@ -28,272 +24,151 @@ static const struct mq_opt opts[] = {
 	MQ_END
 };
 
-struct family {
-	const char *model_type;
-	const char *architecture; /* prefix of architectures[0], for files without model_type */
-	enum mq_status (*read)(const struct mq_json_at *at, struct mq_transformer *t,
-			       uint32_t *positions, struct mq_err *err);
-	bool qkv_bias, qk_norm;
-};
+extern const struct mq_format mq_format_seq2seq, mq_format_vision; /* which build those that are no such stack */
 
-static const double MAX = 1e8;
-
-static enum mq_status dim(const struct mq_json_at *at, const char *key, double min, uint32_t *value,
-			  struct mq_err *err)
+static enum mq_status unknown_family(const struct mq_json_at *at, const char *type, struct mq_err *err)
 {
-	const struct mq_json_range range = { min, MAX, true, true };
-	double x = 0;
-
-	MQ_TRY(mq_json_number(at, key, &range, &x, err));
-	*value = (uint32_t)x;
-	return MQ_OK;
-}
-
-/* Whether one of the dropout rates is above zero; `absent` stands for a key that is not there. */
-static enum mq_status dropout(const struct mq_json_at *at, const char *const *keys, double absent,
-			      bool *value, struct mq_err *err)
-{
-	const struct mq_json_range range = { .max = 1 };
-
-	for (; *keys; keys++) {
-		double rate = absent;
-
-		MQ_TRY(mq_json_number(at, *keys, &range, &rate, err));
-		*value = *value || rate > 0;
-	}
-	return MQ_OK;
-}
-
-static enum mq_status read_gpt2(const struct mq_json_at *at, struct mq_transformer *t,
-				uint32_t *positions, struct mq_err *err)
-{
-	static const char *const rates[] = { "resid_pdrop", "embd_pdrop", "attn_pdrop", NULL };
-
-	t->tied = t->biases = t->causal = true;
-	MQ_TRY(dim(at, "n_embd", 1, &t->hidden, err));
-	MQ_TRY(dim(at, "n_layer", 1, &t->layers, err));
-	MQ_TRY(dim(at, "n_head", 1, &t->heads, err));
-	MQ_TRY(dim(at, "vocab_size", 1, &t->vocab, err));
-	MQ_TRY(dim(at, "n_positions", 1, positions, err));
-	MQ_TRY(mq_json_u32(at, "n_inner", 1, MAX, &t->ffn, err));
-	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
-	t->positions = *positions;
-	return dropout(at, rates, .1, &t->dropout, err);
-}
-
-static enum mq_status read_common(const struct mq_json_at *at, struct mq_transformer *t,
-				  uint32_t *positions, struct mq_err *err)
-{
-	MQ_TRY(dim(at, "hidden_size", 1, &t->hidden, err));
-	MQ_TRY(dim(at, "num_hidden_layers", 1, &t->layers, err));
-	MQ_TRY(dim(at, "num_attention_heads", 1, &t->heads, err));
-	MQ_TRY(dim(at, "intermediate_size", 1, &t->ffn, err));
-	MQ_TRY(dim(at, "vocab_size", 1, &t->vocab, err));
-	return mq_json_u32(at, "max_position_embeddings", 1, MAX, positions, err);
-}
-
-static enum mq_status read_bert(const struct mq_json_at *at, struct mq_transformer *t,
-				uint32_t *positions, struct mq_err *err)
-{
-	static const char *const rates[] = { "hidden_dropout_prob", "attention_probs_dropout_prob",
-					     NULL };
-
-	t->biases = t->tied = t->post_norm = t->pretrain_heads = true;
-	t->token_types = 2;
-	*positions = 512;
-	MQ_TRY(read_common(at, t, positions, err));
-	MQ_TRY(mq_json_u32(at, "type_vocab_size", 0, MAX, &t->token_types, err));
-	t->positions = *positions;
-	return dropout(at, rates, .1, &t->dropout, err);
-}
-
-static enum mq_status read_llama(const struct mq_json_at *at, struct mq_transformer *t,
-				 uint32_t *positions, struct mq_err *err)
-{
-	static const char *const rates[] = { "attention_dropout", NULL };
-	bool bias = false;
-
-	t->gated = t->rms = t->rotary = t->causal = true;
-	*positions = 2048;
-	MQ_TRY(read_common(at, t, positions, err));
-	MQ_TRY(mq_json_u32(at, "num_key_value_heads", 1, MAX, &t->kv_heads, err));
-	MQ_TRY(mq_json_u32(at, "head_dim", 1, MAX, &t->head_dim, err));
-	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
-	MQ_TRY(mq_json_bool(at, "mlp_bias", &bias, err));
-	if (bias)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"mlp_bias\" is true; only products without bias are read",
-			       at->path);
-	MQ_TRY(mq_json_bool(at, "attention_bias", &t->qkv_bias, err));
-	t->proj_bias = t->qkv_bias;
-	return dropout(at, rates, 0, &t->dropout, err);
-}
-
-static enum mq_status read_mixtral(const struct mq_json_at *at, struct mq_transformer *t,
-				   uint32_t *positions, struct mq_err *err)
-{
-	t->experts = 8;
-	t->top_k = 2;
-	MQ_TRY(read_llama(at, t, positions, err));
-	MQ_TRY(mq_json_u32(at, "num_local_experts", 1, 1e5, &t->experts, err));
-	return mq_json_u32(at, "num_experts_per_tok", 1, 1e5, &t->top_k, err);
-}
-
-static enum mq_status read_qwen_moe(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
-{
-	uint32_t step = 1;
-
-	MQ_TRY(read_llama(at, t, positions, err));
-	MQ_TRY(dim(at, "num_experts", 1, &t->experts, err));
-	MQ_TRY(dim(at, "num_experts_per_tok", 1, &t->top_k, err));
-	MQ_TRY(dim(at, "moe_intermediate_size", 1, &t->ffn, err));
-	MQ_TRY(mq_json_u32(at, "shared_expert_intermediate_size", 0, MAX, &t->shared_ffn, err));
-	MQ_TRY(mq_json_u32(at, "decoder_sparse_step", 1, MAX, &step, err));
-	if (step != 1 || json_array_size(json_object_get(at->object, "mlp_only_layers")))
-		return mq_fail(
-			err, MQ_EINPUT,
-			"%s: \"decoder_sparse_step\" or \"mlp_only_layers\" makes dense and sparse "
-			"layers alternate; only models with experts in every layer are read",
-			at->path);
-	return MQ_OK;
-}
-
-/* DeepSeek-V2 and V3: latent attention, first layers dense, experts that every token visits. */
-static enum mq_status read_deepseek(const struct mq_json_at *at, struct mq_transformer *t,
-				    uint32_t *positions, struct mq_err *err)
-{
-	uint32_t step = 1, shared = 0;
-
-	MQ_TRY(read_llama(at, t, positions, err));
-	t->kv_heads = t->heads;
-	t->dense_ffn = t->ffn;
-	MQ_TRY(mq_json_u32(at, "q_lora_rank", 1, MAX, &t->q_rank,
-			   err)); /* null in the Lite model */
-	MQ_TRY(dim(at, "kv_lora_rank", 1, &t->kv_rank, err));
-	MQ_TRY(dim(at, "qk_nope_head_dim", 1, &t->nope_dim, err));
-	MQ_TRY(dim(at, "qk_rope_head_dim", 1, &t->rope_dim, err));
-	MQ_TRY(dim(at, "v_head_dim", 1, &t->value_dim, err));
-	MQ_TRY(dim(at, "n_routed_experts", 1, &t->experts, err));
-	MQ_TRY(dim(at, "num_experts_per_tok", 1, &t->top_k, err));
-	MQ_TRY(dim(at, "moe_intermediate_size", 1, &t->ffn, err));
-	MQ_TRY(mq_json_u32(at, "n_shared_experts", 0, 1000, &shared, err));
-	MQ_TRY(mq_json_u32(at, "first_k_dense_replace", 0, MAX, &t->dense_layers, err));
-	MQ_TRY(mq_json_u32(at, "moe_layer_freq", 1, MAX, &step, err));
-	if (step != 1)
-		return mq_fail(err, MQ_EINPUT,
-			       "%s: \"moe_layer_freq\" is %u; only experts in every layer are read",
-			       at->path, step);
-	if ((double)shared * t->ffn > MAX)
-		return mq_fail(err, MQ_EINPUT, "%s: \"n_shared_experts\" is %u; give fewer",
-			       at->path, shared);
-	t->shared_ffn = shared * t->ffn;
-	return MQ_OK;
-}
-
-/* The first Qwen names its dimensions in its own way; intermediate_size counts both matrices going
- * up. */
-static enum mq_status read_qwen1(const struct mq_json_at *at, struct mq_transformer *t,
-				 uint32_t *positions, struct mq_err *err)
-{
-	t->gated = t->rms = t->rotary = t->causal = true;
-	*positions = 8192;
-	MQ_TRY(read_common(at, t, positions, err));
-	MQ_TRY(mq_json_u32(at, "kv_channels", 1, MAX, &t->head_dim, err));
-	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
-	t->ffn /= 2;
-	return MQ_OK;
-}
-
-/* Nemotron-H and Nemotron 3: a letter per layer, squared ReLU, attention without positions. */
-static enum mq_status read_nemotron_h(const struct mq_json_at *at, struct mq_transformer *t,
-				      uint32_t *positions, struct mq_err *err)
-{
-	struct mq_mamba *m = &t->mamba;
-	uint32_t experts = 0;
-
-	t->rms = t->relu = t->causal = t->mtp_shared = true;
-	*positions = 4096;
-	*m = (struct mq_mamba){ .heads = 128, .head_dim = 64, .groups = 8, .state = 128, .kernel = 4,
-				.chunk = 128 };
-	MQ_TRY(read_common(at, t, positions, err));
-	MQ_TRY(mq_json_text(at, "hybrid_override_pattern", &t->pattern, err));
-	if (!t->pattern)
-		return mq_fail(err, MQ_EINPUT, "%s: \"hybrid_override_pattern\" is missing", at->path);
-	MQ_TRY(mq_json_u32(at, "num_key_value_heads", 1, MAX, &t->kv_heads, err));
-	MQ_TRY(mq_json_u32(at, "head_dim", 1, MAX, &t->head_dim, err));
-	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &t->tied, err));
-	MQ_TRY(mq_json_u32(at, "mamba_num_heads", 1, MAX, &m->heads, err));
-	MQ_TRY(mq_json_u32(at, "mamba_head_dim", 1, MAX, &m->head_dim, err));
-	MQ_TRY(mq_json_u32(at, "n_groups", 1, MAX, &m->groups, err));
-	MQ_TRY(mq_json_u32(at, "ssm_state_size", 1, MAX, &m->state, err));
-	MQ_TRY(mq_json_u32(at, "conv_kernel", 1, 1000, &m->kernel, err));
-	MQ_TRY(mq_json_u32(at, "chunk_size", 1, 1e5, &m->chunk, err));
-	MQ_TRY(mq_json_u32(at, "n_routed_experts", 1, 1e5, &experts, err));
-	if (!strchr(t->pattern, 'E'))
-		return MQ_OK;
-	t->experts = experts;
-	MQ_TRY(dim(at, "num_experts_per_tok", 1, &t->top_k, err));
-	MQ_TRY(dim(at, "moe_intermediate_size", 1, &t->ffn, err));
-	MQ_TRY(mq_json_u32(at, "moe_shared_expert_intermediate_size", 0, MAX, &t->shared_ffn, err));
-	MQ_TRY(mq_json_u32(at, "moe_latent_size", 1, MAX, &t->latent, err)); /* null in Nano */
-	return mq_json_u32(at, "num_nextn_predict_layers", 0, 100, &t->mtp, err);
-}
-
-static const struct family families[] = {
-	{ "gpt2", "GPT2", read_gpt2, false, false },
-	{ "llama", "Llama", read_llama, false, false },
-	{ "mistral", "Mistral", read_llama, false, false },
-	{ "mixtral", "Mixtral", read_mixtral, false, false },
-	{ "qwen", "QWen", read_qwen1, true, false },
-	{ "qwen2", "Qwen2For", read_llama, true, false },
-	{ "qwen3", "Qwen3For", read_llama, false, true },
-	{ "qwen2_moe", "Qwen2Moe", read_qwen_moe, true, false },
-	{ "qwen3_moe", "Qwen3Moe", read_qwen_moe, false, true },
-	{ "deepseek_v2", "DeepseekV2", read_deepseek, false, false },
-	{ "deepseek_v3", "DeepseekV3", read_deepseek, false, false },
-	{ "nemotron_h", "NemotronH", read_nemotron_h, false, false },
-	{ "bert", "Bert", read_bert, false, false },
-};
-
-static enum mq_status find_family(const struct mq_json_at *at, const struct family **found,
-				  struct mq_err *err)
-{
-	const char *type, *architecture;
-
-	MQ_TRY(mq_json_text(at, "model_type", &type, err));
-	architecture =
+	const char *architecture =
 		json_string_value(json_array_get(json_object_get(at->object, "architectures"), 0));
-	for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++) {
-		const struct family *f = &families[i];
+	char list[400] = "";
+	size_t used = 0;
 
-		if (type ? !strcmp(type, f->model_type) :
-			   architecture && !strncmp(architecture, f->architecture,
-						    strlen(f->architecture))) {
-			*found = f;
-			return MQ_OK;
-		}
-	}
-	if (!type)
-		type = architecture ? architecture : "missing";
-	return mq_fail(
-		err, MQ_EINPUT,
-		"%s: \"model_type\" is %.60s; the families read are gpt2 llama mistral mixtral "
-		"qwen qwen2 qwen3 qwen2_moe qwen3_moe deepseek_v2 deepseek_v3 nemotron_h bert",
-		at->path, type);
+	for (const struct mq_hf_family *f = mq_hf_families; f->model_type && used < sizeof(list); f++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, " %s", f->model_type);
+	return mq_fail(err, MQ_EINPUT, "%s: \"model_type\" is %.60s; the families read are%.330s t5 vit dit, and any with "
+		       "Llama's keys", at->path, type ? type : architecture ? architecture : "missing", list);
 }
 
-static enum mq_status read_config(const struct mq_json_at *at, struct mq_transformer *t,
-				  struct mq_err *err)
+/* The letter of a state-space stack, once for each layer. */
+static void spread_pattern(struct mq_transformer *t, struct mq_arena *arena)
 {
-	const struct family *family = NULL;
-	uint32_t positions = 0;
+	char *all;
 
-	MQ_TRY(find_family(at, &family, err));
+	if (!t->pattern || t->pattern[1] || t->layers > 10000)
+		return;
+	all = mq_arena_alloc(arena, t->layers + 1);
+	memset(all, *t->pattern, t->layers);
+	t->pattern = all;
+}
+
+static enum mq_status read_config(const struct mq_json_at *at, const char *type, struct mq_transformer *t,
+				  struct mq_arena *arena, const char **note, struct mq_err *err)
+{
+	uint32_t positions = 0;
+	bool guessed = false;
+	const struct mq_hf_family *family = mq_hf_family_of(at, type, &guessed);
+
+	if (!family)
+		return unknown_family(at, type, err);
 	MQ_TRY(family->read(at, t, &positions, err));
+	spread_pattern(t, arena);
 	t->qkv_bias = t->qkv_bias || family->qkv_bias;
-	t->qk_norm = family->qk_norm;
+	t->qk_norm = t->qk_norm || family->qk_norm;
 	t->seq = positions < DEFAULT_SEQ ? positions : DEFAULT_SEQ;
+	if (guessed)
+		*note = mq_arena_printf(arena, "%s: \"model_type\" %.60s is not known; read as a Llama, whose keys it has: "
+					"what else it may have is not modelled", at->path, type ? type : "(none)");
+	return MQ_OK;
+}
+
+/* ---- those that another builder makes ------------------------------------------------------------ */
+
+static const char *option(const char *list, const struct mq_json_at *at, const char *key, const char *name,
+			  struct mq_arena *arena)
+{
+	const json_t *v = json_object_get(at->object, key);
+
+	if (!json_is_integer(v))
+		return list;
+	return mq_arena_printf(arena, "%s%s%s=%lld", list, *list ? "," : "", name, (long long)json_integer_value(v));
+}
+
+static enum mq_status build_t5(const struct mq_json_at *at, const struct mq_model_request *request,
+			       struct mq_arena *arena, struct mq_model **model, struct mq_err *err)
+{
+	static const char *const keys[][2] = {
+		{ "num_layers", "layers" }, { "num_decoder_layers", "decoder_layers" }, { "d_model", "hidden" },
+		{ "num_heads", "heads" }, { "d_kv", "head_dim" }, { "d_ff", "ffn" }, { "vocab_size", "vocab" },
+	};
+	const char *list = "", *feed = NULL;
+	bool tied = true;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		list = option(list, at, keys[i][0], keys[i][1], arena);
+	MQ_TRY(mq_json_text(at, "feed_forward_proj", &feed, err));
+	MQ_TRY(mq_json_bool(at, "tie_word_embeddings", &tied, err));
+	list = mq_arena_printf(arena, "%s%sgated=%s,tied=%s", list, *list ? "," : "",
+			       feed && !strncmp(feed, "gated", 5) ? "true" : "false", tied ? "true" : "false");
+	return mq_format_seq2seq.build("t5", list, request, arena, model, err);
+}
+
+static enum mq_status build_vision(const struct mq_json_at *at, const char *name,
+				   const struct mq_model_request *request, struct mq_arena *arena,
+				   struct mq_model **model, struct mq_err *err)
+{
+	static const char *const keys[][2] = {
+		{ "num_hidden_layers", "layers" }, { "hidden_size", "hidden" }, { "num_attention_heads", "heads" },
+		{ "intermediate_size", "ffn" }, { "image_size", "image" }, { "patch_size", "patch" },
+		{ "num_channels", "channels" }, { "num_labels", "classes" },
+		/* diffusers */
+		{ "num_layers", "layers" }, { "attention_head_dim", "head_dim" }, { "sample_size", "image" },
+		{ "in_channels", "channels" }, { "num_embeds_ada_norm", "classes" },
+	};
+	const char *list = "";
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		list = option(list, at, keys[i][0], keys[i][1], arena);
+	return mq_format_vision.build(name, list, request, arena, model, err);
+}
+
+static enum mq_status build_stack(const struct mq_json_at *at, const char *type, struct mq_transformer *t,
+				  const struct mq_model_request *request, struct mq_arena *arena,
+				  struct mq_model **model, struct mq_err *err)
+{
+	const char *note = NULL;
+
+	MQ_TRY(read_config(at, type, t, arena, &note, err));
+	if (type)
+		t->name = mq_arena_strdup(arena, type);
+	MQ_TRY(mq_transformer_build(t, at->path, request, arena, model, err));
+	(*model)->note = note;
+	return MQ_OK;
+}
+
+/* The text part of a configuration that has several; the configuration itself where it is that. */
+static struct mq_json_at text_part(const struct mq_json_at *at)
+{
+	static const char *const keys[] = { "text_config", "llm_config", "language_config" };
+	struct mq_json_at part = *at;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (json_is_object(json_object_get(at->object, keys[i]))) {
+			part.object = json_object_get(at->object, keys[i]);
+			part.place = keys[i];
+			return part;
+		}
+	return part;
+}
+
+static enum mq_status build(const struct mq_json_at *top, struct mq_transformer *t,
+			    const struct mq_model_request *request, struct mq_arena *arena,
+			    struct mq_model **model, struct mq_err *err)
+{
+	const struct mq_json_at at = text_part(top);
+	const char *type, *class;
+
+	MQ_TRY(mq_json_text(&at, "model_type", &type, err));
+	MQ_TRY(mq_json_text(&at, "_class_name", &class, err));
+	if (type && (!strcmp(type, "t5") || !strcmp(type, "mt5")))
+		return build_t5(&at, request, arena, model, err);
+	if (type && !strcmp(type, "vit"))
+		return build_vision(&at, "vit", request, arena, model, err);
+	if ((type && !strcmp(type, "dit")) || (class && !strncmp(class, "DiT", 3)))
+		return build_vision(&at, "dit", request, arena, model, err);
+	MQ_TRY(build_stack(&at, type, t, request, arena, model, err));
+	if (at.object != top->object)
+		(*model)->note = mq_arena_printf(arena, "%s: only the text part (%s) is read; towers for images and sounds "
+						 "are left out", at.path, at.place);
 	return MQ_OK;
 }
 
@@ -309,20 +184,15 @@ static enum mq_status load(const char *path, const struct mq_model_request *requ
 	t.fused = o.fused_attention;
 	MQ_TRY(mq_json_load(path, arena, &json, err));
 	const struct mq_json_at at = { .path = path, .place = "", .object = json };
-	enum mq_status status = read_config(&at, &t, err);
-	const char *name = json_string_value(json_object_get(json, "model_type"));
-	if (name)
-		t.name = mq_arena_strdup(arena, name);
-	if (status == MQ_OK)
-		status = mq_transformer_build(&t, path, request, arena, model, err);
+	enum mq_status status = build(&at, &t, request, arena, model, err);
 	json_decref(json);
 	return status;
 }
 
 static bool probe(const char *path, const char *head, size_t size)
 {
-	static const char *const keys[] = { "\"model_type\"", "\"architectures\"",
-					    "\"hidden_size\"", "\"n_embd\"" };
+	static const char *const keys[] = { "\"model_type\"", "\"architectures\"", "\"hidden_size\"",
+					    "\"n_embd\"", "\"_class_name\"" };
 	const char *slash = strrchr(path, '/');
 
 	if (*head != '{')

@@ -132,6 +132,7 @@ static void fill(struct mq_transformer *t, const struct options *o, const struct
 		.mtp = o->mtp,
 		.mtp_shared = true,
 		.relu = true,
+		.squared = true,
 		.rms = true,
 		.tied = !strcmp(p->is.model, "mamba2"),
 		.causal = true,

@@ -19,7 +19,7 @@ struct options {
 	const char *size;
 	uint32_t layers, decoder_layers, hidden, heads, head_dim, ffn, vocab, seq, target;
 	uint32_t dropout; /* 0 auto, 1 no, 2 yes */
-	bool fused_attention;
+	bool gated, tied, fused_attention;
 };
 
 #define DIM(field, max, help) MQ_U32(struct options, field, 0, 1, max, help)
@@ -36,6 +36,8 @@ static const struct mq_opt opts[] = {
 	DIM(seq, 1e8, "tokens that the encoder reads"),
 	DIM(target, 1e8, "tokens that the decoder writes; default: as many as are read"),
 	MQ_CHOICE(struct options, dropout, 0, "auto|false|true", "dropout; auto: yes"),
+	MQ_BOOL(struct options, gated, 0, "gated activation (T5 1.1): two matrices going up"),
+	MQ_BOOL(struct options, tied, 1, "the head uses the embedding's parameters"),
 	MQ_BOOL(struct options, fused_attention, 1,
 		"attention that never stores its scores (flash)"),
 	MQ_END
@@ -164,9 +166,9 @@ static uint32_t feed_forward(struct stack *s, uint32_t stream, const char *index
 	struct mq_net *net = &s->net;
 	uint32_t x = before(s, mq_arena_printf(net->arena, "norm%s", index), stream);
 
-	x = mq_net_gemm(net, "up", x, s->o.hidden, s->o.ffn);
+	x = mq_net_gemm(net, "up", x, s->o.hidden, s->o.gated ? 2.0 * s->o.ffn : s->o.ffn);
 	x = mq_net_activation(net, "activation", x, s->o.ffn,
-			      s->bart ? MQ_ACT_GELU : MQ_ACT_RELU);
+			      s->o.gated ? MQ_ACT_GATED : s->bart ? MQ_ACT_GELU : MQ_ACT_RELU);
 	x = mq_net_gemm(net, "down", x, s->o.ffn, s->o.hidden);
 	return behind(s, index, x, stream);
 }
@@ -254,8 +256,10 @@ static uint32_t head(struct stack *s, uint32_t x, uint32_t embedding)
 	leave(s, "");
 	s->net.biases = false;
 	x = mq_net_gemm(&s->net, "head", x, s->o.hidden, s->o.vocab);
-	mq_net_at(&s->net, x)->param = 0;
-	mq_net_at(&s->net, x)->tied = embedding;
+	if (s->o.tied) {
+		mq_net_at(&s->net, x)->param = 0;
+		mq_net_at(&s->net, x)->tied = embedding;
+	}
 	return x;
 }
 
@@ -271,7 +275,7 @@ static void describe(const struct stack *s)
 	m->ffn = s->o.ffn;
 	m->vocab = s->o.vocab;
 	m->seq = s->o.seq;
-	m->tied_embeddings = true;
+	m->tied_embeddings = s->o.tied;
 }
 
 static enum mq_status build(const char *name, const char *options,

@@ -18,7 +18,7 @@ trip "--tensor-model-parallel-size 4" --sequence-parallel --tp-comm-overlap
 trip "--pipeline-model-parallel-size 4" '--pipeline-model-parallel-layout "Et*1|t*3|t*3|t*1L"'
 trip "--pipeline-model-parallel-size 2" "--num-virtual-stages-per-pipeline-rank 2" "--micro-batch-size 1"
 trip "--context-parallel-size 2" "--recompute-granularity selective"
-trip "--recompute-granularity full" "--ddp-bucket-size 1000000" --no-scatter-gather-tensors-in-pipeline
+trip "--recompute-granularity full" "--ddp-bucket-size 1000000"
 # Other spellings of the same layout.
 plan() { printf '%s\n' --pipeline-model-parallel-size 4 "$@" >in.sh
 	"$M" export --import in.sh "${ask[@]}" -o "$out" >/dev/null || bad=1; }
@@ -39,7 +39,7 @@ wrong 'whole number' "--tensor-model-parallel-size two"
 wrong 'has 8' "--num-layers 9"
 wrong 'batch is 16' "--global-batch-size 32"
 wrong 'begin with E' '--pipeline-model-parallel-layout "t*8L"'
-wrong "not one of E t L" '--pipeline-model-parallel-layout "Em*8L"'
+wrong "not one of E t m L" '--pipeline-model-parallel-layout "Ex*8L"'
 wrong 'full or selective' "--recompute-granularity some"
 wrong 'add up to 9|add up to more' '--pipeline-model-parallel-layout "Et*9L"'
 wrong 'no multiple of 2 stages' "--pipeline-model-parallel-size 2 --account-for-loss-in-pipeline-split"
@@ -53,16 +53,17 @@ assert d["train_batch_size"] == d["train_micro_batch_size_per_gpu"] * d["gradien
 assert d["pipeline"]["stages"] == 2 and d["zero_optimization"]["stage"] == 0, d
 assert open("ds/hostfile").read() == "node0 slots=8\n"
 P
-"$M" export pp.json "${ask[@]}" --dtype bf16 --to torchtitan -o t.toml && python3 - <<'P' || bad=1
-try:
-    import tomllib
-except ImportError:
-    raise SystemExit(0)
-d = tomllib.load(open("t.toml", "rb"))
-p = d["parallelism"]
+like=(-m llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=512,vocab=512,seq=2048 -p dgx1_v100 --batch 16 --dtype bf16)
+"$M" export --import in.sh "${like[@]}" -o pl.json >/dev/null
+"$M" export pl.json "${like[@]}" --to torchtitan -o t.py && python3 - <<'P' || bad=1
+import ast
+calls = {ast.unparse(n.func): {k.arg: ast.literal_eval(k.value) for k in n.keywords} for n in ast.walk(ast.parse(open("t.py").read()))
+         if isinstance(n, ast.Call) and ast.unparse(n.func) in ("ParallelismConfig", "TrainingConfig")}
+p, t = calls["ParallelismConfig"], calls["TrainingConfig"]
 assert p["data_parallel_replicate_degree"] * p["pipeline_parallel_degree"] == 8, p
 assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
-assert d["training"]["global_batch_size"] == 16 and d["training"]["mixed_precision_param"] == "bfloat16"
+assert t["num_tokens_per_train_step"] == 16 * 2048 and t["mixed_precision_param"] == "bfloat16", t
+assert p["num_pp_microbatches"] * t["num_tokens_per_microbatch_per_dp_rank"] * 4 == 16 * 2048, (p, t)
 P
 "$M" export pp.json "${ask[@]}" --to flagscale -o f.yaml; grep -q 'hetero_process_meshes: \[1, 1, 1, 4, 2\]' f.yaml || { cat f.yaml; bad=1; }
 "$M" export pp.json "${ask[@]}" --to chakra -o et && python3 - <<'P' || bad=1
@@ -98,19 +99,22 @@ for t in tasks: assert nodes[t["id"]][3] == kinds.get(t["kind"], 4), t
 P
 printf '%s\n' --tensor-model-parallel-size 2 >in.sh; "$M" export --import in.sh "${ask[@]}" -o tp.json >/dev/null
 try 2 'keeps the vocabulary whole under tensor parallelism' export tp.json "${ask[@]}" --to deepspeed
-try 2 'along the sequence' export tp.json "${ask[@]}" --dtype bf16 --to torchtitan
+"$M" export --import in.sh "${like[@]}" -o tl.json >/dev/null
+try 2 'along the sequence' export tl.json "${like[@]}" --to torchtitan
 printf '%s\n' --tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap >in.sh
 "$M" export --import in.sh "${ask[@]}" --dtype bf16 -o async.json >/dev/null
-try 2 'by zero3 or zero2 beside tensor' export async.json "${ask[@]}" --dtype bf16 --to torchtitan
-sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' async.json >async3.json # FSDP overlaps by itself
-"$M" export async3.json "${ask[@]}" --dtype bf16 --to torchtitan -o t.toml && grep -q '^enable_async_tensor_parallel = true' t.toml || bad=1
+"$M" export --import in.sh "${like[@]}" -o asyncl.json >/dev/null
+try 2 'by zero3 or zero2 beside tensor' export asyncl.json "${like[@]}" --to torchtitan
+sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' asyncl.json >async3.json # FSDP overlaps by itself
+"$M" export async3.json "${like[@]}" --to torchtitan -o t.py && grep -q 'enable_async_tensor_parallel=True' t.py || bad=1
+try 2 'RMS norms, rotary positions' export pp.json "${ask[@]}" --dtype bf16 --to torchtitan
 try 2 'overlap_tp is not exported' export async.json "${ask[@]}" --dtype bf16 --to flagscale
-try 2 'bf16 or fp32, not fp16' export pp.json "${ask[@]}" --to torchtitan
+try 2 'bf16 or fp32, not fp16' export pl.json "${like[@]}" --dtype fp16 --to torchtitan
 sed 's/"allreduce"/"zero3"/' tp.json >z3.json; try 2 'syncs gradients by zero1 or allreduce .*, not zero3' export z3.json "${ask[@]}" --to megatron
 gan=transgan:width=32,bottom=4,depth=2/1,heads=2,whole=1,window=4
 "$M" search -m $gan -p dgx1_v100 --batch 16 -e data-parallel --evals 2 -j 1 -o gan >/dev/null
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to megatron
 try 2 'are not of one width' export gan/plan-1.json -m $gan -p dgx1_v100 --batch 16 --to flagscale
-try 2 'give megatron' export tp.json "${ask[@]}" --to horovod
+try 2 'give megatron, megatron-fsdp' export tp.json "${ask[@]}" --to horovod
 try 2 'cannot open' export --import none.sh "${ask[@]}" -o x.json
 finish

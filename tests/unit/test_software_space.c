@@ -82,7 +82,7 @@ static void expect(const char *name, struct mq_shape shape, const char *part)
 
 static void rules_of_degrees(void **state)
 {
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	expect("megatron-core", SHAPE(.dp = 8, .tp = 2), NULL);
 	expect("fsdp", SHAPE(.dp = 8, .tp = 2, .sync = MQ_SYNC_ZERO3), "has no tensor parallelism (tp 2)");
 	expect("ddp", SHAPE(.dp = 8, .pp = 2), "has no pipeline stages (pp 2)");
@@ -103,7 +103,7 @@ static void rules_of_pipelines(void **state)
 {
 	static const uint32_t uneven[] = { 1, 3, 3, 1 }, even[] = { 2, 2, 2, 2 };
 
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1),
 	       "schedules interleaved or 1f1b, not zb-h1");
 	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1, .sync = MQ_SYNC_ZERO3),
@@ -128,7 +128,7 @@ static void rules_of_pipelines(void **state)
 
 static void rules_of_sync(void **state)
 {
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	expect("megatron-core", SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO3),
 	       "syncs gradients by zero1 or allreduce, not zero3");
 	expect("megatron-core", SHAPE(.dp = 8, .sync = MQ_SYNC_PS), "not ps");
@@ -146,7 +146,7 @@ static void rules_of_sync(void **state)
 
 static void rules_of_the_model(void **state)
 {
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	train.dtype = MQ_FP16;
 	expect("torchtitan", SHAPE(.dp = 8), "trains in bf16 or fp32, not fp16; ask with another --dtype");
 	train.dtype = MQ_BF16;
@@ -175,7 +175,7 @@ static void rules_of_devices(void **state)
 	static const uint32_t major[] = { 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15 };
 	static const uint32_t torn[] = { 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15 };
 
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .device = turned), NULL);
 	expect("megatron-core", SHAPE(.dp = 8, .pp = 2, .device = major), NULL);
 	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .device = major),
@@ -193,7 +193,7 @@ static void rules_of_shapes(void **state)
 	static const double speed[] = { 3, 1, 1, 1 }, same[] = { 2, 2, 2, 2 };
 	static const uint32_t degrees[] = { 1, 2 };
 
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	expect("megatron-core", SHAPE(.dp = 4, .share = speed, .micro_batches = 1),
 	       "has no uneven shares of the batch");
 	expect("megatron-core", SHAPE(.dp = 4, .share = same, .micro_batches = 1), NULL);
@@ -217,7 +217,7 @@ static void rules_of_shapes(void **state)
 /* What a plan leaves to the software is no reason; what it decides otherwise needs a setting. */
 static void rules_of_decisions(void **state)
 {
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	struct mq_plan *plan = plan_of(&SHAPE(.dp = 8, .pipeline = MQ_PIPE_1F1B));
 	plan->overlap_grads = false; /* not said: it is the software's */
 	expect_plan("torchtitan", plan, NULL);
@@ -263,7 +263,7 @@ static void names_those_that_run_it(void **state)
 	struct mq_software_record record[6];
 	struct mq_err err = MQ_ERR_INIT;
 
-	ask("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 	for (uint32_t i = 0; i < 6; i++)
 		assert_int_equal(mq_software_load("platforms/software", names[i], &arena, &record[i], &err),
 		       MQ_OK);
@@ -397,9 +397,9 @@ static void what_runs_is_exported(const char *spec)
 		assert_true(runs[k] > 20);
 }
 
-static void what_runs_is_exported_gpt(void **state)
+static void what_runs_is_exported_llama(void **state)
 {
-	what_runs_is_exported("gpt:layers=8,hidden=256,heads=8,vocab=512");
+	what_runs_is_exported("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
 }
 
 static void what_runs_is_exported_moe(void **state)
@@ -447,7 +447,7 @@ int main(void)
 		cmocka_unit_test(rules_of_shapes),
 		cmocka_unit_test(rules_of_decisions),
 		cmocka_unit_test(names_those_that_run_it),
-		cmocka_unit_test(what_runs_is_exported_gpt),
+		cmocka_unit_test(what_runs_is_exported_llama),
 		cmocka_unit_test(what_runs_is_exported_moe),
 		cmocka_unit_test(shapes_are_read_back),
 	};

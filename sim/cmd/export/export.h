@@ -22,6 +22,7 @@ struct mq_export {
 	const struct mq_train *train;
 	const struct mq_plan *plan;
 	struct mq_arena *arena;
+	bool fsdp;                    /* megatron: its FSDP instead of its distributed optimizer */
 	const char *dir;              /* folder for targets that write several files */
 	/* by mq_export_open */
 	const struct mq_software *software;
@@ -54,6 +55,10 @@ void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f
 /* "NCCL_ALGO=Ring NCCL_PROTO=Simple " of what the plan forces, or "". */
 const char *mq_export_nccl(const struct mq_export *e);
 
+/* The flags of Megatron-LM that say the model. MQ_EINPUT: a part of it for which there is none, by name. */
+enum mq_status mq_export_megatron_model(const struct mq_export *e, const char **flags,
+					struct mq_err *err) MQ_MUST_CHECK;
+
 /* Targets. MQ_EINPUT: a file cannot be written; flagscale: the reason why it cannot say this plan. */
 enum mq_status mq_export_megatron(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
 enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *file, struct mq_err *err) MQ_MUST_CHECK;
@@ -65,9 +70,17 @@ struct mq_schedule;
 enum mq_status mq_export_chakra(const struct mq_schedule *schedule, const char *dir,
 				struct mq_err *err) MQ_MUST_CHECK;
 
-/* Megatron-Core flags -> plan. `text` is a command line or a script's flags, quotes and backslashes at line
- * ends included. Flags that say nothing about the plan are skipped and named in `skipped`. */
+/* Back: a plan from what was exported, or from a user's own. MQ_EINPUT: what is wrong, or what does not go with the
+ * model or the batch of the question. */
+/* A command line or a launch script of Megatron-LM (core/shell.h). Flags that say nothing about plan or model are
+ * skipped and named in `skipped`. */
 enum mq_status mq_import_megatron(const struct mq_export *e, const char *text, struct mq_plan *plan,
 				  const char **skipped, struct mq_err *err) MQ_MUST_CHECK;
+/* A recipe as `export --to torchtitan` writes them. */
+enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
+				    struct mq_err *err) MQ_MUST_CHECK;
+/* A ds_config.json, with hostfile and config.json beside it where they are there. */
+enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
+				   struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

@@ -1,0 +1,153 @@
+/* import_deepspeed.c - a plan from a ds_config.json; see export.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/export/export.h"
+#include "core/text.h"
+#include "formats/common_huggingface.h"
+
+struct settings {
+	uint32_t batch, micro_batch, rounds, zero, tp, pp, interval, world;
+	double bucket;
+	bool overlap, offload;
+};
+
+/* An object inside another, or one without keys. */
+static struct mq_json_at part_of(const struct mq_json_at *at, const char *key)
+{
+	const json_t *part = json_object_get(at->object, key);
+
+	return (struct mq_json_at){ at->path, key, json_is_object(part) ? part : NULL };
+}
+
+static enum mq_status read_settings(const struct mq_json_at *at, struct settings *s, struct mq_err *err)
+{
+	const struct mq_json_at tensor = part_of(at, "tensor_parallel"), pipe = part_of(at, "pipeline");
+	const struct mq_json_at zero = part_of(at, "zero_optimization"), cpu = part_of(&zero, "offload_optimizer");
+	const struct mq_json_range any = { .max = 1e12 };
+	const char *device;
+
+	*s = (struct settings){ .rounds = 1, .tp = 1, .pp = 1 };
+	MQ_TRY(mq_json_u32(at, "train_batch_size", 1, 1e9, &s->batch, err));
+	MQ_TRY(mq_json_u32(at, "train_micro_batch_size_per_gpu", 1, 1e9, &s->micro_batch, err));
+	MQ_TRY(mq_json_u32(at, "gradient_accumulation_steps", 1, 1e9, &s->rounds, err));
+	MQ_TRY(mq_json_u32(&tensor, "autotp_size", 0, 1e6, &s->tp, err));
+	MQ_TRY(mq_json_u32(&pipe, "stages", 1, 1e6, &s->pp, err));
+	MQ_TRY(mq_json_u32(&pipe, "activation_checkpoint_interval", 0, 1e6, &s->interval, err));
+	MQ_TRY(mq_json_u32(&zero, "stage", 0, 3, &s->zero, err));
+	MQ_TRY(mq_json_number(&zero, "reduce_bucket_size", &any, &s->bucket, err));
+	MQ_TRY(mq_json_bool(&zero, "overlap_comm", &s->overlap, err));
+	MQ_TRY(mq_json_text(&cpu, "device", &device, err));
+	s->offload = device && !strcmp(device, "cpu");
+	s->tp = mq_or_1(s->tp);
+	return MQ_OK;
+}
+
+static const char *beside(const char *path, const char *name, struct mq_arena *arena)
+{
+	const char *slash = strrchr(path, '/');
+
+	return mq_arena_printf(arena, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
+}
+
+/* Slots of all machines of the hostfile; 0: there is none. */
+static enum mq_status read_hosts(const struct mq_export *e, const char *path, uint32_t *world, struct mq_err *err)
+{
+	const char *hosts = beside(path, "hostfile", e->arena);
+	size_t size;
+	char *text;
+
+	*world = 0;
+	if (access(hosts, R_OK))
+		return MQ_OK;
+	MQ_TRY(mq_text_read(hosts, 1, e->arena, &text, &size, err));
+	for (const char *c = text; *c; c += strcspn(c, "\n"), c += *c == '\n') {
+		const char *slots = strstr(c, "slots="), *end = c + strcspn(c, "\n");
+
+		if (*c != '#' && slots && slots < end)
+			*world += (uint32_t)strtoul(slots + 6, NULL, 10);
+	}
+	return MQ_OK;
+}
+
+/* config.json and train.py beside it: is it the same model, is recomputation switched on? */
+static enum mq_status read_program(const struct mq_export *e, const char *path, bool *recomputes, struct mq_err *err)
+{
+	const char *config = beside(path, "config.json", e->arena), *script = beside(path, "train.py", e->arena);
+	const struct mq_model_request request = { .spec = config, .train = e->train, .seq = e->model->seq,
+						  .software = e->software };
+	struct mq_model *model;
+	const char *field;
+	char values[96], *text;
+	size_t size;
+
+	if (!access(script, R_OK)) {
+		MQ_TRY(mq_text_read(script, 1, e->arena, &text, &size, err));
+		*recomputes = strstr(text, "gradient_checkpointing_enable()");
+	}
+	if (access(config, R_OK) || !e->model->stack)
+		return MQ_OK;
+	MQ_TRY(mq_model_load(&request, e->arena, &model, err));
+	field = model->stack ? mq_transformer_differs(e->model->stack, model->stack, values) : "stack";
+	if (field)
+		return mq_fail(err, MQ_EINPUT, "%s: describes another model than -m: its %s is %s (of -m, and of the file)",
+			       config, field, model->stack ? values : "none");
+	return MQ_OK;
+}
+
+static enum mq_status shape_of(const struct mq_export *e, struct settings *s, struct mq_shape *shape,
+			       struct mq_err *err)
+{
+	static const uint8_t sync[] = { MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2, MQ_SYNC_ZERO3 };
+	uint32_t world = s->world ? s->world : e->cluster->n_devices;
+	uint64_t each = (uint64_t)s->tp * s->pp;
+
+	if (each > world || world % each)
+		return mq_fail(err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u", world, s->tp, s->pp);
+	if (s->batch != e->train->batch)
+		return mq_fail(err, MQ_EINPUT, "\"train_batch_size\" is %u, but --batch is %g", s->batch, e->train->batch);
+	*shape = (struct mq_shape){
+		.dp = (uint32_t)(world / each), .tp = s->tp, .pp = s->pp, .micro_batches = s->rounds,
+		.pipeline = MQ_PIPE_1F1B, .sync = s->offload && s->zero == 1 && world == each ? MQ_SYNC_ALLREDUCE : sync[s->zero],
+		.recompute = s->interval ? MQ_RECOMPUTE_FULL : MQ_RECOMPUTE_NONE,
+	};
+	if (s->micro_batch && (double)s->micro_batch * s->rounds * shape->dp != e->train->batch)
+		return mq_fail(err, MQ_EINPUT, "%u samples x %u steps x %u replicas are not the batch of %g", s->micro_batch,
+			       s->rounds, shape->dp, e->train->batch);
+	return MQ_OK;
+}
+
+static enum mq_status import(const struct mq_export *e, const struct mq_json_at *at, struct mq_plan *plan,
+			     struct mq_err *err)
+{
+	struct mq_shape shape;
+	struct mq_plan like;
+	struct settings s;
+	bool recomputes = false;
+
+	MQ_TRY(read_settings(at, &s, err));
+	MQ_TRY(read_hosts(e, at->path, &s.world, err));
+	MQ_TRY(read_program(e, at->path, &recomputes, err));
+	s.interval = s.interval || (recomputes && s.pp == 1);
+	MQ_TRY(shape_of(e, &s, &shape, err));
+	mq_plan_init(&like, e->arena, e->model->n_ops);
+	like.says = MQ_SAYS_OVERLAP_GRADS | MQ_SAYS_OFFLOAD | (s.bucket > 0 ? MQ_SAYS_BUCKET : 0);
+	like.overlap_grads = s.overlap;
+	like.offload_optimizer = s.offload;
+	like.bucket_B = s.bucket * mq_dtype_size(e->train->dtype);
+	return mq_export_build(e, &shape, &like, plan, err);
+}
+
+enum mq_status mq_import_deepspeed(const struct mq_export *e, const char *path, struct mq_plan *plan,
+				   struct mq_err *err)
+{
+	json_t *json;
+
+	MQ_TRY(mq_json_load(path, e->arena, &json, err));
+	const struct mq_json_at at = { .path = path, .place = "", .object = json };
+	enum mq_status status = import(e, &at, plan, err);
+	json_decref(json);
+	return status;
+}

@@ -1,0 +1,171 @@
+/*
+ * import_torchtitan.c - a plan from a recipe as `export --to torchtitan` writes them.
+ *
+ * A recipe is a program; read are its settings "name = value" and "name=value" with a number, a text, True, False
+ * or None, so that what a user changes there by hand is understood. Anything computed is not.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/export/export.h"
+#include "cmd/export/export_torchtitan.h"
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The text behind the first "name =" that is followed by something else than a name of its own; NULL: none. */
+static const char *find_setting(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *c = text; (c = strstr(c, name)); c += n) {
+		const char *after = c + n + strspn(c + n, " ");
+
+		if ((c > text && is_name(c[-1])) || is_name(c[n]) || *after != '=' || after[1] == '=')
+			continue;
+		after += 1 + strspn(after + 1, " ");
+		if (isdigit((unsigned char)*after) || *after == '"' || !strncmp(after, "True", 4) ||
+		    !strncmp(after, "False", 5) || !strncmp(after, "None", 4))
+			return after;
+	}
+	return NULL;
+}
+
+static double number(const char *text, const char *name, double otherwise)
+{
+	const char *at = find_setting(text, name);
+
+	if (!at || *at == '"' || *at == 'N')
+		return otherwise;
+	return *at == 'T' ? 1 : *at == 'F' ? 0 : strtod(at, NULL);
+}
+
+static uint32_t whole(const char *text, const char *name, uint32_t otherwise)
+{
+	double x = number(text, name, otherwise);
+
+	return x >= 0 && x < 4e9 ? (uint32_t)x : 0;
+}
+
+static bool says(const char *text, const char *name, const char *value)
+{
+	const char *at = find_setting(text, name);
+
+	return at && *at == '"' && !strncmp(at + 1, value, strlen(value)) && at[1 + strlen(value)] == '"';
+}
+
+enum mq_status mq_titan_read_model(const char *text, struct mq_arena *arena, struct mq_transformer *t,
+				   struct mq_err *err)
+{
+	static const char *const wanted[] = { "n_layers", "dim", "vocab_size", "n_heads", "hidden_dim",
+					      "max_context_length" };
+
+	(void)arena;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++)
+		if (!whole(text, wanted[i], 0))
+			return mq_fail(err, MQ_EINPUT, "the recipe has no %s = NUMBER; give one as `export --to torchtitan` "
+				       "writes them", wanted[i]);
+	*t = (struct mq_transformer){
+		.layers = whole(text, "n_layers", 0), .hidden = whole(text, "dim", 0),
+		.vocab = whole(text, "vocab_size", 0), .heads = whole(text, "n_heads", 0),
+		.kv_heads = whole(text, "n_kv_heads", 0), .head_dim = whole(text, "head_dim", 0),
+		.qk_norm = whole(text, "qk_norm", 0), .q_rank = whole(text, "q_lora_rank", 0),
+		.kv_rank = whole(text, "kv_lora_rank", 0), .nope_dim = whole(text, "qk_nope_head_dim", 0),
+		.rope_dim = whole(text, "qk_rope_head_dim", 0), .value_dim = whole(text, "v_head_dim", 0),
+		.dense_ffn = whole(text, "hidden_dim", 0), .experts = whole(text, "num_experts", 0),
+		.top_k = whole(text, "top_k", 0), .shared_ffn = whole(text, "shared_hidden_dim", 0),
+		.dense_layers = whole(text, "n_dense_layers", 0), .moe_every = whole(text, "moe_every", 0),
+		.expert_groups = whole(text, "num_expert_groups", 0),
+		.group_limit = whole(text, "num_limited_groups", 0),
+		.sigmoid_router = says(text, "score_func", "sigmoid"),
+		.norm_eps = number(text, "norm_eps", 1e-5), .rope_theta = number(text, "theta", 1e4),
+		.tied = whole(text, "enable_weight_tying", 0), .seq = whole(text, "max_context_length", 0),
+		.rms = true, .gated = true, .rotary = true, .causal = true, .fused = true,
+	};
+	t->ffn = t->experts ? whole(text, "moe_hidden_dim", 0) : t->dense_ffn;
+	return MQ_OK;
+}
+
+/* Layers of each part of module_fqns_per_model_part; NULL: the recipe has none. */
+static const uint32_t *read_parts(const char *text, struct mq_arena *arena, uint32_t *n)
+{
+	const char *c = strstr(text, "module_fqns_per_model_part=["), *end = c ? strstr(c, "\n        ],") : NULL;
+	uint32_t *layers;
+
+	if (!end)
+		return NULL;
+	layers = mq_arena_array(arena, (size_t)(end - c), uint32_t);
+	for (*n = 0, c = strchr(c, '[') + 1; c < end; c++) {
+		if (*c == ']')
+			++*n;
+		else if (!strncmp(c, "\"layers.", 8))
+			layers[*n]++;
+	}
+	return layers;
+}
+
+static enum mq_status read_shape(const struct mq_export *e, const char *text, struct mq_shape *s, uint32_t *group,
+				 struct mq_err *err)
+{
+	uint32_t copies = whole(text, "data_parallel_replicate_degree", 1), parts = 0;
+	uint32_t shards = whole(text, "data_parallel_shard_degree", 1);
+	double tokens = number(text, "num_tokens_per_train_step", 0);
+
+	*s = (struct mq_shape){
+		.dp = copies * shards, .tp = whole(text, "tensor_parallel_degree", 1),
+		.cp = whole(text, "context_parallel_degree", 1), .ep = whole(text, "expert_parallel_degree", 1),
+		.pp = whole(text, "pipeline_parallel_degree", 1), .virtual = 1,
+		.micro_batches = whole(text, "num_pp_microbatches", 1),
+		.sync = shards == 1 ? MQ_SYNC_ALLREDUCE :
+			says(text, "fsdp_reshard_after_forward", "never") ? MQ_SYNC_ZERO2 : MQ_SYNC_ZERO3,
+		.recompute = strstr(text, "FullAC.Config()") ? MQ_RECOMPUTE_FULL :
+			     strstr(text, "SelectiveAC.Config()") ? MQ_RECOMPUTE_SELECTIVE : MQ_RECOMPUTE_NONE,
+		.pipeline = says(text, "pipeline_parallel_schedule", "GPipe") ? MQ_PIPE_GPIPE : MQ_PIPE_1F1B,
+	};
+	s->vocab_parallel = s->tp > 1;
+	s->sequence_parallel = s->tp > 1 && whole(text, "enable_sequence_parallel", 1);
+	if (!s->dp || !s->tp || !s->cp || !s->ep || !s->pp)
+		return mq_fail(err, MQ_EINPUT, "the recipe's degrees are from 1");
+	if (tokens != e->train->batch * e->model->seq)
+		return mq_fail(err, MQ_EINPUT, "num_tokens_per_train_step=%.0f, but --batch and the sequence come to %.0f",
+			       tokens, e->train->batch * e->model->seq);
+	double rounds = tokens / s->dp / number(text, "num_tokens_per_microbatch_per_dp_rank", tokens);
+	if (!(rounds >= 1) || rounds != floor(rounds) || rounds > 1e9)
+		return mq_fail(err, MQ_EINPUT, "num_tokens_per_microbatch_per_dp_rank does not divide the tokens of a step "
+			       "over %u replicas", s->dp);
+	s->micro_batches = (uint32_t)rounds;
+	s->stage_layers = s->pp > 1 ? read_parts(text, e->arena, &parts) : NULL;
+	if (s->stage_layers && (!parts || parts % s->pp))
+		return mq_fail(err, MQ_EINPUT, "module_fqns_per_model_part has %u parts for %u stages", parts, s->pp);
+	s->virtual = s->stage_layers ? parts / s->pp : 1;
+	if (s->virtual > 1)
+		s->pipeline = MQ_PIPE_INTERLEAVED;
+	*group = copies > 1 && shards > 1 ? shards * s->cp : 0;
+	return MQ_OK;
+}
+
+enum mq_status mq_import_torchtitan(const struct mq_export *e, const char *text, struct mq_plan *plan,
+				    struct mq_err *err)
+{
+	struct mq_transformer said;
+	struct mq_shape shape;
+	struct mq_plan like;
+	const char *field;
+	char values[96];
+
+	mq_plan_init(&like, e->arena, e->model->n_ops);
+	MQ_TRY(mq_titan_read_model(text, e->arena, &said, err));
+	MQ_TRY(mq_transformer_check(&said, "its model", err));
+	field = e->model->stack ? mq_transformer_differs(e->model->stack, &said, values) : "stack";
+	if (field)
+		return mq_fail(err, MQ_EINPUT, "the recipe's model is another than -m: %s is %s (of -m, and of the recipe)",
+			       field, e->model->stack ? values : "none");
+	MQ_TRY(read_shape(e, text, &shape, &like.zero_group, err));
+	like.says = whole(text, "enable_async_tensor_parallel", 0) ? MQ_SAYS_OVERLAP_TP : 0;
+	like.overlap_tp = like.says;
+	return mq_export_build(e, &shape, &like, plan, err);
+}
