@@ -96,6 +96,10 @@ static const struct mq_calib_field link_fields[] = {
 	LINK(hop_s, "s", 0, 0, 1, "least latency of one step of a collective"),
 	LINK(fill, "1", 0, 0, 1e3, "part of a step that a ring's pipeline adds per round"),
 	LINK(chunk_B, "B", 0, 0, 1e9, "cost of a chunk of a pipeline, as bytes"),
+	LINK(step_B, "B", 524288, 1, 1e9, "one of the 8 steps of a channel's buffer (NCCL_BUFFSIZE / 8)"),
+	LINK(nvls_share, "1", 1, .01, 2, "what NVLS gets of the bandwidth that NCCL expects of it"),
+	LINK(simple_only, "1", 0, 0, 1, "1 = the network's plug-in allows no protocol but Simple"),
+	LINK(route_s, "s", 3e-6, 0, 1, "latency of a route that the step latencies already contain"),
 	LINK(measured_ranks, "1", 0, 0, 1e6, "ranks of the measured calls below; 0 = none measured"),
 	CALL("all_reduce", MQ_COLL_ALL_REDUCE), CALL("all_gather", MQ_COLL_ALL_GATHER),
 	CALL("reduce_scatter", MQ_COLL_REDUCE_SCATTER), CALL("broadcast", MQ_COLL_BROADCAST),
@@ -195,7 +199,8 @@ const char *mq_calib_link_class(const struct mq_link *link)
 	static const char *const fabrics[MQ_N_FABRICS] = {
 		[MQ_FABRIC_NONE] = "ib", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",
 		[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa",
-		[MQ_FABRIC_OMNIPATH] = "omnipath",
+		[MQ_FABRIC_OMNIPATH] = "omnipath", [MQ_FABRIC_TCPXO] = "tcpxo",
+		[MQ_FABRIC_GIB] = "gib",
 	};
 
 	switch (link->class) {

@@ -77,7 +77,7 @@ struct mq_device_calib {
 enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
 
 /* Communication software over one class of link: "nvlink", "pcie", "host", "ib", "roce", "eth", "efa",
- * "omnipath", "other"; "nvlink-sm70" and so on are taken for GPUs of that compute capability first. */
+ * "omnipath", "tcpxo", "gib", "other"; "nvlink-sm70" and so on are taken for GPUs of that compute capability first. */
 struct mq_link_calib {
 	const char *name;
 	const char *source;
@@ -92,6 +92,10 @@ struct mq_link_calib {
 	double hop_s;                /* least latency of one step of a collective */
 	double fill;                 /* part of a step that a ring's pipeline adds to each round */
 	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective_fill.c */
+	double step_B;               /* a step of a channel's buffer: what a pipeline stores and forwards */
+	double nvls_share;           /* of the bandwidth that NCCL expects of NVLS */
+	double simple_only;          /* 1: the network's plug-in forbids LL and LL128 */
+	double route_s;              /* link latency that the step latencies contain */
 	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.
 	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
 	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */
@@ -153,7 +157,7 @@ MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *cali
 						     const char *class_name,
 						     double compute_capability);
 /* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
- * "omnipath", "host"), NULL for links that have none (loopback, other). */
+ * "omnipath", "tcpxo", "gib", "host"), NULL for links that have none (loopback, other). */
 MQ_API const char *mq_calib_link_class(const struct mq_link *link);
 /* A device entry with neutral values (efficiency 1, no overhead) and the given speeds: for tests and
  * for abstract devices. */

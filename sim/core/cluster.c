@@ -38,6 +38,7 @@ const char *mq_link_class_name(enum mq_link_class c)
 static const char *const fabric_names[MQ_N_FABRICS] = {
 	[MQ_FABRIC_NONE] = "none", [MQ_FABRIC_IB] = "ib", [MQ_FABRIC_ROCE] = "roce",
 	[MQ_FABRIC_ETHERNET] = "eth", [MQ_FABRIC_EFA] = "efa", [MQ_FABRIC_OMNIPATH] = "omnipath",
+	[MQ_FABRIC_TCPXO] = "tcpxo", [MQ_FABRIC_GIB] = "gib",
 };
 
 const char *mq_fabric_name(enum mq_fabric f)

@@ -39,7 +39,7 @@ enum mq_link_class {
 MQ_API const char *mq_link_class_name(enum mq_link_class c);
 
 enum mq_fabric { MQ_FABRIC_NONE, MQ_FABRIC_IB, MQ_FABRIC_ROCE, MQ_FABRIC_ETHERNET, MQ_FABRIC_EFA,
-		 MQ_FABRIC_OMNIPATH, MQ_N_FABRICS };
+		 MQ_FABRIC_OMNIPATH, MQ_FABRIC_TCPXO, MQ_FABRIC_GIB, MQ_N_FABRICS };
 MQ_API const char *mq_fabric_name(enum mq_fabric f);
 
 struct mq_device {

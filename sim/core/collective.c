@@ -63,7 +63,7 @@ static enum mq_status choose(const struct mq_tune *tune, const struct mq_coll_re
 }
 
 /* Where a machine's own calls were measured, they replace the estimate of a free choice. */
-static void take_measured(const struct mq_tune *tune, const struct mq_coll_request *request,
+static bool take_measured(const struct mq_tune *tune, const struct mq_coll_request *request,
 			  struct mq_coll_cost *cost)
 {
 	const struct mq_link_calib *link = tune->n_nodes > 1 ? tune->topo->net_calib :
@@ -72,9 +72,10 @@ static void take_measured(const struct mq_tune *tune, const struct mq_coll_reque
 
 	if (request->algo != MQ_ALGO_AUTO || request->proto != MQ_PROTO_AUTO ||
 	    !mq_call_measured(link, request->kind, request->n, request->bytes, &latency_s, &busy_s))
-		return;
+		return false;
 	cost->latency_s = latency_s;
 	cost->bw_Bps = busy_s > 0 ? request->bytes / busy_s : (double)INFINITY;
+	return true;
 }
 
 static void cap_rates(struct mq_flow_list *list, double bytes, double bw_Bps)
@@ -92,7 +93,7 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 	struct mq_group group;
 	struct mq_tune tune;
 	struct mq_coll_cost cost = { .latency_s = 0 };
-	double busy_s;
+	double busy_s, extra_s = 0;
 
 	*flows = (struct mq_coll_flows){ .algo = MQ_ALGO_RING, .proto = MQ_PROTO_SIMPLE };
 	MQ_TRY(check(request, err));
@@ -105,9 +106,11 @@ enum mq_status mq_collective_expand(const struct mq_cluster *cluster, const stru
 	tune = (struct mq_tune){ .topo = topo, .kind = request->kind, .n = request->n,
 				 .n_nodes = group.n_nodes, .bytes = request->bytes };
 	MQ_TRY(choose(&tune, request, flows, &cost, err));
-	take_measured(&tune, request, &cost);
+	const struct mq_way way = { .cluster = cluster, .group = &group, .topo = topo };
+	if (!take_measured(&tune, request, &cost) && topo->nccl)
+		MQ_TRY(mq_latency_beyond(&way, request->kind, flows->algo, &extra_s, err));
 	flows->channels = cost.channels;
-	flows->latency_s = flows->alone_s = cost.latency_s;
+	flows->latency_s = flows->alone_s = cost.latency_s + extra_s;
 	if (!(request->bytes > 0))
 		return MQ_OK;
 	mq_expand_flows(request, &group, topo, flows->algo, &list);

@@ -8,10 +8,11 @@
  * Which library runs is read from the links: GPUs (compute_capability in their calibration) on
  * links of class nvlink, pcie, host, nic, ... run NCCL: its choice by its own tuning constants (of
  * version mq_calib.nccl_version), its channels, its algorithms; step latencies are the library's,
- * the links' own latencies are inside them. All else (CPU nodes, links of class "other") runs the
- * textbook ring or tree: a step costs the slowest route's latency plus its class's p2p_latency_s,
- * flows are not capped. So on links of class "other" and no calibration for that class, a forced
- * ring all-reduce of S bytes on n ranks takes 2(n-1)(S/n/bw + lat), lat = the latency of a route.
+ * which contain usual links: what a route takes beyond route_s of its class is added at every step.
+ * All else (CPU nodes, links of class "other") runs the textbook ring or tree: a step costs the
+ * slowest route's latency plus its class's p2p_latency_s, flows are not capped. So on links of class
+ * "other" and no calibration for that class, a forced ring all-reduce of S bytes on n ranks takes
+ * 2(n-1)(S/n/bw + lat), lat = the latency of a route.
  *
  * Bandwidths: a flow's cap is in true link terms (calibrated share of the nominal bandwidth), and
  * flows share mq_link_usable_Bps of each link.

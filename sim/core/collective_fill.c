@@ -9,10 +9,12 @@
  * the bandwidth is that of steps / (steps + fill). Between nodes each piece of a rank's part (at
  * most a step of 512 kB) is stored and forwarded on its way between GPU, host and NIC: `fill` of
  * its time on the wire is added at each crossing.
- * 3. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to
+ * 3. Trees (Simple). A chunk of a channel, a step of its buffer, is stored at each of the 2(ppn-1) +
+ * 2 log2(N) hops before it goes on: the first one reaches the end after that many times its own.
+ * 4. Rounds of NVLS. Every channel works on one chunk of every head; of k rounds the first has to
  * go through before anything arrives: 1 - 1/k round more, for a tree of nodes that for each of its
  *    2 log2(N) levels.
- * 4. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation).
+ * 5. Chunks. Each chunk costs chunk_B bytes' worth of time beside its own bytes (synchronisation).
  * NVLS takes smaller chunks for smaller vectors, so that its bandwidth grows in steps up to 1 GB;
  * NCCL's figures hold for the largest chunk.
  *
@@ -26,9 +28,8 @@
 #define LL_CHANNEL_BPS                                                                             \
 	6e9 /* one LL channel of Volta and Ampere; half as much again from Hopper on */
 #define LL_PIECE_B 4096.0
-#define NET_PIECE_B 524288.0 /* one of the 8 steps of a channel's buffer */
 #define NVLS_CHUNK_B 131072.0
-#define NVLS_CHANNELS 16.0
+#define NVLS_CHANNELS 16.0   /* of Hopper; twice as many from Blackwell on */
 
 struct nvls {
 	double concurrent; /* chunks under way at a time: channels x heads */
@@ -78,7 +79,8 @@ static void nvls_fill(const struct mq_tune *t, enum mq_algo algo, struct mq_coll
 {
 	bool tree = algo == MQ_ALGO_NVLS_TREE;
 	struct nvls v = {
-		.concurrent = NVLS_CHANNELS * t->topo->nvls_graph.channels,
+		.concurrent = NVLS_CHANNELS * (t->topo->arch >= MQ_ARCH_BLACKWELL ? 2 : 1) *
+			      t->topo->nvls_graph.channels,
 		.chunk_B = t->topo->intra_calib->chunk_B, .bw_Bps = cost->bw_Bps,
 		.full = tree && t->n_nodes >= 4 ? 65536 : NVLS_CHUNK_B,
 		.rounds = tree ? 2 * floor(log2(t->n_nodes)) : 1,
@@ -105,19 +107,31 @@ static void ring_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 		cost->bw_Bps *= steps / (steps + t->topo->intra_calib->fill);
 		return;
 	}
-	piece = fmin(t->bytes / t->n, NET_PIECE_B);
+	piece = fmin(t->bytes / t->n, t->topo->net_calib->step_B);
 	net = t->topo->rails * mq_topo_port_Bps(t->topo);
 	cost->latency_s += t->topo->net_calib->fill * all * (t->n_nodes - (t->n == t->n_nodes)) *
 			   piece / net;
 }
 
+static double tree_hops(const struct mq_tune *t)
+{
+	return 2 * ((double)t->n / t->n_nodes - 1 + floor(log2(t->n_nodes)));
+}
+
+/* On its way a chunk has its channel's part of a bus bandwidth, twice what the vector gets. */
+static void tree_simple_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
+{
+	double step_B = (t->n_nodes > 1 ? t->topo->net_calib : t->topo->intra_calib)->step_B;
+
+	cost->latency_s += tree_hops(t) * fmin(t->bytes, cost->busy * step_B) / (2 * cost->bw_Bps);
+}
+
 /* A tree by LL: each channel's piece is stored and forwarded at every hop. */
 static void tree_ll_fill(const struct mq_tune *t, struct mq_coll_cost *cost)
 {
-	double hops = 2 * ((double)t->n / t->n_nodes - 1 + floor(log2(t->n_nodes)));
 	double channel_Bps = LL_CHANNEL_BPS * (t->topo->arch >= MQ_ARCH_HOPPER ? 1.5 : 1);
 
-	cost->latency_s += hops * fmin(t->bytes / cost->busy, LL_PIECE_B) / channel_Bps;
+	cost->latency_s += tree_hops(t) * fmin(t->bytes / cost->busy, LL_PIECE_B) / channel_Bps;
 }
 
 void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto proto,
@@ -134,5 +148,7 @@ void mq_fill_cost(const struct mq_tune *t, enum mq_algo algo, enum mq_proto prot
 			fmin(1, (proto == MQ_PROTO_LL ? LONE_LL : 1.0) * cost->busy / cost->most);
 		if (algo == MQ_ALGO_RING && proto == MQ_PROTO_SIMPLE && !chain)
 			ring_fill(t, cost);
+		if (algo == MQ_ALGO_TREE && proto == MQ_PROTO_SIMPLE)
+			tree_simple_fill(t, cost);
 	}
 }

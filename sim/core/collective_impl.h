@@ -7,6 +7,7 @@
  *   collective_search.c  channels, their speeds and their orders inside a node
  *   collective_tune.c    NCCL's cost formula and choice
  *   collective_fill.c    what pipelines lose at small and medium sizes
+ *   collective_latency.c what links longer than usual add at every step
  *   collective_p2p.c     sends, receives, all-to-all
  *   collective_generic.c the same question for clusters without NCCL (CPU nodes, ideal links)
  *   collective_expand.c  algorithms to flows
@@ -77,6 +78,7 @@ struct mq_topo {
 	uint32_t n_rings;
 	uint8_t ring[MQ_MAX_RINGS][MQ_MAX_LOCAL];
 	struct mq_graph ring_graph, tree_graph, nvls_graph, collnet_graph;
+	double nvls_node_Bps; /* what the NVLS search finds for a node alone, per channel */
 	double step_s,
 		slow_Bps; /* generic model: latency of one step, least bandwidth of a route */
 };
@@ -118,6 +120,16 @@ void mq_fill_cost(const struct mq_tune *tune, enum mq_algo algo, enum mq_proto p
 /* The pair with the least predicted time among those allowed (AUTO: any). */
 enum mq_status mq_tune_choose(const struct mq_tune *tune, enum mq_algo *algo, enum mq_proto *proto,
 			      struct mq_err *err);
+
+/* Where a communicator's steps go. */
+struct mq_way {
+	const struct mq_cluster *cluster;
+	const struct mq_group *group;
+	const struct mq_topo *topo;
+};
+/* Link latency that a collective's steps add up to, beyond what their own latencies contain. */
+enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo,
+				 double *extra_s, struct mq_err *err);
 
 /* All-to-all and send/recv, for which NCCL has no formula: see collective_p2p.c. */
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *tune);

@@ -290,6 +290,7 @@ static void search_nvls(struct mq_topo *topo, bool inter)
 {
 	uint32_t heads = topo->n_local < MAX_SEARCH ? topo->n_local : MAX_SEARCH;
 
+	topo->nvls_node_Bps = snap(speeds_of(topo, false), topo->port_nccl_Bps / heads);
 	topo->nvls_graph = (struct mq_graph){
 		.channels = heads,
 		.intra_Bps = snap(speeds_of(topo, inter), topo->port_nccl_Bps / heads),
@@ -332,13 +333,15 @@ enum mq_status mq_topo_search(const struct mq_cluster *cluster, struct mq_topo *
 	}
 	port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY : topo->port_nccl_Bps;
 	topo->ring_graph = pack(topo, port, topo->nic_Bps);
-	topo->tree_graph = topo->ring_graph;
 	topo->collnet_graph = topo->ring_graph;
-	/* Inside the node CollNet may run at up to twice the speed of the network. */
+	/* Inside the node CollNet and the trees of two nodes may run at up to twice the speed of the
+	 * network, which a vector crosses once each way. */
 	if (topo->intra != MQ_INTRA_NONE)
 		topo->collnet_graph.intra_Bps = fmax(topo->ring_graph.intra_Bps,
 			snap(speeds_of(topo, true), fmin(2 * topo->ring_graph.inter_Bps,
 							 port / topo->ring_graph.channels)));
+	/* Where all goes over PCIe the port's lanes are in the way too: 8 V100 in two machines ran rings. */
+	topo->tree_graph = topo->intra <= MQ_INTRA_MESH ? topo->collnet_graph : topo->ring_graph;
 	if (topo->intra != MQ_INTRA_NONE)
 		search_nvls(topo, true);
 	rail_orders(topo);

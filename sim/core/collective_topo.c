@@ -78,7 +78,8 @@ const struct mq_link_calib *mq_link_calib_of(const struct mq_calib *calib, const
 {
 	/* No entry: the library's own constants and nominal bandwidths. */
 	static const struct mq_link_calib neutral = { .name = "neutral", .bw_share = 1,
-						      .latency_scale = 1 };
+						      .latency_scale = 1, .step_B = 524288,
+						      .nvls_share = 1, .route_s = 3e-6 };
 	const struct mq_link_calib *found = mq_calib_link_for(calib, name, compute_capability);
 
 	return found ? found : &neutral;
@@ -194,6 +195,22 @@ static enum mq_status probe_node(const struct mq_cluster *cluster, const struct 
 	return MQ_OK;
 }
 
+/* Without NCCL a step takes the latency of the slowest way from a node to the next. */
+static enum mq_status slowest_step(const struct mq_cluster *cluster, const struct mq_group *group,
+				   struct mq_topo *topo, struct mq_err *err)
+{
+	for (uint32_t k = 0; k < group->n_nodes; k++) {
+		uint32_t next = (k + 1) % group->n_nodes;
+		const struct mq_route *route;
+
+		MQ_TRY(mq_cluster_route(cluster, group->rank[group->order[group->first[k]]],
+					group->rank[group->order[group->first[next]]], &route, err));
+		topo->slow_Bps = fmin(topo->slow_Bps, route->bw_Bps);
+		topo->step_s = fmax(topo->step_s, route->lat_s + topo->net_calib->p2p_latency_s);
+	}
+	return MQ_OK;
+}
+
 /* Each rank's NIC is the first network link on its way to the next node. */
 static enum mq_status probe_network(const struct mq_cluster *cluster, const struct mq_calib *calib,
 				    const struct mq_group *group, struct mq_topo *topo,
@@ -201,15 +218,12 @@ static enum mq_status probe_network(const struct mq_cluster *cluster, const stru
 {
 	uint32_t other = (group->widest + 1) % group->n_nodes, nic[MQ_MAX_LOCAL];
 	uint32_t first = group->first[other], ppn = group->first[other + 1] - first;
-	double lat_s = 0;
 
 	for (uint32_t i = 0; i < topo->n_local; i++) {
 		uint32_t peer = group->rank[group->order[first + i % ppn]], k, r;
 		const struct mq_route *route;
 
 		MQ_TRY(mq_cluster_route(cluster, topo->local[i], peer, &route, err));
-		lat_s = fmax(lat_s, route->lat_s);
-		topo->slow_Bps = fmin(topo->slow_Bps, route->bw_Bps);
 		for (k = 0; k < route->n_links; k++)
 			if (cluster->link[route->link[k]].class == MQ_LINK_NIC)
 				break;
@@ -218,8 +232,7 @@ static enum mq_status probe_network(const struct mq_cluster *cluster, const stru
 				k = f;
 		if (k == route->n_links) {
 			topo->nccl = false;
-			topo->step_s = fmax(topo->step_s, lat_s + topo->net_calib->p2p_latency_s);
-			return MQ_OK;
+			return slowest_step(cluster, group, topo, err);
 		}
 		for (r = 0; r < topo->rails && nic[r] != route->link[k]; r++)
 			;
@@ -233,7 +246,7 @@ static enum mq_status probe_network(const struct mq_cluster *cluster, const stru
 			   (topo->fabric != MQ_FABRIC_EFA || topo->compute_capability >= 80);
 	topo->net_calib = mq_link_calib_of(calib, topo->fabric == MQ_FABRIC_NONE ? "ib" :
 					   mq_fabric_name(topo->fabric), topo->compute_capability);
-	return MQ_OK;
+	return topo->nccl ? MQ_OK : slowest_step(cluster, group, topo, err);
 }
 
 enum mq_status mq_topo_find(const struct mq_cluster *cluster, const struct mq_calib *calib,

@@ -208,6 +208,8 @@ const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_
 		return NULL;
 	if (algo != MQ_ALGO_RING && algo != MQ_ALGO_TREE)
 		return "runs with protocol simple only";
+	if (t->n_nodes > 1 && topo->net_calib->simple_only > 0)
+		return "runs with protocol simple only over this network (simple_only of its class)";
 	if (proto == MQ_PROTO_LL)
 		return NULL;
 	if (topo->compute_capability < 70)
@@ -218,9 +220,10 @@ const char *mq_tune_refusal(const struct mq_tune *t, enum mq_algo algo, enum mq_
 	       "with ll128 needs a network that reads GPU memory" : NULL;
 }
 
-/* Total bandwidth of a pattern's channels: as NCCL believes, or as the links deliver. */
-static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool intra,
-			bool actual)
+/* Total bandwidth of a pattern's channels: as NCCL believes, or as the links deliver. `once`: each byte
+ * of the vector crosses the network once each way (two nodes' trees, networks that reduce), against twice
+ * in a ring, which is what a bus bandwidth counts. */
+static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, bool once, bool actual)
 {
 	const struct mq_topo *topo = t->topo;
 	double port = topo->intra == MQ_INTRA_NONE ? (double)INFINITY :
@@ -228,10 +231,10 @@ static double total_Bps(const struct mq_tune *t, const struct mq_graph *graph, b
 	double net = topo->rails * mq_topo_port_Bps(topo);
 
 	if (!actual)
-		return graph->channels * (intra ? graph->intra_Bps : graph->inter_Bps);
+		return graph->channels * (once ? graph->intra_Bps : graph->inter_Bps);
 	if (one_node(t))
 		return port;
-	return fmin(port, intra ? fmax(net, graph->channels * graph->intra_Bps) : net);
+	return fmin(port, once ? 2 * net : net);
 }
 
 /* On one node; Hopper had Ampere's cap until 2.20. */
@@ -253,7 +256,7 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 {
 	const struct mq_topo *topo = t->topo;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
-	double bus = total_Bps(t, &topo->ring_graph, t->n_nodes <= 2, actual);
+	double bus = total_Bps(t, &topo->ring_graph, !actual && t->n_nodes <= 2, actual);
 	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
 
 	if (proto == MQ_PROTO_LL)
@@ -269,10 +272,12 @@ static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	const struct mq_topo *topo = t->topo;
 	const struct mq_graph *graph = &topo->tree_graph;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
-	double bus = fmin(.92 * total_Bps(t, graph, t->n_nodes <= 2, actual),
-			  graph->channels * tree_max[topo->arch][scale] * GB);
+	double bus = total_Bps(t, graph, t->n_nodes <= 2, actual);
 	double cap = scale ? ll_max_net[scale - 1] : ll_cap(topo, actual);
 
+	/* The links rule what two nodes get (16 H100 on TCPXO, 16 B200 on RoCE), not these caps. */
+	if (!actual || t->n_nodes != 2 || proto != MQ_PROTO_SIMPLE)
+		bus = fmin(.92 * bus, graph->channels * tree_max[topo->arch][scale] * GB);
 	if (proto == MQ_PROTO_LL)
 		bus = fmin(bus / 3.8, cap * GB);
 	if (proto == MQ_PROTO_LL128)
@@ -285,18 +290,22 @@ static double tree_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 	return bus;
 }
 
-static double nvls_bus(const struct mq_tune *t, enum mq_algo algo)
+/* Actual: inside a node its NVLinks rule, whatever channel speed the search settled on for the network;
+ * between two nodes the ports do. */
+static double nvls_bus(const struct mq_tune *t, enum mq_algo algo, bool actual)
 {
 	const struct mq_graph *graph = &t->topo->nvls_graph;
 	int scale = t->n_nodes > 2 ? 2 : (int)t->n_nodes - 1;
-	double c = graph->channels, ppn = ppn_of(t);
-	double intra =
-		graph->intra_Bps * (t->topo->arch >= MQ_ARCH_BLACKWELL ? .74 : .85) * (c - 1) / c;
+	double c = graph->channels, ppn = ppn_of(t), share = t->topo->intra_calib->nvls_share;
+	double intra = actual ? t->topo->nvls_node_Bps * share : graph->intra_Bps;
 	double inter = graph->inter_Bps;
 
+	intra *= (t->topo->arch >= MQ_ARCH_BLACKWELL ? .74 : .85) * (c - 1) / c;
 	intra *= t->kind == MQ_COLL_ALL_REDUCE ? 2 : (ppn - 1) / ppn;
 	if (one_node(t))
 		return c * intra;
+	if (actual && t->n_nodes == 2 && algo == MQ_ALGO_NVLS_TREE)
+		return fmin(c * intra, 2 * t->topo->rails * mq_topo_port_Bps(t->topo));
 	if (algo == MQ_ALGO_NVLS_TREE) {
 		inter *= t->n_nodes == 2 ? 2 : 1;
 		intra = fmin(intra, nvls_tree_max[t->topo->arch][scale] * GB);
@@ -334,7 +343,7 @@ static double bandwidth(const struct mq_tune *t, enum mq_algo algo, enum mq_prot
 		return tree_bus(t, proto, actual) / 2;
 	case MQ_ALGO_NVLS:
 	case MQ_ALGO_NVLS_TREE:
-		return nvls_bus(t, algo) * t->n / ring_steps(t);
+		return nvls_bus(t, algo, actual) * t->n / ring_steps(t);
 	case MQ_ALGO_COLLNET_DIRECT:
 		return collnet_direct_bus(t, actual) * (t->kind == MQ_COLL_ALL_REDUCE ? .5 : 1);
 	case MQ_ALGO_COLLNET_CHAIN:

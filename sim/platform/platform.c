@@ -264,6 +264,8 @@ static const struct class_word class_words[] = {
 	{ "eth", MQ_LINK_FABRIC, MQ_FABRIC_ETHERNET },
 	{ "efa", MQ_LINK_FABRIC, MQ_FABRIC_EFA },
 	{ "omnipath", MQ_LINK_FABRIC, MQ_FABRIC_OMNIPATH },
+	{ "tcpxo", MQ_LINK_FABRIC, MQ_FABRIC_TCPXO },
+	{ "gib", MQ_LINK_FABRIC, MQ_FABRIC_GIB },
 	{ NULL, MQ_LINK_OTHER, MQ_FABRIC_NONE }
 };
 

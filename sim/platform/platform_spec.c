@@ -27,7 +27,8 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_U32(SPEC, sockets, 2, 1, 16, "CPU sockets per machine"),
 	MQ_CHOICE(SPEC, fabric, 0, "switch|rail|fat-tree|dragonfly|torus|nvl72|ethernet",
 		  "network between machines"),
-	MQ_CHOICE(SPEC, network, 0, "auto|ib|roce|eth|efa|omnipath", "kind of network"),
+	MQ_CHOICE(SPEC, network, 0, "auto|ib|roce|eth|efa|omnipath|tcpxo|gib",
+		  "kind of network (tcpxo, gib: Google Cloud's)"),
 	MQ_U32(SPEC, leaf, 0, 0, 4096, "machines per leaf, rail unit or router (0: usual)"),
 	MQ_F64(SPEC, oversub, 1, 1, 1000, "bandwidth into a leaf / bandwidth out of it"),
 	MQ_U32(SPEC, pod, 0, 0, 4096, "fat-tree: leaves per pod of a third level (0: two levels)"),
@@ -188,6 +189,7 @@ static void set_network(const struct mq_platform_spec *spec, struct mq_gen *gen)
 	static const double nic_us[MQ_N_FABRICS] = {
 		[MQ_FABRIC_IB] = 0.5, [MQ_FABRIC_ROCE] = 0.8, [MQ_FABRIC_ETHERNET] = 12,
 		[MQ_FABRIC_EFA] = 7.5, [MQ_FABRIC_OMNIPATH] = 0.5,
+		[MQ_FABRIC_TCPXO] = 7.5, [MQ_FABRIC_GIB] = 0.8,
 	};
 
 	gen->network = spec->network ? (enum mq_fabric)spec->network :

@@ -59,9 +59,9 @@ struct setup {
 	struct mq_err err;
 };
 
-/* A cluster of `nodes` such nodes and its first n ranks (0: all). */
-static void set_up(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes,
-		   uint32_t n)
+/* A cluster of `nodes` such nodes, whose ports take nic_s, and its first n ranks (0: all). */
+static void set_up_long(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes,
+			uint32_t n, double nic_s)
 {
 	struct mq_fabric_spec *kept;
 
@@ -71,6 +71,9 @@ static void set_up(struct setup *s, struct mq_fabric_spec spec, double capabilit
 	kept->nodes = nodes;
 	s->calib = calib_of(&s->arena, spec.type, capability);
 	assert_int_equal(mq_fabric_build(kept, s->calib, &s->arena, &s->cluster, &s->err), MQ_OK);
+	for (uint32_t i = 0; i < s->cluster->n_links; i++)
+		if (s->cluster->link[i].class == MQ_LINK_NIC)
+			s->cluster->link[i].lat_s = nic_s;
 	s->n = n ? n : s->cluster->n_devices;
 	s->rank = mq_arena_array(&s->arena, s->n, uint32_t);
 	for (uint32_t i = 0; i < s->n; i++)
@@ -79,6 +82,12 @@ static void set_up(struct setup *s, struct mq_fabric_spec spec, double capabilit
 			 MQ_OK);
 	assert_int_equal(mq_topo_find(s->cluster, s->calib, &s->group, &s->topo, &s->err), MQ_OK);
 	assert_int_equal(mq_topo_search(s->cluster, &s->topo, s->group.n_nodes, &s->err), MQ_OK);
+}
+
+static void set_up(struct setup *s, struct mq_fabric_spec spec, double capability, uint32_t nodes,
+		   uint32_t n)
+{
+	set_up_long(s, spec, capability, nodes, n, 0);
 }
 
 static struct mq_coll_flows expand(struct setup *s, enum mq_coll_kind kind, double bytes,
@@ -427,6 +436,8 @@ static void test_monotonic(void **state)
 	struct mq_link_calib link = { .name = "nvlink",
 				      .bw_share = .8,
 				      .latency_scale = 1,
+				      .step_B = 524288,
+				      .nvls_share = 1,
 				      .fill = .45,
 				      .chunk_B = 1e4,
 				      .p2p_latency_s = 6e-6,
@@ -492,6 +503,127 @@ static void test_ring_crossings(void **state)
 	}
 }
 
+/* Ports of 2 us make ways of 4 us; 1000 times that adds 3.996 ms to each step that crosses. */
+static void test_link_latency(void **state)
+{
+	static const struct {
+		enum mq_coll_kind kind;
+		enum mq_algo algo;
+		uint32_t nodes;
+		double crossings;
+	} cases[] = {
+		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_RING, 2, 30 * 2 / 16.0 }, /* 30 steps, 2 of 16 edges */
+		{ MQ_COLL_ALL_GATHER, MQ_ALGO_RING, 2, 15 * 2 / 16.0 },
+		{ MQ_COLL_BROADCAST, MQ_ALGO_RING, 4, 31 * 4 / 32.0 },
+		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_TREE, 2, 2 },
+		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_TREE, 4, 4 }, /* 1 -> 2 -> 0 and back */
+		{ MQ_COLL_ALL_REDUCE, MQ_ALGO_NVLS_TREE, 4, 4 },
+		{ MQ_COLL_ALL_TO_ALL, MQ_ALGO_AUTO, 4, 1 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		for (double bytes = 0; bytes <= 1e6; bytes += 1e6) {
+			struct setup near_by, far;
+			double more;
+
+			set_up_long(&near_by, h100, 90, cases[i].nodes, 0, 2e-6);
+			set_up_long(&far, h100, 90, cases[i].nodes, 0, 2e-3);
+			more = expand(&far, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO).alone_s -
+			       expand(&near_by, cases[i].kind, bytes, cases[i].algo, MQ_PROTO_AUTO)
+				       .alone_s;
+			near(more, cases[i].crossings * 3.996e-3, 1e-9);
+			mq_arena_fini(&near_by.arena);
+			mq_arena_fini(&far.arena);
+		}
+}
+
+/* One node far from seven others: a ring passes its way twice in a round, whoever is next to whom. */
+static void test_one_long_way(void **state)
+{
+	struct setup s;
+	double before, after;
+	(void)state;
+
+	set_up(&s, h100, 90, 8, 0);
+	before = expand(&s, MQ_COLL_ALL_REDUCE, 0, MQ_ALGO_RING, MQ_PROTO_LL).alone_s;
+	mq_arena_fini(&s.arena);
+	set_up(&s, h100, 90, 8, 0);
+	for (uint32_t i = 0; i < s.cluster->n_links; i++)
+		/* 64 GPUs' ports come first, then 8 NICs of each node, up and down */
+		if (i >= 128 + 7 * 16 && i < 128 + 8 * 16)
+			s.cluster->link[i].lat_s = 1.003e-3;
+	s.cluster->cache = mq_cluster_new(&s.arena)->cache; /* ways were asked for already */
+	after = expand(&s, MQ_COLL_ALL_REDUCE, 0, MQ_ALGO_RING, MQ_PROTO_LL).alone_s;
+	near(after - before, 2 * 1e-3 * 126 / 64, 1e-9); /* 126 steps; the two edges are 2 of 64 */
+	mq_arena_fini(&s.arena);
+}
+
+/* Two nodes' trees cross the network once each way: 8 x 25 GB/s give 200 GB/s, a ring's 30/16 bytes 107.
+ * A tree's pipeline has 2 (7 + 1) hops of 16 channels' 512 kB at twice that. */
+static void test_two_nodes_tree(void **state)
+{
+	struct mq_fabric_spec spec = h100;
+	struct setup s;
+	struct mq_coll_flows f;
+	double between = 0;
+	(void)state;
+
+	spec.nic_Bps = 25 * GB;
+	spec.nvls = false;
+	set_up(&s, spec, 90, 2, 0);
+	near(s.topo.ring_graph.inter_Bps, 24 * GB, 1e-12);
+	near(s.topo.tree_graph.intra_Bps, 45 * GB, 1e-12); /* up to 48, of 370.8 / 8 */
+	f = expand(&s, MQ_COLL_ALL_REDUCE, 8e9, MQ_ALGO_AUTO, MQ_PROTO_AUTO);
+	assert_true(f.algo == MQ_ALGO_TREE && f.proto == MQ_PROTO_SIMPLE && f.channels == 16);
+	for (uint32_t i = 0; i < f.n_flows; i++)
+		between += f.flow[i].src < 8 && f.flow[i].dst >= 8 ? f.flow[i].bytes : 0;
+	near(between, 8e9, 1e-12);
+	near(f.latency_s, (8.4 + 2 * (7 * 4 + 14)) * 1e-6 + 16 * 16 * 524288 / 400e9, 1e-9);
+	near(f.alone_s - f.latency_s, 8e9 / 200e9, 1e-9);
+	mq_arena_fini(&s.arena);
+}
+
+/* NVLSTree of two nodes: what the ports give, once each way, and not NCCL's own caps. */
+static void test_two_nodes_nvls(void **state)
+{
+	struct mq_fabric_spec spec = h100;
+	struct setup s;
+	(void)state;
+
+	spec.nic_Bps = 25 * GB;
+	set_up(&s, spec, 90, 2, 0);
+	near(s.topo.nvls_node_Bps, 40 * GB, 1e-12);
+	near(8e12 / expand(&s, MQ_COLL_ALL_REDUCE, 8e12, MQ_ALGO_NVLS_TREE, MQ_PROTO_AUTO).alone_s, 200 * GB,
+	     1e-3);
+	mq_arena_fini(&s.arena);
+}
+
+/* A plug-in that allows Simple alone. */
+static void test_simple_only(void **state)
+{
+	struct mq_link_calib link = { .name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288,
+				      .nvls_share = 1, .simple_only = 1 };
+	struct mq_coll_request request = { .kind = MQ_COLL_ALL_REDUCE, .bytes = 8, .algo = MQ_ALGO_RING,
+					   .proto = MQ_PROTO_LL };
+	struct mq_coll_flows f;
+	struct setup s;
+	(void)state;
+
+	set_up(&s, h100, 90, 2, 0);
+	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto, MQ_PROTO_LL);
+	s.calib->link = &link;
+	s.calib->n_links = 1;
+	assert_int_equal(expand(&s, MQ_COLL_ALL_REDUCE, 8, MQ_ALGO_AUTO, MQ_PROTO_AUTO).proto,
+			 MQ_PROTO_SIMPLE);
+	request.n = s.n;
+	request.rank = s.rank;
+	assert_int_equal(mq_collective_expand(s.cluster, s.calib, &request, &s.arena, &f, &s.err),
+			 MQ_EINPUT);
+	assert_non_null(strstr(s.err.text, "simple_only"));
+	mq_arena_fini(&s.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,7 +633,9 @@ int main(void)
 		cmocka_unit_test(test_tree_degrees),  cmocka_unit_test(test_ring_bytes),
 		cmocka_unit_test(test_chain_bytes),   cmocka_unit_test(test_nvls_shares),
 		cmocka_unit_test(test_monotonic),     cmocka_unit_test(test_large),
-		cmocka_unit_test(test_ring_crossings),
+		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
+		cmocka_unit_test(test_one_long_way),  cmocka_unit_test(test_two_nodes_tree),
+		cmocka_unit_test(test_two_nodes_nvls), cmocka_unit_test(test_simple_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

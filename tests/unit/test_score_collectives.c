@@ -66,6 +66,17 @@ static void test_words(void **state)
 	assert_string_equal(s.type, "H100-SXM-80GB");
 	s = read_words(calib, "GCP a4 8x B200", "NVSwitch NVLink5 intra; 8x400G RoCE inter", 16, 2);
 	assert_string_equal(s.type, "B200");
+	assert_true(s.nvls && s.fabric == MQ_FABRIC_ROCE);
+	s = read_words(calib, "a4 8x B200", "NVSwitch intra; 8x400G RoCE (gIB) inter", 16, 2);
+	assert_true(s.fabric == MQ_FABRIC_GIB && s.rails == 8);
+	s = read_words(calib, "a3 8x H100", "NVSwitch intra; 8x 200G Ethernet GPUDirect-TCPXO inter", 16, 2);
+	assert_true(s.fabric == MQ_FABRIC_TCPXO && !s.nvls && fabs(s.nic_Bps - 25e9) < 1);
+	s = read_words(calib, "GB300 (4 GPUs per tray)", "NVLink5 MNNVL", 16, 4); /* one domain */
+	assert_true(s.nodes == 1 && s.per_node == 16 && s.inside == MQ_INSIDE_SWITCH && !s.nvls);
+	s = read_words(calib, "8x V100; ring only", "NVLink2 intra; 100G EFA inter", 16, 2);
+	assert_int_equal(s.algo, MQ_ALGO_RING);
+	s = read_words(calib, "8x H100 NCCL_ALGO=NVLSTree", "NVSwitch+NVLS intra; 8x 400G IB inter", 16, 2);
+	assert_int_equal(s.algo, MQ_ALGO_NVLS_TREE);
 	s = read_words(calib, "2 of RTX 2080 Ti", "NVLink bridge", 2, 1);
 	assert_string_equal(s.type, "RTX-2080Ti");
 	assert_true(s.inside == MQ_INSIDE_PAIRS && fabs(s.nvlink_Bps - 50e9) < 1);

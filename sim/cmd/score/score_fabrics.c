@@ -20,6 +20,8 @@
 
 #define GB 1e9
 #define HOST_MEMORY 200e9 /* of a server with two sockets */
+#define NVLINK_DOMAIN 72  /* GPUs of an NVL72 rack */
+
 /* The number that ends right before `at`, blanks apart; 0 if there is none. */
 static double number_ending(const char *text, const char *at)
 {
@@ -79,10 +81,19 @@ static void read_inside(const struct mq_fabric_text *text, const struct mq_devic
 	else
 		/* No word about direct access between GPUs: through the host's memory. */
 		spec->inside = MQ_INSIDE_HOST;
-	/* Across nodes NVLSTree also needs the network's software to take part: only where it is
-	 * said. */
+	/* Across machines NVLS began with NCCL 2.18, the machines of an NVLink domain need multicast
+	 * between their hosts: on Hopper and in domains only where it is said. Blackwell came later. */
 	spec->nvls = gpu->nvls > 0 && spec->inside == MQ_INSIDE_SWITCH &&
-		     (text->nodes == 1 || mq_says(words, "NVLS"));
+		     (text->nodes == 1 || mq_says(words, "NVLS") ||
+		      (gpu->compute_capability >= 100 && spec->nodes > 1));
+}
+
+/* Do the words say that one NVLink domain joins the machines ("MNNVL", "NVL72")? */
+static bool one_domain(const struct mq_fabric_text *text)
+{
+	return mq_says(text->interconnect, "MNNVL") || mq_says(text->interconnect, "NVL72") ||
+	       mq_says(text->interconnect, "NVLink domain") || mq_says(text->system, "NVL72") ||
+	       mq_says(text->system, "NVLink domain");
 }
 
 static double rate_Gbps(const char *words)
@@ -124,7 +135,9 @@ static void read_network(const struct mq_fabric_text *text, const struct mq_devi
 
 	if (mq_says(text->interconnect, "EFA"))
 		words = intra ? intra : text->interconnect;
-	spec->fabric = mq_says(words, "EFA") || mq_says(words, "TCPX") ? MQ_FABRIC_EFA :
+	spec->fabric = mq_says(words, "EFA") ? MQ_FABRIC_EFA :
+		       mq_says(words, "TCPX") || mq_says(words, "FasTrak") ? MQ_FABRIC_TCPXO :
+		       mq_says(words, "gIB") ? MQ_FABRIC_GIB :
 		       mq_says(words, "RoCE") ? MQ_FABRIC_ROCE :
 		       mq_says(words, "Ethernet") || mq_says(words, "TCP") ? MQ_FABRIC_ETHERNET :
 		       mq_says(words, "Omni") || mq_says(words, "OPA") ? MQ_FABRIC_OMNIPATH : MQ_FABRIC_IB;
@@ -156,13 +169,19 @@ static int forced(const struct mq_fabric_text *text, const char *key, const char
 
 static void read_run(const struct mq_fabric_text *text, struct mq_fabric_spec *spec)
 {
-	static const char *const algos[] = { "auto", "ring", "tree", "nvls", "nvlstree" };
+	static const char *const algos[] = { "auto", "ring", "tree", "nvlstree", "nvls" };
+	static const enum mq_algo algo_of[] = { MQ_ALGO_AUTO, MQ_ALGO_RING, MQ_ALGO_TREE,
+						MQ_ALGO_NVLS_TREE, MQ_ALGO_NVLS };
 	static const char *const protos[] = { "auto", "ll128", "simple", "ll" };
 	static const enum mq_proto proto_of[] = { MQ_PROTO_AUTO, MQ_PROTO_LL128, MQ_PROTO_SIMPLE,
 						  MQ_PROTO_LL };
 	unsigned major = 0, minor = 0, patch = 0;
 
-	spec->algo = (enum mq_algo)forced(text, "NCCL_ALGO=", algos, 4);
+	spec->algo = algo_of[forced(text, "NCCL_ALGO=", algos, 5)];
+	if (mq_says(text->system, "ring only") || mq_says(text->note, "ring only") ||
+	    mq_says(text->interconnect, "not stated"))
+		/* A network that is not stated was estimated from the bus bandwidth, a ring's. */
+		spec->algo = MQ_ALGO_RING;
 	spec->proto = proto_of[forced(text, "NCCL_PROTO=", protos, 4)];
 	if (sscanf(text->version, "%u.%u.%u", &major, &minor, &patch) >= 2)
 		spec->nccl_version = major * 10000 + minor * 100 + patch;
@@ -195,11 +214,13 @@ enum mq_status mq_fabric_read(const struct mq_fabric_text *text, const struct mq
 			       "every node",
 			       text->gpus, text->nodes);
 	spec->type = gpu->name;
-	spec->per_node = text->gpus / text->nodes;
+	if (one_domain(text) && text->gpus <= NVLINK_DOMAIN)
+		spec->nodes = 1;
+	spec->per_node = text->gpus / spec->nodes;
 	read_inside(text, gpu, spec);
 	if (spec->inside == MQ_INSIDE_CUBE && spec->per_node > 8)
 		return mq_fail(err, MQ_EINPUT, "%u GPUs on a cube mesh: it has 8", spec->per_node);
-	if (text->nodes > 1)
+	if (spec->nodes > 1)
 		read_network(text, gpu, spec);
 	spec->sharp = mq_says(text->interconnect, "SHARP") || mq_says(text->system, "SHARP") ||
 		      mq_says(text->note, "SHARP") || mq_says(text->note, "CollNet");

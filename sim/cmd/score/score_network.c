@@ -71,7 +71,7 @@ static const char *fabric_of(const char *words)
 	static const struct {
 		const char *word, *name;
 	} known[] = {
-		{ "EFA", "efa" }, { "RoCE", "roce" }, { "Slingshot", "roce" }, { "Omni", "omnipath" },
+		{ "EFA", "efa" }, { "TCPX", "tcpxo" }, { "FasTrak", "tcpxo" }, { "gIB", "gib" }, { "RoCE", "roce" }, { "Slingshot", "roce" }, { "Omni", "omnipath" },
 		{ "OPA", "omnipath" }, { "InfiniBand", "ib" }, { "DR", "ib" }, { "IB", "ib" },
 		{ "Ethernet", "eth" }, { "GbE", "eth" }, { "TCP", "eth" },
 	};
