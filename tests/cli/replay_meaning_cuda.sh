@@ -15,14 +15,16 @@ done
 task() { printf '{"id":%d,"device":%d,"stream":"comm","kind":"collective","comm":0,"coll":"all_reduce","bytes":8,"dtype":"fp32"}\n' "$1" "$2"; }
 { printf '{"maquette_schedule":1,"model":"m","plan_hash":"1","model_hash":"0","devices":[{"rank":0,"name":"gpu0","type":"G"},{"rank":1,"name":"gpu1","type":"G"}],"comms":[{"id":0,"purpose":"dp","ranks":[0,1]}],"ops":[],"works":[],"tasks":40}\n'
 	for i in $(seq 0 2 38); do task "$i" 0; task $((i + 1)) 1; done; } >calls.jsonl
-MOCK_REAL_TIME=1 MOCK_LAUNCH_US=30 "$REPLAY" --executor cuda --hold --deadline 20 --warmup 1 --reps 9 -o calls.csv calls.jsonl && awk -F, '
-	NR > 1 { k = $11 "," int($1 / 2); if ($6 > s[k]) s[k] = $6; if ($7 > f[k]) f[k] = $7 }
-	END { for (k in s) print f[k] - s[k] }' calls.csv | sort -g | awk '{ t[NR] = $1 }
-	END { m = 1e6 * t[int((NR + 1) / 2)]; print (m > 10.8 && m < 13.2 ? "12 us as planted" : "12 us read as " m) }'
+for launch in 30 3000; do # us; the longer one whatever else the machine does
+	MOCK_REAL_TIME=1 MOCK_LAUNCH_US=$launch "$REPLAY" --executor cuda --hold --deadline 20 --warmup 1 --reps 9 -o calls.csv calls.jsonl && awk -F, '
+		NR > 1 { k = $11 "," int($1 / 2); if ($6 > s[k]) s[k] = $6; if ($7 > f[k]) f[k] = $7 }
+		END { for (k in s) print f[k] - s[k] }' calls.csv | sort -g | awk '{ t[NR] = $1 }
+		END { m = 1e6 * t[int((NR + 1) / 2)]; print (m > 10.8 && m < 13.2 ? "12 us as planted" : "12 us read as " m) }'
+done
 # A call that does not return, and one whose result is wrong.
 hide() { sed 's/rank [012]/rank N/g; s/element [0-9]*/element I/; s/gave .* as/gave A as/; s/of [0-9.]*: NCCL/of B: NCCL/'; }
-for fail in stuck:1:15 refuse:0:7 wrong:1:0 wrong:0:1; do
-	MOCK_FAIL=$fail "$REPLAY" --executor cuda --deadline 2 --warmup 0 --reps 1 -o x.csv calls.jsonl 2>&1 | hide | sort -u | sed 's/all_reduce (task [0-9]*) made no progress for 2 s/a call did not end/; s/all_reduce did not return within 2 s/a call did not end/'
+for fail in stuck:-1:15 refuse:0:7 wrong:1:0 wrong:0:1; do
+	MOCK_FAIL=$fail "$REPLAY" --executor cuda --deadline 2 --warmup 0 --reps 1 -o x.csv calls.jsonl 2>&1 | hide | sort -u
 	[ "${PIPESTATUS[0]}" -ge 3 ] || echo "$fail: exit status ${PIPESTATUS[0]}"
 done
 # Types that NCCL does not add are refused, before any rank starts to measure.

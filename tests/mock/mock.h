@@ -26,7 +26,7 @@
  * deviation), MOCK_SEED (of it), MOCK_DRIVER (none, stub, nodevice), MOCK_MEMORY_B,
  * MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang (never ends), stuck (does not return),
  * refuse (returns an error), wrong (a wrong number in the result), error, die (at the CALL-th communication call of the rank),
- * init-hang or init-error plant faults.
+ * init-hang or init-error plant faults; RANK -1 means all.
  */
 #ifndef MQ_TESTS_MOCK_H
 #define MQ_TESTS_MOCK_H

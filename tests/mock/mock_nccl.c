@@ -87,7 +87,7 @@ static int fault(const char *kind, int call)
 	if (!text || sscanf(text, "%31[a-z-]:%d:%d", wanted, &who, &at) != 3 ||
 	    strcmp(wanted, kind))
 		return 0;
-	return atoi(rank ? rank : "0") == who && (call < 0 || call == at);
+	return (who < 0 || atoi(rank ? rank : "0") == who) && (call < 0 || call == at);
 }
 
 static ncclResult_t refuse(int code, const char *why)
