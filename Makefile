@@ -55,7 +55,7 @@ SIM      := $(FORMATS) $(call sources,sim/platform/*.c sim/lower/*.c sim/executo
 SIMXX    := $(call sources,sim/platform/*.cpp sim/executors/*.cpp)
 CMD      := $(call sources,sim/cmd/*.c)
 CMDLIB   := $(call sources,sim/cmd/*/*.c)
-FITLIB   := $(call sources,validator/fit/*.c)
+FITLIB   := $(call sources,validator/fit/*.c validator/trace/*.c)
 ENGINES  := $(call sources,strategies/*.c)
 ENGLIB   := $(call sources,strategies/lib/*.c strategies/nn/*.c)
 REPLAY   := $(call sources,validator/replay/*.c)
@@ -73,7 +73,7 @@ EXEC_PARTS := $(call sources,validator/*/parts/*.c)
 EXEC_PART_SO := $(subst /parts/,/,$(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXEC_PARTS)))
 
 SIM_PKGS := jansson gsl openblas libprotobuf-c simgrid hwloc
-SIM_LIBS := -lcsv $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
+SIM_LIBS := -lcsv -lyajl -lz $(call libs_of,$(SIM_PKGS)) -ldl -lm -lpthread
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -166,7 +166,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags
 
 # Debian packages: what the build needs, then what only some engines, executors, tests and figures need.
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
-	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev
+	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libyajl-dev zlib1g-dev
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
 	graphviz libcmocka-dev valgrind python3
 deps: ## install what is missing (as root or through sudo), or print the line to run

@@ -16,6 +16,7 @@
 
 #include "cmd/common.h"
 #include "cmd/validate/validate_plans.h"
+#include "cmd/validate/validate_traces.h"
 
 struct calibrate {
 	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type;
@@ -55,8 +56,8 @@ static const struct argp_option options[] = {
         {"output", 'o', "CALIB.json", 0, "calibration to write; its platform file goes beside it",
          0},
         {"from", OPT_FROM, "SAMPLES", 0,
-         "fit samples measured before or elsewhere: a folder, or a "
-         "nccl-tests log; repeatable",
+         "fit samples measured before or elsewhere: a folder, a "
+         "nccl-tests log, or a trace of PyTorch's profiler (.json, .json.gz), one per rank; repeatable",
          0},
         {"samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)",
          0},
@@ -353,6 +354,15 @@ static enum mq_status print_fit_line(const struct calibrate *c)
 	return MQ_OK;
 }
 
+static const char *with_suffix(const char *path, const char *suffix, struct mq_arena *arena)
+{
+	size_t n = strlen(path);
+
+	if (n > 5 && !strcmp(path + n - 5, ".json"))
+		n -= 5;
+	return mq_arena_printf(arena, "%.*s%s", (int)n, path, suffix);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct input {
@@ -360,6 +370,7 @@ struct input {
 	uint32_t n, room, n_devices;
 	const char *environment, *type;
 	double run_sigma, launch_interval_s;
+	const struct mq_trace *trace; /* the first of those given, NULL = none */
 };
 
 /* A log becomes observations of collectives on a communicator of all its ranks. */
@@ -429,18 +440,47 @@ static enum mq_status add_folder(struct calibrate *c, const char *dir, struct in
 	return MQ_OK;
 }
 
+/* All traces given, as the ranks of one run. */
+static enum mq_status add_traces(struct calibrate *c, const char *const *path, uint32_t n,
+                                 struct input *in, struct mq_err *err)
+{
+	struct mq_traces *traces = mq_arena_array(c->arena, 1, struct mq_traces);
+	struct mq_observed *part;
+	uint32_t count;
+
+	MQ_TRY(mq_traces_load(path, n, with_suffix(c->out, ".calls.csv", c->arena), c->arena, traces,
+	                      err));
+	MQ_TRY(mq_traces_observe(traces, c->arena, &part, &count, err));
+	for (uint32_t i = 0; i < count; i++)
+		MQ_PUSH(c->arena, in->observed, in->n, in->room, part[i]);
+	in->trace = &traces->trace[0];
+	in->n_devices = part[0].schedule->n_devices;
+	if (in->trace->gpu)
+		in->type = gpu_type(in->trace->gpu, c->arena);
+	if (!c->link_class && in->trace->compute_capability > 0)
+		c->link_class = mq_arena_printf(c->arena, "nvlink-sm%.0f", in->trace->compute_capability);
+	return MQ_OK;
+}
+
 static enum mq_status read_input(struct calibrate *c, struct input *in, struct mq_err *err)
 {
+	const char **trace = mq_arena_array(c->arena, c->from.n, const char *);
+	uint32_t n_traces = 0;
+
 	for (uint32_t i = 0; i < c->from.n; i++) {
 		struct stat st;
 
 		if (stat(c->from.item[i], &st))
 			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
 			               strerror(errno));
+		if (!S_ISDIR(st.st_mode) && mq_trace_probe(c->from.item[i])) {
+			trace[n_traces++] = c->from.item[i];
+			continue;
+		}
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
 		                           : add_log(c, c->from.item[i], in, err));
 	}
-	return MQ_OK;
+	return n_traces ? add_traces(c, trace, n_traces, in, err) : MQ_OK;
 }
 
 /* ---- reporting ------------------------------------------------------------------------------- */
@@ -473,15 +513,6 @@ static void print_fit(const struct mq_calibration *fit)
 		       "theirs "
 		       "was used\n",
 		       fit->n_weak);
-}
-
-static const char *with_suffix(const char *path, const char *suffix, struct mq_arena *arena)
-{
-	size_t n = strlen(path);
-
-	if (n > 5 && !strcmp(path + n - 5, ".json"))
-		n -= 5;
-	return mq_arena_printf(arena, "%.*s%s", (int)n, path, suffix);
 }
 
 static enum mq_status write_environment(struct calibrate *c, const char *text, struct mq_err *err)
@@ -605,6 +636,13 @@ static enum mq_status fit_part(struct calibrate *c, const struct input *in,
 		request.cores = recorded(in->environment, "sm_count=");
 		request.compute_capability = recorded(in->environment, "compute_capability=");
 	}
+	if (in->trace) {
+		request.partial = true;
+		request.source = mq_arena_printf(c->arena, "maquette calibrate, trace %s", in->trace->path);
+		request.memory_B = in->trace->memory_B;
+		request.cores = in->trace->sms;
+		request.compute_capability = in->trace->compute_capability;
+	}
 	/* What a process holds beyond its buffers: context and libraries. */
 	request.reserve_B = recorded(in->environment, "memory_in_use_B=") -
 	                    recorded(in->environment, "buffers_B=");
@@ -669,15 +707,19 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		MQ_TRY(fit_cpus(c, &fit[1], err));
 	if (fit->has_device)
 		MQ_TRY(save_platform(c, in, fit, err));
-	MQ_TRY(mq_calibration_save(fit, c->cpus ? 3 : 1, c->out, err));
 	if (in->environment)
 		MQ_TRY(write_environment(c, in->environment, err));
+	if (!fit->has_device && !fit->has_link)
+		return mq_fail(err, MQ_EINPUT,
+		               "nothing can be fitted: a link class needs a collective of two sizes that "
+		               "differ by 2, a device the shapes of 8 products and 6 sweeps");
+	MQ_TRY(mq_calibration_save(fit, c->cpus ? 3 : 1, c->out, err));
 	printf("%s: calibration of %s%s%s", c->out, fit->has_device ? fit->device.name : "links",
 	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
 	if (c->cpus)
 		printf(", of %s and link class %s", c->cpu_type, fit[2].link.name);
 	putchar('\n');
-	return fit->has_device && fit->has_link ? check_probes(c, fit, err) : MQ_OK;
+	return fit->has_device && fit->has_link && !in->trace ? check_probes(c, fit, err) : MQ_OK;
 }
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
@@ -686,6 +728,10 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 	if (!c->out)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
+	/* Traces are of GPUs. */
+	for (uint32_t i = 0; i < c->from.n; i++)
+		if (mq_trace_probe(c->from.item[i]))
+			c->executor = "cuda";
 	if (!is_gpu(c) && !c->cores)
 		c->cores = 1;
 	if (c->cpus && !is_gpu(c))

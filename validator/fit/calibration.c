@@ -27,7 +27,13 @@ struct group {
 	uint32_t *shape; /* resampling unit */
 	struct mq_fit_param param[MQ_CALL_KNOTS];
 	uint32_t call; /* of a link group */
+	const double *line; /* [2] a call of any size lasts line[0] + size * line[1]; NULL: by knots */
 };
+
+static double knot_size(uint32_t knot)
+{
+	return pow(8, knot + 1);
+}
 
 static const struct mq_kernel *kernel_of(const struct mq_observed *o)
 {
@@ -42,6 +48,8 @@ static const struct mq_task *task_of(const struct mq_observed *o)
 {
 	return &o->schedule->task[o->task];
 }
+
+enum { SWEEPS_MIN = 6, PRODUCTS_MIN = 8 }; /* shapes that fix a bandwidth; the speed of products */
 
 /* ---- choosing observations ------------------------------------------------------------------- */
 
@@ -165,6 +173,9 @@ static double predict_one(const struct group *g, const struct mq_observed *o)
 static void predict_all(void *context, double *predicted)
 {
 	const struct group *g = context;
+
+	for (uint32_t k = 0; g->line && k < MQ_CALL_KNOTS; k++)
+		g->calibration->link.call_s[g->call][k] = g->line[0] + g->line[1] * knot_size(k);
 
 	for (uint32_t i = 0; i < g->n_obs; i++)
 		predicted[i] = predict_one(g, g->obs[i]);
@@ -371,7 +382,7 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	             copy = group_begin(r, c, arena, "copy");
 
 	choose(&g, is_sweep, 0);
-	if (g.n_obs < 6)
+	if (g.n_obs < SWEEPS_MIN)
 		return mq_fail(err, MQ_EINPUT,
 		               "%u measurements of memory-bound kernels: at least 6 are "
 		               "needed to fix a bandwidth",
@@ -421,6 +432,65 @@ static double start_knot(const struct group *g, double size)
 	return mq_quantile(value, n, .5);
 }
 
+enum { LINE_SIZES = 2 };
+
+/* Knots on the line, with its draws. */
+static void line_to_knots(struct mq_fitted *f, double *knot, struct mq_arena *arena)
+{
+	double *draws = mq_arena_array(arena, (size_t)f->n_draws * MQ_CALL_KNOTS, double);
+	struct mq_fit_param *param = mq_arena_array(arena, MQ_CALL_KNOTS, struct mq_fit_param);
+	const double *a = f->param[0].value, *b = f->param[1].value;
+
+	for (uint32_t k = 0; k < MQ_CALL_KNOTS; k++) {
+		double *sorted = mq_arena_array(arena, f->n_draws, double);
+
+		for (uint32_t d = 0; d < f->n_draws; d++)
+			sorted[d] = draws[(size_t)d * MQ_CALL_KNOTS + k] =
+			        f->draws[2 * (size_t)d] + f->draws[2 * (size_t)d + 1] * knot_size(k);
+		knot[k] = *a + *b * knot_size(k);
+		param[k] = (struct mq_fit_param){
+		        .name = mq_arena_printf(arena, "%s_t%u_s", f->name, k + 1),
+		        .value = &knot[k],
+		        .min = 1e-9,
+		        .max = 1e4,
+		        .low = mq_quantile(sorted, f->n_draws, .025),
+		        .high = mq_quantile(sorted, f->n_draws, .975)};
+	}
+	f->param = param;
+	f->draws = draws;
+	f->n_params = MQ_CALL_KNOTS;
+}
+
+/* Few sizes: a + S/b, by the least and the largest to begin with. */
+static enum mq_status fit_line(struct group *g, struct mq_err *err)
+{
+	struct mq_calibration *c = g->calibration;
+	double *line = mq_arena_array(g->arena, 2, double);
+	uint32_t least = 0, most = 0;
+
+	for (uint32_t i = 0; i < g->n_obs; i++) {
+		least = amount_of(g->obs[i]) < amount_of(g->obs[least]) ? i : least;
+		most = amount_of(g->obs[i]) > amount_of(g->obs[most]) ? i : most;
+	}
+	if (g->n_obs < LINE_SIZES || amount_of(g->obs[most]) < 2 * amount_of(g->obs[least]))
+		return MQ_OK;
+	/* A ring's all-reduce takes twice the steps of others; no call's latency is above that of twice the
+	 * shortest call of the same ranks, whatever waiting is in long ones. */
+	double shortest = INFINITY;
+	for (uint32_t i = 0; i < g->request->n_observed; i++)
+		if (!kernel_of(&g->request->observed[i]) &&
+		    task_of(&g->request->observed[i])->kind != MQ_TASK_COPY)
+			shortest = fmin(shortest, g->request->observed[i].time.median);
+	double per_B = g->measured[most] / amount_of(g->obs[most]);
+	g->line = line;
+	add_param(g, "latency", &line[0], shortest / 2, 1e-9, 2 * shortest);
+	add_param(g, "seconds per byte", &line[1], per_B, 1e-15, 1);
+	MQ_TRY(fit_group(g, err));
+	c->fitted[c->n_fitted - 1].link = true;
+	line_to_knots(&c->fitted[c->n_fitted - 1], c->link.call_s[g->call], g->arena);
+	return MQ_OK;
+}
+
 static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq_calibration *c,
                                uint32_t call, struct mq_arena *arena, struct mq_err *err)
 {
@@ -431,6 +501,8 @@ static enum mq_status fit_call(const struct mq_calibration_request *r, struct mq
 	choose(&g, is_call, call);
 	if (!g.n_obs)
 		return MQ_OK;
+	if (r->partial && g.n_obs < 2 * MQ_CALL_KNOTS)
+		return fit_line(&g, err);
 	if (g.n_obs < MQ_CALL_KNOTS)
 		return mq_fail(err, MQ_EINPUT, "%s: %u sizes measured, at least %d are needed",
 		               call_name[call], g.n_obs, MQ_CALL_KNOTS);
@@ -536,6 +608,21 @@ static void start_device(const struct mq_calibration_request *r, struct mq_devic
 		d->reserve_B = r->reserve_B;
 }
 
+/* A device needs its bandwidth and its products. */
+static bool lacks_device(const struct mq_calibration_request *r)
+{
+	uint32_t sweeps = 0, products[MQ_N_DTYPES] = {0}, most = 0;
+
+	for (uint32_t i = 0; i < r->n_observed; i++) {
+		sweeps += is_sweep(&r->observed[i], 0);
+		for (uint32_t t = 0; t < MQ_N_DTYPES; t++)
+			products[t] += is_product(&r->observed[i], t);
+	}
+	for (uint32_t t = 0; t < MQ_N_DTYPES; t++)
+		most = products[t] > most ? products[t] : most;
+	return r->partial && (sweeps < SWEEPS_MIN || most < PRODUCTS_MIN);
+}
+
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
                                   struct mq_arena *arena, struct mq_calibration *c,
                                   struct mq_err *err)
@@ -554,6 +641,8 @@ enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
 	}
 	for (uint32_t i = 0; i < request->n_observed; i++)
 		c->has_device |= kernel_of(&request->observed[i]) != NULL;
+	if (lacks_device(request))
+		c->has_device = false;
 	if (c->has_device) { /* logs of collectives have no kernels */
 		MQ_TRY(fit_memory(request, c, arena, err));
 		MQ_TRY(fit_products(request, c, arena, err));

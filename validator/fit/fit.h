@@ -175,6 +175,9 @@ struct mq_calibration_request {
 	uint64_t seed;
 	double run_sigma; /* spread of whole runs, see mq_measured_drift; NaN = not known */
 	double launch_interval_s; /* of empty kernels, see mq_measured_interval; 0 = not known */
+	/* What was not made for a calibration (a trace): what it fixes is fitted, the rest left out. A call of few
+	 * sizes is a line, a + S/b; with one size nothing. */
+	bool partial;
 };
 enum mq_status mq_calibration_fit(const struct mq_calibration_request *request,
                                   struct mq_arena *arena, struct mq_calibration *calibration,

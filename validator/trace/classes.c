@@ -1,0 +1,193 @@
+/*
+ * classes.c - where a step of a trace goes: kernels by class, communication that nothing covers, and time in which the
+ * device does nothing, because the host was late with its launch or because it waits for something else.
+ *
+ * A kernel's class comes from its name, an optimizer's from the range it was launched in. A step is what lies
+ * between the marks of the program; the device runs behind the host by a lag that the marks of several steps share.
+ */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/map.h"
+#include "fit/fit.h"
+#include "trace/trace.h"
+
+const char *mq_trace_class_name(enum mq_trace_class class)
+{
+	static const char *const names[MQ_N_CLASSES] = {
+	        "matrix products", "convolutions",          "attention",     "element-wise",
+	        "optimizer",       "copies",                "collectives",   "exposed communication",
+	        "idle: host late", "idle: waiting", "step"};
+
+	return names[class];
+}
+
+static bool has_any(const char *name, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcasestr(name, *words))
+			return true;
+	return false;
+}
+
+enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
+{
+	static const char *const comm[] = {"nccl", "rccl", NULL};
+	static const char *const optimizer[] = {"multi_tensor_apply", "adam", "lamb", "_sgd", NULL};
+	static const char *const attention[] = {"fmha", "flash", "attention", NULL};
+	static const char *const conv[] = {"fprop", "dgrad", "wgrad", "convolve", "winograd",
+	                                   "implicit_gemm", "scudnn", "conv2d", "conv3d", "conv1d",
+	                                   "depthwise", NULL};
+	static const char *const gemm[] = {"gemm", "gemv", "cutlass", "cublas", "wgmma", "nvjet", "xmma",
+	                                   "splitKreduce", "matmul", NULL};
+
+	if (has_any(kernel, comm))
+		return MQ_CLASS_COMM;
+	if (has_any(kernel, optimizer) || (op && strstr(op, "Optimizer.step")))
+		return MQ_CLASS_OPTIMIZER;
+	if (has_any(kernel, attention))
+		return MQ_CLASS_ATTENTION;
+	if (has_any(kernel, conv))
+		return MQ_CLASS_CONV;
+	return has_any(kernel, gemm) ? MQ_CLASS_GEMM : MQ_CLASS_ELEMENTWISE;
+}
+
+struct launches {
+	struct mq_map map;
+	uint32_t *event, n, room;
+	uint32_t *range, n_ranges, range_room; /* of optimizers' steps */
+};
+
+static struct launches find_launches(const struct mq_trace *t, struct mq_arena *arena)
+{
+	struct launches l = {0};
+
+	mq_map_init(&l.map, arena, 1024);
+	for (uint32_t i = 0; i < t->n; i++) {
+		if (t->event[i].kind == MQ_EVENT_LAUNCH &&
+		    mq_map_add(&l.map, t->event[i].correlation) == l.n)
+			MQ_PUSH(arena, l.event, l.n, l.room, i);
+		if (t->event[i].kind == MQ_EVENT_OP && strstr(t->event[i].name, "Optimizer.step"))
+			MQ_PUSH(arena, l.range, l.n_ranges, l.range_room, i);
+	}
+	return l;
+}
+
+static const struct mq_event *launch_of(const struct mq_trace *t, const struct launches *l,
+                                        const struct mq_event *e)
+{
+	uint32_t at = e->correlation ? mq_map_find(&l->map, e->correlation) : MQ_NONE;
+
+	return at == MQ_NONE ? NULL : &t->event[l->event[at]];
+}
+
+static enum mq_trace_class class_of(const struct mq_trace *t, const struct launches *l,
+                                    const struct mq_event *e, const struct mq_event *launch)
+{
+	const char *op = NULL;
+
+	if (e->kind == MQ_EVENT_COPY)
+		return MQ_CLASS_COPY;
+	for (uint32_t i = 0; launch && i < l->n_ranges; i++) {
+		const struct mq_event *r = &t->event[l->range[i]];
+
+		if (r->thread == launch->thread && r->start_us <= launch->start_us &&
+		    launch->start_us < r->start_us + r->dur_us)
+			op = r->name;
+	}
+	return mq_trace_class_of(e->name, op);
+}
+
+struct sweep {
+	double busy_us, compute_us, comm_us; /* until when each is covered */
+	double *share;                       /* [MQ_N_CLASSES] us */
+};
+
+/* Events come by their start. Communication is exposed where nothing else runs; what starts beside it later takes
+ * that time off again. */
+static void add_event(struct sweep *s, enum mq_trace_class class, double from, double to,
+                      const struct mq_event *launch)
+{
+	s->share[class] += to - from;
+	if (from > s->busy_us) {
+		double late = launch ? fmin(fmax(launch->start_us + launch->dur_us - s->busy_us, 0),
+		                            from - s->busy_us)
+		                     : from - s->busy_us;
+
+		s->share[MQ_CLASS_IDLE_HOST] += late;
+		s->share[MQ_CLASS_IDLE_WAIT] += from - s->busy_us - late;
+	}
+	s->busy_us = fmax(s->busy_us, to);
+	if (class == MQ_CLASS_COMM) {
+		double begin = fmax(from, fmax(s->compute_us, s->comm_us));
+
+		s->share[MQ_CLASS_EXPOSED] += fmax(0, to - begin);
+		s->comm_us = fmax(s->comm_us, to);
+		return;
+	}
+	double begin = fmax(from, s->compute_us);
+	s->share[MQ_CLASS_EXPOSED] -= fmax(0, fmin(to, s->comm_us) - begin);
+	s->compute_us = fmax(s->compute_us, to);
+}
+
+/* False where the device does nothing in it. */
+static bool sum_step(const struct mq_trace *t, const struct launches *l, double from, double to,
+                     double *share)
+{
+	struct sweep s = {from, from, from, share};
+	uint32_t device = MQ_NONE;
+
+	memset(share, 0, MQ_N_CLASSES * sizeof(*share));
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_event *e = &t->event[i];
+		double begin = fmax(e->start_us, from), end = fmin(e->start_us + e->dur_us, to);
+
+		if ((e->kind != MQ_EVENT_KERNEL && e->kind != MQ_EVENT_COPY) || end <= begin)
+			continue;
+		if (device == MQ_NONE)
+			device = e->device;
+		if (e->device != device)
+			continue;
+		const struct mq_event *launch = launch_of(t, l, e);
+		add_event(&s, class_of(t, l, e, launch), begin, end, launch);
+	}
+	share[MQ_CLASS_IDLE_WAIT] += to - s.busy_us;
+	share[MQ_CLASS_STEP] = to - from;
+	return s.busy_us > from;
+}
+
+static void put_step(double *value, uint32_t room, uint32_t step, const double *share)
+{
+	for (int c = 0; c < MQ_N_CLASSES; c++)
+		value[(size_t)c * room + step] = share[c];
+}
+
+void mq_trace_shares(const struct mq_trace *t, struct mq_arena *arena, struct mq_trace_shares *out)
+{
+	struct launches l = find_launches(t, arena);
+	double first = INFINITY, last = -INFINITY, one[MQ_N_CLASSES];
+	uint32_t n = 0, room = 1;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		room += t->event[i].kind == MQ_EVENT_STEP;
+	double *value = mq_arena_array(arena, (size_t)room * MQ_N_CLASSES, double);
+	*out = (struct mq_trace_shares){0};
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct mq_event *e = &t->event[i];
+
+		if (e->kind == MQ_EVENT_KERNEL || e->kind == MQ_EVENT_COPY) {
+			first = fmin(first, e->start_us);
+			last = fmax(last, e->start_us + e->dur_us);
+		}
+		if (e->kind == MQ_EVENT_STEP &&
+		    sum_step(t, &l, e->start_us, e->start_us + e->dur_us, one))
+			put_step(value, room, n++, one);
+	}
+	out->marked = n > 0;
+	if (!n && sum_step(t, &l, first, last, one))
+		put_step(value, room, n++, one);
+	out->n_steps = n;
+	for (int c = 0; c < MQ_N_CLASSES && n; c++)
+		out->share_s[c] = 1e-6 * mq_quantile(value + (size_t)c * room, n, .5);
+}

@@ -1,0 +1,469 @@
+/*
+ * kineto.c - reads traces that PyTorch's profiler writes: Chrome's trace events, as JSON, plain or gzipped.
+ *
+ * What differs between the years is read alike: categories ("Kernel" and "kernel", "Operator" and "cpu_op"), the
+ * letter case of argument names, streams and threads as numbers or "stream 7", collectives told by the kernel
+ * itself (2.1 and on), by record_param_comms with element counts (2.1 and on) or with operands' shapes (before), by
+ * "nccl:..." annotations, or not at all; a bare list of events (torch.autograd.profiler).
+ *
+ * A stream parser (yajl) goes through the file once; events that nothing here uses are not kept.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <yajl/yajl_parse.h>
+#include <zlib.h>
+
+#include "core/map.h"
+#include "trace/trace.h"
+
+enum { BLOCK_B = 1 << 18, NAME_B = 512, KEY_B = 40 };
+
+/* Where a value stands. */
+enum place { NOWHERE, IN_ROOT, IN_EVENT, IN_ARGS, IN_DEVICE, IN_WORLD };
+
+struct text {
+	char at[NAME_B];
+	size_t n;
+};
+
+struct reader {
+	struct mq_trace *trace;
+	int level, events_level, device_level, world_level, args_level;
+	uint32_t n_devices;
+	char root_key[KEY_B], key[KEY_B];
+	/* The event at hand. */
+	struct mq_event event;
+	struct mq_trace_note note;
+	struct mq_trace_shape shape;
+	struct text name, cat, pid;
+	bool complete, has_note, has_shape;
+	/* Inside "Input Dims" or "Input type". */
+	int list_level;
+	bool in_dims, in_types, nested;
+	uint32_t type_at;
+	struct mq_tensor tensor;
+};
+
+/* ---- one event ------------------------------------------------------------------------------- */
+
+static void begin_event(struct reader *r)
+{
+	r->event = (struct mq_event){
+	        .start_us = NAN, .device = MQ_NONE, .shape = MQ_NONE, .note = MQ_NONE};
+	r->note = (struct mq_trace_note){.in_n = NAN, .out_n = NAN};
+	r->name.n = r->cat.n = r->pid.n = 0;
+	r->name.at[0] = r->cat.at[0] = r->pid.at[0] = '\0';
+	r->complete = r->has_note = r->has_shape = false;
+}
+
+static bool is_any(const char *text, const char *const *of)
+{
+	for (; *of; of++)
+		if (!strcasecmp(text, *of))
+			return true;
+	return false;
+}
+
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+/* What kind of event this is, or -1. */
+static int kind_of(const struct reader *r)
+{
+	static const char *const kernels[] = {"kernel", NULL};
+	static const char *const copies[] = {"gpu_memcpy", "gpu_memset", "memcpy", "memset", NULL};
+	static const char *const launches[] = {"cuda_runtime", "runtime", "cuda_driver", "driver",
+	                                       "hip_runtime", NULL};
+	static const char *const ops[] = {"cpu_op", "operator", "user_annotation", "python_function", "",
+	                                  NULL};
+	const char *name = r->name.at;
+
+	if (is_any(r->cat.at, kernels) || (!r->cat.n && starts(r->pid.at, "CUDA")))
+		return MQ_EVENT_KERNEL;
+	if (is_any(r->cat.at, copies))
+		return MQ_EVENT_COPY;
+	if (is_any(r->cat.at, launches))
+		return r->event.correlation && strcasestr(name, "launch") ? MQ_EVENT_LAUNCH : -1;
+	if (!is_any(r->cat.at, ops))
+		return -1;
+	if (!strcmp(name, "record_param_comms") || starts(name, "nccl:") || starts(name, "c10d::"))
+		return MQ_EVENT_NOTE;
+	if (starts(name, "ProfilerStep"))
+		return MQ_EVENT_STEP;
+	return r->has_shape || strstr(name, "Optimizer.step") ? MQ_EVENT_OP : -1;
+}
+
+static void end_event(struct reader *r)
+{
+	struct mq_trace *t = r->trace;
+	int kind;
+
+	t->n_read++;
+	if (!r->complete || isnan(r->event.start_us) || (kind = kind_of(r)) < 0)
+		return;
+	r->event.kind = (uint8_t)kind;
+	r->event.name = mq_trace_intern(t, r->name.at, r->name.n);
+	if (r->has_shape && (kind == MQ_EVENT_OP || kind == MQ_EVENT_NOTE)) {
+		r->event.shape = t->n_shapes;
+		MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
+	}
+	if (kind == MQ_EVENT_NOTE || (kind == MQ_EVENT_KERNEL && r->has_note)) {
+		r->event.note = t->n_notes;
+		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, r->note);
+	}
+	MQ_PUSH(t->arena, t->event, t->n, t->room, r->event);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void put_text(struct text *to, const char *text, size_t n)
+{
+	to->n = n < NAME_B ? n : NAME_B - 1;
+	memcpy(to->at, text, to->n);
+	to->at[to->n] = '\0';
+}
+
+/* A number, or the digits of "stream 7". */
+static double number_in(const char *text, size_t n)
+{
+	char copy[64];
+	size_t from = 0;
+
+	while (from < n && !isdigit((unsigned char)text[from]) && text[from] != '-')
+		from++;
+	n = n - from < sizeof(copy) - 1 ? n - from : sizeof(copy) - 1;
+	memcpy(copy, text + from, n);
+	copy[n] = '\0';
+	return n ? strtod(copy, NULL) : (double)NAN;
+}
+
+static uint32_t small_in(const char *text, size_t n)
+{
+	double x = number_in(text, n);
+
+	return x >= 0 && x < 4e9 ? (uint32_t)x : MQ_NONE;
+}
+
+static uint64_t id_in(const char *text, size_t n)
+{
+	double x = number_in(text, n);
+
+	return x > 0 && x < 1e18 ? (uint64_t)x : 0;
+}
+
+static void take_event(struct reader *r, const char *text, size_t n)
+{
+	if (!strcmp(r->key, "name"))
+		put_text(&r->name, text, n);
+	else if (!strcmp(r->key, "cat"))
+		put_text(&r->cat, text, n);
+	else if (!strcmp(r->key, "ph"))
+		r->complete = n == 1 && *text == 'X';
+	else if (!strcmp(r->key, "ts"))
+		r->event.start_us = number_in(text, n);
+	else if (!strcmp(r->key, "dur"))
+		r->event.dur_us = number_in(text, n);
+	else if (!strcmp(r->key, "pid"))
+		put_text(&r->pid, text, n);
+	else if (!strcmp(r->key, "tid"))
+		r->event.thread = r->event.stream = small_in(text, n);
+}
+
+static void take_note(struct reader *r, const char *text, size_t n)
+{
+	if (!strcasecmp(r->key, "Collective name") && n)
+		r->note.collective = mq_trace_intern(r->trace, text, n);
+	else if (!strcasecmp(r->key, "In msg nelems"))
+		r->note.in_n = number_in(text, n);
+	else if (!strcasecmp(r->key, "Out msg nelems"))
+		r->note.out_n = number_in(text, n);
+	else if (!strcasecmp(r->key, "Group size"))
+		r->note.ranks = small_in(text, n);
+	else if (!strcasecmp(r->key, "dtype"))
+		r->note.element_B = mq_trace_type(text, n, NULL);
+	else if (!strcasecmp(r->key, "Process Group Name"))
+		r->note.group = mq_trace_intern(r->trace, text, n);
+	else
+		return;
+	r->has_note = true;
+}
+
+static void take_args(struct reader *r, const char *text, size_t n)
+{
+	if (!strcasecmp(r->key, "External id"))
+		r->event.external = id_in(text, n);
+	else if (!strcasecmp(r->key, "correlation"))
+		r->event.correlation = id_in(text, n);
+	else if (!strcasecmp(r->key, "device"))
+		r->event.device = small_in(text, n);
+	else if (!strcasecmp(r->key, "stream"))
+		r->event.stream = small_in(text, n);
+	else if (!strcasecmp(r->key, "bytes"))
+		r->event.bytes = number_in(text, n);
+	else
+		take_note(r, text, n);
+}
+
+static void take_device(struct reader *r, const char *text, size_t n)
+{
+	struct mq_trace *t = r->trace;
+
+	if (!strcmp(r->key, "name"))
+		t->gpu = mq_trace_intern(t, text, n);
+	else if (!strcmp(r->key, "totalGlobalMem"))
+		t->memory_B = number_in(text, n);
+	else if (!strcmp(r->key, "numSms"))
+		t->sms = number_in(text, n);
+	else if (!strcmp(r->key, "computeMajor"))
+		t->compute_capability += 10 * number_in(text, n);
+	else if (!strcmp(r->key, "computeMinor"))
+		t->compute_capability += number_in(text, n);
+}
+
+static enum place place_of(const struct reader *r)
+{
+	if (r->args_level && r->level == r->args_level)
+		return IN_ARGS;
+	if (r->events_level && r->level == r->events_level + 1)
+		return IN_EVENT;
+	if (r->device_level && r->level == r->device_level + 1)
+		return r->n_devices == 1 ? IN_DEVICE : NOWHERE;
+	if (r->world_level && r->level == r->world_level)
+		return IN_WORLD;
+	return r->level == 1 ? IN_ROOT : NOWHERE;
+}
+
+static void take(struct reader *r, const char *text, size_t n)
+{
+	switch (place_of(r)) {
+	case IN_EVENT:
+		take_event(r, text, n);
+		break;
+	case IN_ARGS:
+		take_args(r, text, n);
+		break;
+	case IN_DEVICE:
+		take_device(r, text, n);
+		break;
+	case IN_WORLD:
+		if (!strcmp(r->key, "rank"))
+			r->trace->rank = small_in(text, n);
+		else if (!strcmp(r->key, "world_size"))
+			r->trace->world = small_in(text, n);
+		break;
+	case IN_ROOT:
+	case NOWHERE:
+		break;
+	}
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+static void push_tensor(struct reader *r)
+{
+	if (r->shape.n < MQ_TRACE_TENSORS)
+		r->shape.tensor[r->shape.n++] = r->tensor;
+	r->tensor = (struct mq_tensor){0};
+}
+
+static void put_dim(struct reader *r, double x)
+{
+	if (r->tensor.n_dims < MQ_TRACE_DIMS)
+		r->tensor.dim[r->tensor.n_dims++] = x;
+}
+
+static void begin_list(struct reader *r)
+{
+	if (r->list_level) {
+		r->nested |= r->in_dims && r->level == r->list_level + 2;
+		r->tensor = (struct mq_tensor){0};
+		return;
+	}
+	r->in_dims = !strcasecmp(r->key, "Input Dims");
+	r->in_types = !strcasecmp(r->key, "Input type") || !strcasecmp(r->key, "Input types");
+	if (!r->in_dims && !r->in_types)
+		return;
+	r->list_level = r->level;
+	r->type_at = 0;
+	r->nested = false;
+	if (!r->has_shape) {
+		r->shape = (struct mq_trace_shape){0};
+		for (int i = 0; i < MQ_TRACE_TENSORS; i++)
+			r->shape.dtype[i] = MQ_N_DTYPES;
+	}
+	if (r->in_dims)
+		r->shape.n = 0;
+	r->has_shape = true;
+}
+
+/* At the level of the list that ends. A list of tensors has them one level further down. */
+static void end_list(struct reader *r)
+{
+	if (r->level == r->list_level) {
+		r->list_level = 0;
+		r->in_dims = r->in_types = false;
+	} else if (r->in_dims && r->level == r->list_level + 2) {
+		push_tensor(r);
+	} else if (r->in_dims && r->level == r->list_level + 1) {
+		if (!r->nested)
+			push_tensor(r);
+		r->nested = false;
+	}
+}
+
+static void put_type(struct reader *r, const char *text, size_t n)
+{
+	if (r->level == r->list_level && r->type_at < MQ_TRACE_TENSORS) {
+		r->shape.size_B[r->type_at] = mq_trace_type(text, n, &r->shape.dtype[r->type_at]);
+		r->type_at++;
+	}
+}
+
+/* ---- what the parser calls ------------------------------------------------------------------- */
+
+static int on_number(void *context, const char *text, size_t n)
+{
+	struct reader *r = context;
+
+	if (r->in_dims)
+		put_dim(r, number_in(text, n));
+	else if (!r->list_level)
+		take(r, text, n);
+	return 1;
+}
+
+static int on_string(void *context, const unsigned char *text, size_t n)
+{
+	struct reader *r = context;
+
+	if (r->in_types)
+		put_type(r, (const char *)text, n);
+	else if (!r->list_level)
+		take(r, (const char *)text, n);
+	return 1;
+}
+
+static int on_key(void *context, const unsigned char *text, size_t n)
+{
+	struct reader *r = context;
+	char *to = r->level == 1 ? r->root_key : r->key;
+
+	n = n < KEY_B ? n : KEY_B - 1;
+	memcpy(to, text, n);
+	to[n] = '\0';
+	return 1;
+}
+
+static int on_map(void *context)
+{
+	struct reader *r = context;
+
+	r->level++;
+	if (r->events_level && r->level == r->events_level + 1)
+		begin_event(r);
+	else if (r->events_level && r->level == r->events_level + 2 && !strcmp(r->key, "args"))
+		r->args_level = r->level;
+	else if (r->device_level && r->level == r->device_level + 1)
+		r->n_devices++;
+	else if (r->level == 2 && !strcmp(r->root_key, "distributedInfo"))
+		r->world_level = r->level;
+	return 1;
+}
+
+static int on_map_end(void *context)
+{
+	struct reader *r = context;
+
+	if (r->events_level && r->level == r->events_level + 1)
+		end_event(r);
+	if (r->level == r->args_level)
+		r->args_level = 0;
+	if (r->level == r->world_level)
+		r->world_level = 0;
+	r->level--;
+	return 1;
+}
+
+static int on_array(void *context)
+{
+	struct reader *r = context;
+
+	r->level++;
+	if (r->level == 1 || (r->level == 2 && !strcmp(r->root_key, "traceEvents")))
+		r->events_level = r->level;
+	else if (r->level == 2 && !strcmp(r->root_key, "deviceProperties"))
+		r->device_level = r->level;
+	else if (r->args_level && r->level > r->args_level)
+		begin_list(r);
+	return 1;
+}
+
+static int on_array_end(void *context)
+{
+	struct reader *r = context;
+
+	if (r->list_level)
+		end_list(r);
+	if (r->level == r->events_level)
+		r->events_level = 0;
+	if (r->level == r->device_level)
+		r->device_level = 0;
+	r->level--;
+	return 1;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static enum mq_status parse(struct reader *r, yajl_handle parser, gzFile file, struct mq_err *err)
+{
+	unsigned char *block = mq_arena_alloc(r->trace->arena, BLOCK_B);
+	double at = 0;
+	int n;
+
+	while ((n = gzread(file, block, BLOCK_B)) > 0) {
+		if (yajl_parse(parser, block, (size_t)n) != yajl_status_ok)
+			return mq_fail(err, MQ_EINPUT, "%s: not JSON near byte %.0f (unpacked)",
+			               r->trace->path, at + (double)yajl_get_bytes_consumed(parser));
+		at += n;
+	}
+	if (n < 0)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot be unpacked after byte %.0f: is the "
+		               "file whole?", r->trace->path, at);
+	if (yajl_complete_parse(parser) != yajl_status_ok || r->level)
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: cut short after byte %.0f (unpacked): copy the whole file, or "
+		               "have the profiler end before the program does",
+		               r->trace->path, at);
+	return MQ_OK;
+}
+
+enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err)
+{
+	static const yajl_callbacks calls = {.yajl_number = on_number,
+	                                     .yajl_string = on_string,
+	                                     .yajl_start_map = on_map,
+	                                     .yajl_map_key = on_key,
+	                                     .yajl_end_map = on_map_end,
+	                                     .yajl_start_array = on_array,
+	                                     .yajl_end_array = on_array_end};
+	struct reader *r = mq_arena_array(trace->arena, 1, struct reader);
+	gzFile file = gzopen(trace->path, "rb");
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path,
+		               strerror(errno));
+	r->trace = trace;
+	gzbuffer(file, BLOCK_B);
+	yajl_handle parser = yajl_alloc(&calls, NULL, r);
+	yajl_config(parser, yajl_dont_validate_strings, 1);
+	enum mq_status status = parse(r, parser, file, err);
+	yajl_free(parser);
+	gzclose(file);
+	return status;
+}

@@ -1,0 +1,145 @@
+/*
+ * trace.h - traces of real training steps, read into one table of events.
+ *
+ * A reader (kineto.c: PyTorch's profiler) fills the table from a stream, so memory follows the events that are
+ * kept and not the file. calls.c makes collectives and shapes of it, classes.c the shares of a step.
+ */
+#ifndef MQ_VALIDATOR_TRACE_TRACE_H
+#define MQ_VALIDATOR_TRACE_TRACE_H
+
+#include "core/arena.h"
+#include "core/model.h"
+#include "core/types.h"
+
+enum mq_event_kind {
+	MQ_EVENT_KERNEL, /* on a device */
+	MQ_EVENT_COPY,   /* memory copied or set by a device */
+	MQ_EVENT_LAUNCH, /* a call of the CUDA runtime or driver that has a correlation */
+	MQ_EVENT_OP,     /* an operator of the framework whose operands' shapes were recorded */
+	MQ_EVENT_NOTE,   /* the framework tells of a collective */
+	MQ_EVENT_STEP    /* a training step, as its program marked it */
+};
+
+enum { MQ_TRACE_TENSORS = 6, MQ_TRACE_DIMS = 6 };
+
+struct mq_tensor {
+	uint32_t n_dims;
+	double dim[MQ_TRACE_DIMS];
+};
+
+/* Operands as recorded. */
+struct mq_trace_shape {
+	uint32_t n;
+	struct mq_tensor tensor[MQ_TRACE_TENSORS];
+	uint8_t dtype[MQ_TRACE_TENSORS]; /* enum mq_dtype, MQ_N_DTYPES = another or unknown */
+	double size_B[MQ_TRACE_TENSORS]; /* of an element; 0 = unknown */
+};
+
+/* What is told of a collective. */
+struct mq_trace_note {
+	const char *collective, *group; /* interned; NULL = not told */
+	double in_n, out_n;             /* elements; NAN = not told */
+	double element_B;               /* 0 = not told */
+	uint32_t ranks;                 /* 0 = not told */
+};
+
+struct mq_event {
+	double start_us, dur_us;
+	uint64_t correlation, external; /* 0 = none */
+	const char *name;               /* interned */
+	double bytes;                   /* COPY */
+	uint32_t device, stream, thread;
+	uint32_t shape, note;           /* into the tables, MQ_NONE */
+	uint8_t kind;
+};
+
+struct mq_trace {
+	const char *path;
+	struct mq_arena *arena;
+	uint32_t n, room, n_shapes, shape_room, n_notes, note_room;
+	struct mq_event *event; /* by start, after mq_trace_load */
+	struct mq_trace_shape *shape;
+	struct mq_trace_note *note;
+	uint32_t rank, world;   /* MQ_NONE, 0 = not told */
+	uint64_t n_read;        /* events in the file, kept or not */
+	/* The first device's properties; 0, NULL = not told. */
+	const char *gpu;
+	double memory_B, sms, compute_capability;
+	struct mq_map *names_map;
+	const char **names;
+	uint32_t n_names, name_room;
+};
+
+/* Is this a trace that mq_trace_load reads? By its first bytes. */
+bool mq_trace_probe(const char *path);
+/* MQ_EINPUT: unreadable, cut short (where), or without a single kernel (what the file has instead). */
+enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *trace,
+                             struct mq_err *err) MQ_MUST_CHECK;
+
+/* For readers. */
+const char *mq_trace_intern(struct mq_trace *trace, const char *text, size_t size);
+enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK;
+/* float, c10::BFloat16, Half, Long, bf16, f32, ...: bytes of an element, 0 = unknown; dtype may be NULL. */
+double mq_trace_type(const char *name, size_t size, uint8_t *dtype);
+
+/* ---- calls.c --------------------------------------------------------------------------------- */
+
+enum { MQ_TRACE_SENDRECV = MQ_N_COLL_KINDS, MQ_TRACE_OTHER_CALL };
+
+/* One kernel of NCCL's. */
+struct mq_trace_call {
+	uint32_t event;       /* the kernel */
+	uint32_t kind;        /* enum mq_coll_kind, MQ_TRACE_SENDRECV or MQ_TRACE_OTHER_CALL */
+	uint32_t ranks;       /* 0 = not told */
+	uint32_t index;       /* of its kind, size and group on this rank */
+	const char *group;    /* NULL = not told */
+	double bytes;         /* as nccl-tests counts; NAN = not told */
+	double element_B;
+	double own_s, least_s; /* as long as the kernel took here, and on the rank that came last */
+};
+enum mq_status mq_trace_calls(const struct mq_trace *trace, struct mq_arena *arena,
+                              struct mq_trace_call **call, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+/* Takes waiting off: the i-th call of a kind, size and group lasts as long as on the rank where it was shortest.
+ * Says how many calls found their like on all ranks. */
+uint32_t mq_trace_align(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces);
+const char *mq_trace_call_name(uint32_t kind);
+
+/* A row of the table of calls: all of one kind, size and number of ranks. */
+struct mq_trace_row {
+	uint32_t kind, ranks, count;
+	double bytes, median_s, least_median_s; /* of own_s, least_s; one trace: the shortest own_s */
+	double low_s, high_s;                   /* 95 % interval of the latter */
+};
+uint32_t mq_trace_rows(struct mq_trace_call *const *call, const uint32_t *n, uint32_t n_traces,
+                       struct mq_arena *arena, struct mq_trace_row **row);
+
+/* A product, convolution or sweep whose shape was recorded, with its kernel's time. */
+struct mq_trace_work {
+	struct mq_kernel kernel;
+	uint32_t count;
+	double median_s, low_s, high_s;
+};
+/* `without`: launches of kernels whose operator has no shape. */
+enum mq_status mq_trace_works(const struct mq_trace *const *trace, uint32_t n_traces, struct mq_arena *arena,
+                              struct mq_trace_work **work, uint32_t *n, uint64_t *without,
+                              struct mq_err *err) MQ_MUST_CHECK;
+
+/* ---- classes.c ------------------------------------------------------------------------------- */
+
+enum mq_trace_class {
+	MQ_CLASS_GEMM, MQ_CLASS_CONV, MQ_CLASS_ATTENTION, MQ_CLASS_ELEMENTWISE, MQ_CLASS_OPTIMIZER,
+	MQ_CLASS_COPY, MQ_CLASS_COMM, MQ_CLASS_EXPOSED, MQ_CLASS_IDLE_HOST, MQ_CLASS_IDLE_WAIT,
+	MQ_CLASS_STEP, MQ_N_CLASSES
+};
+const char *mq_trace_class_name(enum mq_trace_class class);
+/* Of a kernel by its name; `op`: the operator that launched it, or NULL. */
+enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op);
+/* Seconds per step, medians over the steps marked (or over the whole trace as one step). */
+struct mq_trace_shares {
+	uint32_t n_steps;
+	bool marked;
+	double share_s[MQ_N_CLASSES];
+};
+void mq_trace_shares(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_shares *shares);
+
+#endif
