@@ -368,42 +368,11 @@ static const char *with_suffix(const char *path, const char *suffix, struct mq_a
 struct input {
 	struct mq_observed *observed;
 	uint32_t n, room, n_devices;
+	struct mq_logs logs;
 	const char *environment, *type;
 	double run_sigma, launch_interval_s;
 	const struct mq_trace *trace; /* the first of those given, NULL = none */
 };
-
-/* A log becomes observations of collectives on a communicator of all its ranks. */
-static enum mq_status add_log(struct calibrate *c, const char *path, struct input *in,
-                              struct mq_err *err)
-{
-	struct mq_nccl_row *row;
-	uint32_t n;
-
-	MQ_TRY(mq_nccl_log_load(path, c->arena, &row, &n, err));
-	struct mq_schedule *s = mq_arena_array(c->arena, 1, struct mq_schedule);
-	s->model = "nccl-tests";
-	s->n_devices = row[0].ranks;
-	s->n_comms = 1;
-	s->comm = mq_arena_array(c->arena, 1, struct mq_comm);
-	s->comm[0] = (struct mq_comm){.n = row[0].ranks, .purpose = "log"};
-	s->task = mq_arena_array(c->arena, n, struct mq_task);
-	s->n_tasks = n;
-	for (uint32_t i = 0; i < n; i++) {
-		struct mq_observed o = {
-		        .schedule = s,
-		        .task = i,
-		        .time = {row[i].seconds, row[i].seconds, row[i].seconds, 1}};
-
-		s->task[i] = (struct mq_task){.bytes = row[i].bytes,
-		                              .coll = (uint8_t)row[i].kind,
-		                              .kind = row[i].sendrecv ? MQ_TASK_SEND
-		                                                      : MQ_TASK_COLLECTIVE};
-		MQ_PUSH(c->arena, in->observed, in->n, in->room, o);
-	}
-	in->n_devices = row[0].ranks;
-	return MQ_OK;
-}
 
 static enum mq_status add_folder(struct calibrate *c, const char *dir, struct input *in,
                                  struct mq_err *err)
@@ -478,8 +447,11 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 			continue;
 		}
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
-		                           : add_log(c, c->from.item[i], in, err));
+		                           : mq_logs_add(&in->logs, c->from.item[i], c->link_class, c->arena, err));
 	}
+	for (uint32_t i = 0; i < in->logs.n; i++)
+		MQ_PUSH(c->arena, in->observed, in->n, in->room, in->logs.observed[i]);
+	in->n_devices = in->logs.n ? in->logs.ranks : in->n_devices;
 	return n_traces ? add_traces(c, trace, n_traces, in, err) : MQ_OK;
 }
 

@@ -53,8 +53,8 @@ static const struct argp_option options[] = {
         {"calib", OPT_CALIB, "FILE", 0, "calibration to add to those of the search; repeatable", 0},
         {"software", OPT_SOFTWARE, "NAME", 0, "training software instead of that of the search", 0},
         {"recalibrate", OPT_RECALIBRATE, NULL, 0,
-         "fit the calibration to half of the plans, write "
-         "DIR/calib.json, and tell the error on the other half before and after",
+         "fit the calibration to half of the plans, tell the error on the other half before and after, "
+         "and write DIR/calib.json if it falls (else exit with 5)",
          0},
         {"threshold", OPT_THRESHOLD, "PERCENT", 0, "exit with 5 if the median error is above this",
          0},
@@ -278,6 +278,8 @@ static enum mq_status judge(const struct validate *o, struct mq_validation *v, c
 	MQ_TRY(mq_validation_write(v, dir, err));
 	double error = 100 * mq_validation_print(v);
 	MQ_TRY(mq_validation_memory(v, dir, err));
+	if (v->refused)
+		return mq_fail(err, MQ_ETHRESHOLD, "%s", v->refused);
 	if (!isnan(o->threshold) && !(error <= o->threshold))
 		return mq_fail(err, MQ_ETHRESHOLD,
 		               "median error %.1f %% is above --threshold %g %%", error,

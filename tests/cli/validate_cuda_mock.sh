@@ -44,6 +44,13 @@ awk '/^held out, before/ { match($0, /median error [0-9.]+/); b = substr($0, RST
 	END { print a * 2 <= b ? "at least halved" : "from " b " to " a }' mended.log
 grep '^95 % intervals' mended.log | grep -o '0 of 4 plans inside'
 [ -s mended/calib.json ] || echo "no calibration"
+# One that would make the plans held out worse is not written; samples that are there twice are an error.
+cp -r out bent; for f in bent/launch-*/*-plan-1.timeline.csv; do
+	awk -F, -v OFS=, 'NR > 1 { $6 *= 2; $7 *= 2 } { print }' "$f" >t.csv && mv t.csv "$f"; done
+try 5 'was not written: on the plans held out the median error would go from' validate one two --top 2 --from bent --recalibrate -o worse
+[ -e worse/calib.json ] && echo "a worse calibration was written"
+for f in bent/launch-1/one-plan-1.timeline.csv; do tail -n +2 "$f" >t.csv; cat t.csv >>"$f"; done
+try 2 'task [0-9]+ of sample [0-9]+ is there twice' validate one two --top 2 --from bent -o x
 # The corrected calibration serves the search, and tells how sure it is.
 "$M" search -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib mended/calib.json -e exhaustive --evals 5 -o re >/dev/null || bad=1
 "$M" simulate -m gpt:layers=4,hidden=512,heads=8,vocab=2048,seq=128,fused_attention=false --batch 8 --dtype bf16 -p c.xml --calib c.json \

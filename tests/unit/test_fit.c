@@ -256,40 +256,6 @@ static void time_lost(void **state)
 	mq_arena_fini(&a);
 }
 
-static void nccl_log(void **state)
-{
-	struct mq_arena a = MQ_ARENA_INIT;
-	struct mq_err err = MQ_ERR_INIT;
-	char path[] = "/tmp/all_reduce_XXXXXX";
-	struct mq_nccl_row *row;
-	uint32_t n;
-	FILE *f = fdopen(mkstemp(path), "w");
-
-	fputs("# nThread 1 nGpus 2\n#  Rank  0 Group  0 Pid 1 on host device  0\n"
-	      "#  Rank  1 Group  0 Pid 1 on host device  1\n#\n"
-	      "#       size  count  type  redop  root     time   algbw   busbw #wrong\n"
-	      "        1024    256  float    sum    -1    25.30    0.04    0.04      0    24.9  "
-	      "0.04 0.04 0\n"
-	      "     1048576 262144  float    sum    -1    40.10   26.15   26.15      0    39.9 "
-	      "26.28 26.28 0\n"
-	      "# Avg bus bandwidth : 13\n",
-	      f);
-	fclose(f);
-	assert_int_equal(mq_nccl_log_load(path, &a, &row, &n, &err), MQ_OK);
-	assert_int_equal(n, 2);
-	assert_true(row[0].kind == MQ_COLL_ALL_REDUCE && row[0].ranks == 2 && row[0].bytes == 1024);
-	NEAR(row[0].seconds, 25.3e-6, 1e-12);
-	NEAR(row[1].seconds, 40.1e-6, 1e-12);
-	unlink(path);
-	f = fopen("/tmp/mq-nothing.log", "w");
-	fputs("1024 256 float sum -1 25.3 0.04 0.04 0\n", f);
-	fclose(f);
-	assert_int_equal(mq_nccl_log_load("/tmp/mq-nothing.log", &a, &row, &n, &err), MQ_EINPUT);
-	assert_non_null(strstr(err.text, "which collective"));
-	unlink("/tmp/mq-nothing.log");
-	mq_arena_fini(&a);
-}
-
 /* ---- probes and plans ------------------------------------------------------------------------ */
 
 static void probes(void **state)
@@ -448,7 +414,7 @@ int main(void)
 	        cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
 	        cmocka_unit_test(measured_calls), cmocka_unit_test(join),
 	        cmocka_unit_test(time_lost),      cmocka_unit_test(gemm_fit),
-	        cmocka_unit_test(nccl_log),       cmocka_unit_test(probes),
+	        cmocka_unit_test(probes),
 	        cmocka_unit_test(probability),    cmocka_unit_test(intervals)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

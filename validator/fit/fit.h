@@ -272,10 +272,13 @@ struct mq_cluster *mq_node_cluster(const struct mq_node_platform *platform, stru
 struct mq_nccl_row {
 	enum mq_coll_kind kind;
 	bool sendrecv;
-	uint32_t ranks;
-	double bytes, seconds; /* out of place */
+	uint32_t ranks; /* of its table */
+	uint32_t nodes; /* 0 = not told */
+	uint32_t line;
+	double bytes, seconds;     /* out of place */
+	double factor, factor_off; /* busbw over algbw, and how far off its digits may be */
 };
-/* Rows of a nccl-tests log; the collective comes from the log or from the file's name. */
+/* Rows of all tables of a nccl-tests log. MQ_EINPUT: the line that cannot be read, and why. */
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
                                 uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 

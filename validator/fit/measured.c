@@ -63,8 +63,9 @@ static void add_room(struct mq_measured *m, uint32_t samples, struct mq_arena *a
 	memcpy(m->disturbed, old.disturbed, old.n_samples * sizeof(bool));
 }
 
+/* `seen`: [samples of the file * tasks]. As many rows as cells, and none twice: every cell is filled. */
 static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
-                               const struct columns *c, uint32_t row, struct mq_err *err)
+                               const struct columns *c, uint32_t row, bool *seen, struct mq_err *err)
 {
 	double task, start, finish, sample, switches, steal, throttled, lost;
 
@@ -83,9 +84,18 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 		               "this the timeline of another plan?",
 		               csv->path, csv->line[row], task, m->schedule->n_tasks);
 	uint32_t s = m->n_samples + (uint32_t)sample;
-	if (!(sample >= 0) || s >= m->room)
-		return mq_fail(err, MQ_EINPUT, "%s:%u: sample %g out of order", csv->path,
-		               csv->line[row], sample);
+	if (!(sample >= 0) || sample >= csv->n_rows / m->schedule->n_tasks)
+		return mq_fail(err, MQ_EINPUT,
+		               "%s:%u: sample %g of a file whose rows make %u: are samples there twice, "
+		               "or parts of several files?",
+		               csv->path, csv->line[row], sample, csv->n_rows / m->schedule->n_tasks);
+	bool *cell = &seen[(size_t)sample * m->schedule->n_tasks + (uint32_t)task];
+	if (*cell)
+		return mq_fail(err, MQ_EINPUT,
+		               "%s:%u: task %g of sample %g is there twice: was the file put together "
+		               "from several?",
+		               csv->path, csv->line[row], task, sample);
+	*cell = true;
 	if (!(finish >= start))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path,
 		               csv->line[row], task);
@@ -131,8 +141,9 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 		                 path, csv.n_rows, tasks);
 	if (status == MQ_OK)
 		add_room(measured, csv.n_rows / tasks, arena);
+	bool *seen = status == MQ_OK ? mq_arena_array(&own, csv.n_rows, bool) : NULL;
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
-		status = take_row(measured, &csv, &c, row, err);
+		status = take_row(measured, &csv, &c, row, seen, err);
 	double *lost_s = mq_arena_array(&own, measured->schedule->n_devices, double);
 	for (uint32_t i = 0; status == MQ_OK && i < csv.n_rows / tasks; i++)
 		judge_sample(measured, measured->n_samples++, lost_s);

@@ -1,25 +1,50 @@
 /*
- * nccl_log.c - reads the tables that nccl-tests prints.
+ * nccl_log.c - reads the tables that nccl-tests (and rccl-tests) print, as they lie about: with prefixes of launchers
+ * and collectors of logs before each line, without the '#', of 2018 or of today, several tests in one file.
  *
- * A row is: size count type redop [root] time algbw busbw #wrong time algbw busbw #wrong, times in
- * us, out of place first. The collective is not in old logs: it comes from "Collective test
- * starting: X_perf" or from the file's name (all_reduce_perf.log, alltoall.txt). Ranks are the "#
- * Rank N" lines.
+ * A table begins with the line that names its columns: size count type [redop] [root] time algbw busbw [#wrong],
+ * and the last three or four again, in place. A row is told by its type: two whole numbers stand before it. What looks
+ * like a row and does not fit its table's columns, or whose bandwidths do not follow from its size and time, is an
+ * error with its line: never skipped, never guessed. Lines of anything else are passed over.
+ *
+ * The collective comes from "Collective test starting: X_perf", from a command line that names X_perf, or, for a single
+ * table, from the file's name. Ranks are the "Rank N ... on HOST" lines; without any, what the bus bandwidth's
+ * factor tells, 2(n - 1)/n of an all-reduce, (n - 1)/n of gathers, where its digits leave one answer.
  */
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fit/fit.h"
 
-struct reader {
-	int kind; /* enum mq_coll_kind, MQ_N_COLL_KINDS = sendrecv, -1 = not known */
-	uint32_t ranks, n, room;
-	struct mq_nccl_row *row;
-	struct mq_arena *arena;
+enum { MAX_WORDS = 64, MAX_HOSTS = 4096, UNKNOWN = -1 };
+
+struct columns {
+	bool root, redop, wrong;
+	uint32_t after; /* words after the type, without redop and root */
 };
+
+struct reader {
+	const char *path;
+	struct mq_err *err;
+	struct mq_arena *arena;
+	int kind, named; /* of the table at hand; of the file's name: mq_coll_kind, MQ_N_COLL_KINDS = sendrecv */
+	bool in_table, fresh_kind;
+	struct columns columns;
+	uint32_t line, tables, ranks, n_hosts, rank_line, first_row; /* first_row: of this table */
+	const char *host[MAX_HOSTS];
+	uint32_t n, room;
+	struct mq_nccl_row *row;
+};
+
+static enum mq_status wrong(const struct reader *r, const char *what)
+{
+	return mq_fail(r->err, MQ_EINPUT, "%s:%u: %s", r->path, r->line, what);
+}
 
 static int kind_in(const char *text)
 {
@@ -28,93 +53,386 @@ static int kind_in(const char *text)
 		const char *name;
 		int kind;
 	} names[] = {
-	        {"reduce_scatter", MQ_COLL_REDUCE_SCATTER},
-	        {"all_reduce", MQ_COLL_ALL_REDUCE},
-	        {"all_gather", MQ_COLL_ALL_GATHER},
-	        {"alltoall", MQ_COLL_ALL_TO_ALL},
-	        {"broadcast", MQ_COLL_BROADCAST},
-	        {"sendrecv", MQ_N_COLL_KINDS},
+	        {"reduce_scatter", MQ_COLL_REDUCE_SCATTER}, {"all_reduce", MQ_COLL_ALL_REDUCE},
+	        {"all_gather", MQ_COLL_ALL_GATHER},         {"alltoall", MQ_COLL_ALL_TO_ALL},
+	        {"broadcast", MQ_COLL_BROADCAST},           {"sendrecv", MQ_N_COLL_KINDS},
 	        {"reduce", MQ_COLL_REDUCE},
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strstr(text, names[i].name))
 			return names[i].kind;
-	return -1;
+	return UNKNOWN;
 }
 
-static void take_comment(struct reader *r, const char *line)
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* Colours of a terminal, and what a pager leaves. */
+static void strip_controls(char *line)
 {
-	const char *test = strstr(line, "test starting:");
+	char *to = line;
 
-	if (test && kind_in(test) >= 0)
-		r->kind = kind_in(test);
-	const char *rank = line + 1;
-	while (isspace((unsigned char)*rank))
-		rank++;
-	if (!strncmp(rank, "Rank ", 5))
-		r->ranks++;
-}
-
-/* The time is the first field with a fraction after the type and reduction names. */
-static bool take_row(struct reader *r, char *line)
-{
-	char *save = NULL, *word = strtok_r(line, " \t\n", &save), *end;
-	double bytes = word ? strtod(word, &end) : 0;
-	uint32_t field = 0;
-
-	if (!word || *end || !(bytes >= 0))
-		return false;
-	while ((word = strtok_r(NULL, " \t\n", &save))) {
-		double x = strtod(word, &end);
-
-		/* count, type, redop, root (a whole number or "none"), then the time */
-		if (++field < 4 || *end || (!strchr(word, '.') && field < 5))
+	for (const char *p = line; *p; p++) {
+		if (*p == '\033' && p[1] == '[') {
+			while (*p && !isalpha((unsigned char)*p))
+				p++;
+			if (!*p)
+				break;
 			continue;
-		struct mq_nccl_row row = {.bytes = bytes,
-		                          .seconds = 1e-6 * x,
-		                          .sendrecv = r->kind == MQ_N_COLL_KINDS,
-		                          .kind = r->kind == MQ_N_COLL_KINDS
-		                                          ? MQ_COLL_ALL_REDUCE
-		                                          : (enum mq_coll_kind)r->kind};
-		if (bytes > 0 && x > 0)
-			MQ_PUSH(r->arena, r->row, r->n, r->room, row);
-		return true;
+		}
+		if ((unsigned char)*p >= ' ' || *p == '\t')
+			*to++ = *p;
 	}
-	return false;
+	*to = '\0';
+}
+
+static uint32_t split(char *line, char **word)
+{
+	char *save = NULL;
+	uint32_t n = 0;
+
+	for (char *w = strtok_r(line, " \t", &save); w && n < MAX_WORDS; w = strtok_r(NULL, " \t", &save))
+		word[n++] = w;
+	return n;
+}
+
+static bool is_number(const char *word, double *x)
+{
+	char *end;
+
+	*x = strtod(word, &end);
+	return *word && !*end && isfinite(*x) && (isdigit((unsigned char)*word) || *word == '-' || *word == '.');
+}
+
+static bool is_whole(const char *word, double *x)
+{
+	size_t n = strspn(word, "0123456789");
+
+	*x = n ? strtod(word, NULL) : 0;
+	return n && !word[n];
+}
+
+static double type_size(const char *word)
+{
+	static const struct {
+		const char *name;
+		double size_B;
+	} types[] = {{"int8", 1},  {"uint8", 1},  {"char", 1},   {"int32", 4},    {"uint32", 4},
+	             {"int", 4},   {"int64", 8},  {"uint64", 8}, {"half", 2},     {"float16", 2},
+	             {"fp16", 2},  {"float", 4},  {"float32", 4}, {"fp32", 4},    {"double", 8},
+	             {"fp64", 8},  {"bfloat16", 2}, {"bf16", 2}, {"f8e4m3", 1},   {"f8e5m2", 1},
+	             {"fp8_e4m3", 1}, {"fp8_e5m2", 1}, {"float8e4m3", 1}, {"float8e5m2", 1}};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(types[i].name, word))
+			return types[i].size_B;
+	return 0;
+}
+
+/* A number that a prefix was glued to, "<stdout>:1048576", is what follows it. */
+static const char *unglued(const char *word)
+{
+	const char *from = word;
+
+	for (const char *p = word; *p; p++)
+		if (*p == ':' || *p == '>' || *p == ']' || *p == '|' || *p == ')')
+			from = p + 1;
+	return from;
+}
+
+/* Index of a row's type, or MAX_WORDS. */
+static uint32_t find_type(char *const *word, uint32_t n, double *bytes, double *count)
+{
+	for (uint32_t i = 2; i < n; i++)
+		if (type_size(word[i]) > 0 && is_whole(word[i - 1], count) && is_whole(unglued(word[i - 2]), bytes))
+			return i;
+	return MAX_WORDS;
+}
+
+/* ---- what stands around tables --------------------------------------------------------------- */
+
+static enum mq_status end_table(struct reader *r);
+
+static enum mq_status take_header(struct reader *r, char *const *word, uint32_t n)
+{
+	uint32_t at = 0, last;
+
+	while (at < n && strcmp(word[at], "size"))
+		at++;
+	struct columns c = {0};
+	for (last = at + 1; last < n && strcmp(word[last], "time"); last++) {
+		c.redop |= !strcmp(word[last], "redop");
+		c.root |= !strcmp(word[last], "root");
+	}
+	if (last + 3 > n || strcmp(word[last + 1], "algbw") || strcmp(word[last + 2], "busbw"))
+		return wrong(r, "columns of a table that this does not know: size count type [redop] "
+		                "[root] time algbw busbw [#wrong] are read");
+	c.wrong = last + 3 < n && strcmp(word[last + 3], "time") != 0;
+	c.after = n - last;
+	if (c.after != (c.wrong ? 8u : 6u) && c.after != (c.wrong ? 4u : 3u))
+		return wrong(r, "columns of a table that this does not know: time algbw busbw [#wrong] "
+		                "out of place and in place are read, without further ones");
+	MQ_TRY(end_table(r));
+	r->columns = c;
+	r->in_table = true;
+	r->first_row = r->n;
+	if (r->tables++ && !r->fresh_kind)
+		return wrong(r, "another table, and nothing before it tells of which collective: keep the "
+		                "commands' lines, or put it in a file of its own");
+	if (!r->fresh_kind)
+		r->kind = r->named;
+	r->fresh_kind = false;
+	if (r->kind == UNKNOWN)
+		return wrong(r, "which collective is this table of? Name the file after it "
+		                "(all_reduce_perf.log), or keep the line of the command");
+	return MQ_OK;
+}
+
+static enum mq_status take_rank(struct reader *r, char *const *word, uint32_t n, uint32_t at)
+{
+	double rank;
+	uint32_t on = at + 2;
+
+	if (!is_whole(word[at + 1], &rank))
+		return MQ_OK;
+	while (on < n && strcmp(word[on], "on"))
+		on++;
+	if (on + 1 >= n)
+		return MQ_OK; /* NCCL's own lines speak of ranks too */
+	if (r->in_table) /* of the next test */
+		MQ_TRY(end_table(r));
+	if (rank == 0 && r->ranks)
+		return wrong(r, "a second rank 0 of the same test: several runs of their own are mixed here "
+		                "(nccl-tests built without MPI=1, or a part that was logged twice)");
+	if (rank != r->ranks)
+		return wrong(r, "the ranks before this one are not all there: were lines lost?");
+	r->ranks++;
+	r->rank_line = r->line;
+	for (uint32_t i = 0; i < r->n_hosts; i++)
+		if (!strcmp(r->host[i], word[on + 1]))
+			return MQ_OK;
+	if (r->n_hosts < MAX_HOSTS)
+		r->host[r->n_hosts++] = mq_arena_strdup(r->arena, word[on + 1]);
+	return MQ_OK;
+}
+
+/* "Collective test starting: X_perf", and command lines. */
+static void take_name(struct reader *r, const char *line)
+{
+	const char *perf = strstr(line, "_perf");
+	const char *from = strstr(line, "test starting:");
+
+	if (!from && !perf)
+		return;
+	if (!from) {
+		for (from = perf; from > line && !isspace((unsigned char)from[-1]) && from[-1] != '/';)
+			from--;
+	}
+	if (kind_in(from) != UNKNOWN) {
+		r->kind = kind_in(from);
+		r->fresh_kind = true;
+	}
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Half a unit of the last digit printed. */
+static double half_digit(const char *word)
+{
+	const char *point = strchr(word, '.');
+
+	return .5 * pow(10, point ? -(double)strlen(point + 1) : 0);
+}
+
+/* bytes / time = algbw, as far as the digits go. */
+static bool adds_up(double bytes, const char *const t[3])
+{
+	double time = strtod(t[0], NULL), algbw = strtod(t[1], NULL);
+	double low = 1e-3 * bytes / (time + half_digit(t[0])), high = 1e-3 * bytes / fmax(time - half_digit(t[0]), 1e-9);
+
+	return low <= algbw + 1.02 * half_digit(t[1]) && high >= algbw - 1.02 * half_digit(t[1]);
+}
+
+static enum mq_status take_row(struct reader *r, char *const *word, uint32_t n, uint32_t type, double bytes,
+                               double count)
+{
+	uint32_t at = type + 1;
+	double x, time, algbw, busbw;
+
+	if (!r->in_table)
+		return wrong(r, "a row without the line that names its columns before it");
+	if (r->columns.redop && at < n && !is_number(word[at], &x) && strcasecmp(word[at], "n/a"))
+		at++;
+	uint32_t left = n - at;
+	if (r->columns.root && left == r->columns.after + 1) {
+		at++;
+		left--;
+	}
+	if (left != r->columns.after)
+		return wrong(r, "a row with other columns than its table's: were two lines mixed, or one cut?");
+	if (!is_number(word[at], &time) || !is_number(word[at + 1], &algbw) || !is_number(word[at + 2], &busbw))
+		return wrong(r, "time, algbw and busbw of this row are not numbers");
+	if (count > 0 && fmod(bytes, count * type_size(word[type])) > 0)
+		return wrong(r, "the size is no multiple of the elements of its type");
+	const char *const timed[3] = {word[at], word[at + 1], word[at + 2]};
+	if (bytes > 0 && !(time > 0))
+		return wrong(r, "a time that is not above 0");
+	if (!adds_up(bytes, timed))
+		return wrong(r, "size over time is not the algbw of this row: were columns lost?");
+	if (r->columns.wrong && is_number(word[at + 3], &x) && x > (strchr(word[at + 3], 'e') ? 1e-2 : 0))
+		return wrong(r, "this run got wrong results (#wrong): its times mean nothing");
+	struct mq_nccl_row row = {.bytes = bytes,
+	                          .seconds = 1e-6 * time,
+	                          .sendrecv = r->kind == MQ_N_COLL_KINDS,
+	                          .kind = r->kind == MQ_N_COLL_KINDS ? MQ_COLL_ALL_REDUCE
+	                                                             : (enum mq_coll_kind)r->kind,
+	                          .line = r->line,
+	                          .factor = algbw > 0 ? busbw / algbw : (double)NAN,
+	                          .factor_off = algbw > 0 ? (half_digit(word[at + 2]) +
+	                                                     busbw / algbw * half_digit(word[at + 1])) / algbw
+	                                                  : (double)INFINITY};
+	if (bytes > 0)
+		MQ_PUSH(r->arena, r->row, r->n, r->room, row);
+	return MQ_OK;
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+static double factor_of(const struct mq_nccl_row *row, double n)
+{
+	if (row->sendrecv || row->kind == MQ_COLL_BROADCAST || row->kind == MQ_COLL_REDUCE)
+		return 1;
+	return (row->kind == MQ_COLL_ALL_REDUCE ? 2 : 1) * (n - 1) / n;
+}
+
+/* The row of a table whose digits say most of the factor. */
+static const struct mq_nccl_row *sharpest(const struct reader *r)
+{
+	const struct mq_nccl_row *best = &r->row[r->first_row];
+
+	for (uint32_t i = r->first_row; i < r->n; i++)
+		best = r->row[i].factor_off < best->factor_off ? &r->row[i] : best;
+	return best;
+}
+
+enum { MOST_RANKS = 65536 };
+
+static enum mq_status find_ranks(struct reader *r)
+{
+	const struct mq_nccl_row *row = sharpest(r);
+	uint32_t found = 0, answers = 0;
+
+	r->line = row->line;
+	for (uint32_t n = 2; n <= MOST_RANKS; n++)
+		if (fabs(factor_of(row, n) - row->factor) <= 1.02 * row->factor_off) {
+			found = found ? found : n;
+			answers++;
+		}
+	if (answers != 1)
+		return wrong(r, "no 'Rank N ... on HOST' lines, and busbw over algbw does not tell how many ranks "
+		                "there were: keep those lines");
+	r->ranks = found;
+	return MQ_OK;
+}
+
+/* Does busbw belong to this collective on these ranks? Gathers of 2018 printed algbw twice. */
+static enum mq_status check_factor(struct reader *r)
+{
+	const struct mq_nccl_row *row = sharpest(r);
+	double off = 1.02 * row->factor_off, want = factor_of(row, r->ranks);
+
+	r->line = row->line;
+	if (!isfinite(row->factor_off) || fabs(row->factor - want) <= off ||
+	    (row->kind != MQ_COLL_ALL_REDUCE && fabs(row->factor - 1) <= off))
+		return MQ_OK;
+	return mq_fail(r->err, MQ_EINPUT,
+	               "%s:%u: busbw is %.3f of algbw, %s of %u ranks has %.3f: is the table of another "
+	               "collective, or of other ranks?",
+	               r->path, r->line, row->factor,
+	               row->sendrecv ? "sendrecv" : mq_coll_name(row->kind), r->ranks, want);
+}
+
+static enum mq_status end_table(struct reader *r)
+{
+	uint32_t line = r->line;
+
+	if (!r->in_table)
+		return MQ_OK;
+	r->in_table = false;
+	if (r->n == r->first_row)
+		return wrong(r, "a table without rows ends here");
+	if (!r->ranks)
+		MQ_TRY(find_ranks(r));
+	else
+		MQ_TRY(check_factor(r));
+	r->line = line;
+	for (uint32_t i = r->first_row; i < r->n; i++) {
+		r->row[i].ranks = r->ranks;
+		r->row[i].nodes = r->n_hosts;
+	}
+	r->ranks = r->n_hosts = 0;
+	return MQ_OK;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static bool names_columns(char *const *word, uint32_t n)
+{
+	bool size = false, time = false, bandwidth = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size |= !strcmp(word[i], "size");
+		time |= size && !strcmp(word[i], "time");
+		bandwidth |= time && !strcmp(word[i], "algbw");
+	}
+	return bandwidth;
+}
+
+static enum mq_status take_line(struct reader *r, char *line)
+{
+	char *word[MAX_WORDS];
+	double bytes, count;
+
+	strip_controls(line);
+	if (strstr(line, "NCCL INFO") || strstr(line, "NCCL WARN"))
+		return MQ_OK;
+	take_name(r, line);
+	uint32_t n = split(line, word), type;
+	if (names_columns(word, n))
+		return take_header(r, word, n);
+	for (uint32_t i = 0; i + 1 < n; i++)
+		if (!strcmp(word[i], "Rank") || !strcmp(word[i], "#Rank"))
+			return take_rank(r, word, n, i);
+	type = find_type(word, n, &bytes, &count);
+	return type < MAX_WORDS ? take_row(r, word, n, type, bytes, count) : MQ_OK;
 }
 
 enum mq_status mq_nccl_log_load(const char *path, struct mq_arena *arena, struct mq_nccl_row **row,
                                 uint32_t *n, struct mq_err *err)
 {
 	const char *base = strrchr(path, '/');
-	struct reader r = {.kind = kind_in(base ? base : path), .arena = arena};
-	char line[1024];
+	struct reader *r = mq_arena_array(arena, 1, struct reader);
+	char line[4096];
 	FILE *file = fopen(path, "r");
+	enum mq_status status = MQ_OK;
 
 	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path,
-		               strerror(errno));
-	while (fgets(line, sizeof(line), file)) {
-		if (line[0] == '#')
-			take_comment(&r, line);
-		else if (r.kind >= 0)
-			take_row(&r, line);
+		return mq_fail(err, MQ_EINPUT, "%s: cannot open the log: %s", path, strerror(errno));
+	*r = (struct reader){.path = path, .err = err, .arena = arena};
+	r->named = r->kind = kind_in(base ? base : path);
+	while (status == MQ_OK && fgets(line, sizeof(line), file)) {
+		r->line++;
+		if (!strchr(line, '\n') && !feof(file))
+			status = wrong(r, "a line of more than 4095 characters");
+		else
+			status = take_line(r, line);
 	}
 	fclose(file);
-	if (r.kind < 0)
-		return mq_fail(err, MQ_EINPUT,
-		               "%s: which collective is this? Name the file after it "
-		               "(all_reduce_perf.log)",
-		               path);
-	if (!r.n)
+	MQ_TRY(status);
+	MQ_TRY(end_table(r));
+	if (!r->n)
 		return mq_fail(err, MQ_EINPUT, "%s: no rows of a nccl-tests table found", path);
-	if (!r.ranks)
-		return mq_fail(err, MQ_EINPUT,
-		               "%s: no '#  Rank' lines: how many ranks was it run with?", path);
-	for (uint32_t i = 0; i < r.n; i++)
-		r.row[i].ranks = r.ranks;
-	*row = r.row;
-	*n = r.n;
+	*row = r->row;
+	*n = r->n;
 	return MQ_OK;
 }

@@ -41,6 +41,7 @@ struct mq_validation {
 	struct mq_session *session;   /* [n_dirs] */
 	uint32_t n_dirs, n_open, n_plans, room;
 	struct mq_validated *plan;
+	const char *refused; /* why the corrected calibration was not written; NULL = it was, or none was asked for */
 };
 
 /* Opens the session of a search folder (its run.ini, then `argv` on top) and lowers its first `top`
@@ -87,8 +88,9 @@ enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir,
 void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B);
 /* The table, errors, Kendall's tau, regret, coverage. Returns the median error, 1 = 100 %. */
 double mq_validation_print(struct mq_validation *v);
-/* Fits the calibration to every second plan; writes DIR/calib.json; fills held_out, recalibrated_s.
- */
+/* Fits the calibration to every second plan; fills held_out, recalibrated_s. DIR/calib.json is written if the
+ * median error of the other plans falls, else `refused` says why not. MQ_EINPUT: fewer than four plans;
+ * MQ_ETIME: the machine was too busy for more than half of the samples. */
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
                                          struct mq_err *err) MQ_MUST_CHECK;
 

@@ -131,6 +131,41 @@ static enum mq_status save(struct mq_validation *v, struct mq_device_calib *cons
 	return mq_calibration_save(c, n, mq_arena_printf(&v->arena, "%s/calib.json", dir), err);
 }
 
+/* Samples of a machine that others used say more of them than of it. */
+static enum mq_status check_load(const struct mq_validation *v, struct mq_err *err)
+{
+	uint32_t dropped = 0, samples = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		dropped += v->plan[i].n_dropped;
+		samples += v->plan[i].measured->n_samples;
+	}
+	if (2 * dropped <= samples)
+		return MQ_OK;
+	return mq_fail(err, MQ_ETIME,
+	               "--recalibrate: %u of %u samples were disturbed by other programs: measure again on "
+	               "a quiet machine, with more --reps, or with fewer --cores",
+	               dropped, samples);
+}
+
+/* Median error of the plans that were held out. */
+static double held_error(struct mq_validation *v, bool recalibrated)
+{
+	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
+	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		const struct mq_validated *p = &v->plan[i];
+
+		if (!p->held_out)
+			continue;
+		predicted[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
+		measured[n++] = p->step.median;
+	}
+	return mq_error_summary(predicted, measured, n, &v->arena).median;
+}
+
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
                                          struct mq_err *err)
 {
@@ -143,6 +178,7 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 		               "--recalibrate needs at least 4 plans (half are kept to "
 		               "judge it), there are %u: use --top or more folders",
 		               v->n_plans);
+	MQ_TRY(check_load(v, err));
 	struct mq_device_calib *type[MAX_TYPES];
 	struct mq_link_calib *link = link_entry(v, err);
 	uint32_t n_types = find_types(v, type);
@@ -168,5 +204,12 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 		                             &v->arena, &timeline, err));
 		p->recalibrated_s = timeline.step_time_s;
 	}
-	return save(v, type, n_types, link, dir, err);
+	double before = held_error(v, false), after = held_error(v, true);
+	if (after < before)
+		return save(v, type, n_types, link, dir, err);
+	v->refused = mq_arena_printf(&v->arena,
+	                             "the corrected calibration was not written: on the plans held out the median "
+	                             "error would go from %.1f %% to %.1f %%",
+	                             100 * before, 100 * after);
+	return MQ_OK;
 }

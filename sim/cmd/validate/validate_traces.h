@@ -1,5 +1,5 @@
 /*
- * validate_traces.h - traces of real steps as samples of a calibration, and beside a prediction.
+ * validate_traces.h - what others measured as samples of a calibration: traces of real steps, logs of nccl-tests.
  */
 #ifndef MQ_CMD_VALIDATE_VALIDATE_TRACES_H
 #define MQ_CMD_VALIDATE_VALIDATE_TRACES_H
@@ -22,5 +22,15 @@ enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *c
 /* Observations that a calibration can be fitted to; says what it leaves out. */
 enum mq_status mq_traces_observe(const struct mq_traces *traces, struct mq_arena *arena,
                                  struct mq_observed **observed, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Logs of one group of ranks. */
+struct mq_logs {
+	uint32_t n, room, ranks, nodes; /* nodes: 0 = not told */
+	struct mq_observed *observed;
+};
+/* MQ_EINPUT: a log that cannot be read, of other ranks than those before it, or of several nodes without the name
+ * of a link class. */
+enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, const char *link_class,
+                           struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif
