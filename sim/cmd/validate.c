@@ -16,7 +16,7 @@
 
 struct validate {
 	const char *executor, *out, *from;
-	struct mq_list dirs, question;
+	struct mq_list dirs, question, against;
 	uint64_t top, reps, warmup, launches, cores, draws, seed;
 	double deadline_s, threshold;
 	bool recalibrate, schedule_only, dry_run, share_gpu, oversubscribe;
@@ -38,6 +38,7 @@ enum {
 	OPT_ONLY,
 	OPT_DRY,
 	OPT_FROM,
+	OPT_AGAINST,
 	OPT_SHARE,
 	OPT_OVER,
 	OPT_CALIB,
@@ -64,6 +65,10 @@ static const struct argp_option options[] = {
          "node",
          0},
         {"from", OPT_FROM, "DIR", 0, "samples that were measured before or elsewhere", 0},
+        {"against", OPT_AGAINST, "TRACE", 0,
+         "instead of a replay: the best plan's prediction beside a trace of PyTorch's profiler of a real step, "
+         "class by class; one per rank, repeatable",
+         0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 2)", 0},
         {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 10)", 0},
         {"warmup", OPT_WARMUP, "N", 0, "warm-up repetitions per launch (default 2)", 0},
@@ -141,6 +146,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return mq_arg_u64("--draws", arg, 2, 10000, &v->draws, v->err);
 	case OPT_SEED:
 		return mq_arg_u64("--seed", arg, 0, 1000000, &v->seed, v->err);
+	case OPT_AGAINST:
+		return mq_arg_push("--against", &v->against, arg, v->err);
 	case OPT_DEADLINE:
 		return mq_arg_f64("--deadline", arg, .1, 86400, &v->deadline_s, v->err);
 	case OPT_THRESHOLD:
@@ -293,6 +300,10 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 	MQ_TRY(open_all(o, v, err));
 	const char *dir =
 	        o->out ? o->out : mq_arena_printf(&v->arena, "%s/validate", o->dirs.item[0]);
+	if (o->against.n) {
+		MQ_TRY(mq_make_dir(dir, err));
+		return mq_validation_against(v, o->against.item, o->against.n, dir, err);
+	}
 	const char **name = mq_arena_array(&v->arena, v->n_plans, const char *);
 	bool gpu = any_gpu(v);
 	struct mq_replay_call call = {.executor = o->executor ? o->executor

@@ -6,6 +6,11 @@ cp "$trace" rank0.json.gz
 "$M" calibrate --from rank0.json.gz -o t.json | sed -n '1,/products and sweeps/p'
 cat t.calls.csv
 "$M" platform show dgx_a100 --calib t.json >/dev/null 2>&1 || "$M" simulate -m "$tiny" --batch 8 -p dgx_a100 --calib t.json -o s >/dev/null || echo "the calibration cannot be used"
+# Beside a prediction, class by class: what was measured is the trace's, whatever was predicted.
+"$M" search -m resnet50 --batch 64 --dtype fp32 -p dgx_a100 --max devices=2 --fix dp=2 -e expert --evals 2 -o s >/dev/null || bad=1
+"$M" validate s --against rank0.json.gz -o v >said || bad=1
+grep -o '^most is off in idle' said; cut -d, -f1,3 v/against.csv
+try 2 'is of rank 0|cannot open' validate s --against nothing.json -o x
 # Unpacked it is the same; twice the same rank, half a file, and a file without a GPU are refused.
 gzip -dc rank0.json.gz >rank0.json; "$M" calibrate --from rank0.json -o u.json >/dev/null && cmp t.calls.csv u.calls.csv && echo "the same unpacked"
 cp rank0.json rank1.json

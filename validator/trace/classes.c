@@ -50,13 +50,18 @@ enum mq_trace_class mq_trace_class_of(const char *kernel, const char *op)
 		return MQ_CLASS_ATTENTION;
 	if (has_any(kernel, conv))
 		return MQ_CLASS_CONV;
-	return has_any(kernel, gemm) ? MQ_CLASS_GEMM : MQ_CLASS_ELEMENTWISE;
+	if (!has_any(kernel, gemm))
+		return MQ_CLASS_ELEMENTWISE;
+	/* Convolutions run as products too, under a product's name. */
+	return op && strstr(op, "convolution") ? MQ_CLASS_CONV : MQ_CLASS_GEMM;
 }
 
 struct launches {
 	struct mq_map map;
 	uint32_t *event, n, room;
 	uint32_t *range, n_ranges, range_room; /* of optimizers' steps */
+	struct mq_map ops;                     /* by external id */
+	uint32_t *op, n_ops, op_room;
 };
 
 static struct launches find_launches(const struct mq_trace *t, struct mq_arena *arena)
@@ -64,10 +69,14 @@ static struct launches find_launches(const struct mq_trace *t, struct mq_arena *
 	struct launches l = {0};
 
 	mq_map_init(&l.map, arena, 1024);
+	mq_map_init(&l.ops, arena, 1024);
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (t->event[i].kind == MQ_EVENT_LAUNCH &&
 		    mq_map_add(&l.map, t->event[i].correlation) == l.n)
 			MQ_PUSH(arena, l.event, l.n, l.room, i);
+		if (t->event[i].kind == MQ_EVENT_OP && t->event[i].external &&
+		    mq_map_add(&l.ops, t->event[i].external) == l.n_ops)
+			MQ_PUSH(arena, l.op, l.n_ops, l.op_room, i);
 		if (t->event[i].kind == MQ_EVENT_OP && strstr(t->event[i].name, "Optimizer.step"))
 			MQ_PUSH(arena, l.range, l.n_ranges, l.range_room, i);
 	}
@@ -85,7 +94,8 @@ static const struct mq_event *launch_of(const struct mq_trace *t, const struct l
 static enum mq_trace_class class_of(const struct mq_trace *t, const struct launches *l,
                                     const struct mq_event *e, const struct mq_event *launch)
 {
-	const char *op = NULL;
+	uint32_t at = e->external ? mq_map_find(&l->ops, e->external) : MQ_NONE;
+	const char *op = at == MQ_NONE ? NULL : t->event[l->op[at]].name;
 
 	if (e->kind == MQ_EVENT_COPY)
 		return MQ_CLASS_COPY;

@@ -96,7 +96,8 @@ static int kind_of(const struct reader *r)
 		return MQ_EVENT_NOTE;
 	if (starts(name, "ProfilerStep"))
 		return MQ_EVENT_STEP;
-	return r->has_shape || strstr(name, "Optimizer.step") ? MQ_EVENT_OP : -1;
+	return r->has_shape || strstr(name, "Optimizer.step") || strstr(name, "convolution") ? MQ_EVENT_OP
+	                                                                                     : -1;
 }
 
 static void end_event(struct reader *r)

@@ -15,7 +15,7 @@ enum mq_event_kind {
 	MQ_EVENT_KERNEL, /* on a device */
 	MQ_EVENT_COPY,   /* memory copied or set by a device */
 	MQ_EVENT_LAUNCH, /* a call of the CUDA runtime or driver that has a correlation */
-	MQ_EVENT_OP,     /* an operator of the framework whose operands' shapes were recorded */
+	MQ_EVENT_OP,     /* an operator of the framework: with shapes, a convolution, or an optimizer's step */
 	MQ_EVENT_NOTE,   /* the framework tells of a collective */
 	MQ_EVENT_STEP    /* a training step, as its program marked it */
 };

@@ -94,4 +94,9 @@ double mq_validation_print(struct mq_validation *v);
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,
                                          struct mq_err *err) MQ_MUST_CHECK;
 
+/* The first plan's prediction beside traces of real steps, class by class: a table, DIR/against.csv, and DIR/calls.csv
+ * of the traces' collectives. */
+enum mq_status mq_validation_against(struct mq_validation *v, const char *const *trace, uint32_t n, const char *dir,
+                                     struct mq_err *err) MQ_MUST_CHECK;
+
 #endif
