@@ -78,7 +78,9 @@ static enum mq_status choose_gpu(struct cuda *c, struct mq_err *err)
 
 	MQ_TRY(cuda_open_runtime(&c->kit, err));
 	MQ_TRY(cuda_count(&c->kit, &count, err));
-	if (o->local >= (uint32_t)count && !o->share_gpu)
+	/* srun --gpus-per-task=1 and the like show each rank its own GPU alone. */
+	bool apart = count == 1 && getenv("CUDA_VISIBLE_DEVICES") && getenv("SLURM_STEP_ID");
+	if (o->local >= (uint32_t)count && !o->share_gpu && !apart)
 		return mq_fail(err, MQ_ENODEV, "rank %u would be on GPU %u of a machine with %d",
 		               o->rank, o->local, count);
 	c->device = (int)(o->local % (uint32_t)count);
@@ -192,14 +194,17 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Reasons other than "idle" and "application clocks" slow kernels down. */
+/* What slows a device down against its rule: heat, a brake of the power supply. Idle, clocks that were asked for,
+ * a board's own power limit and clocks kept in step are how the device runs. */
 static bool throttled(const struct cuda *c)
 {
+	enum { IDLE = 0x1, APPLICATION = 0x2, POWER_CAP = 0x4, SYNC_BOOST = 0x10, DISPLAY = 0x100 };
+	const unsigned long long usual = IDLE | APPLICATION | POWER_CAP | SYNC_BOOST | DISPLAY;
 	unsigned long long reasons = 0;
 
 	if (!c->nvml || c->kit.nvmlDeviceGetCurrentClocksThrottleReasons(c->nvml, &reasons))
 		return false;
-	return (reasons & ~3ull) != 0;
+	return (reasons & ~usual) != 0;
 }
 
 static enum mq_status run(void *state, uint32_t index, double start_s,
@@ -251,6 +256,17 @@ static void close_cuda(void *state, bool failed)
 		release(c);
 }
 
+/* Variables that change how the libraries run. */
+static bool is_setting(const char *variable)
+{
+	static const char *const prefixes[] = {"NCCL_", "CUDA_", "CUBLAS_", "NVIDIA_", "UCX_", "FI_", NULL};
+
+	for (const char *const *p = prefixes; *p; p++)
+		if (!strncmp(variable, *p, strlen(*p)))
+			return true;
+	return false;
+}
+
 static void describe(void *state, char *text, size_t size)
 {
 	struct cuda *c = state;
@@ -283,7 +299,7 @@ static void describe(void *state, char *text, size_t size)
 	                 10 * major + minor, MHz, celsius, mW / 1e3);
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
-		if (!strncmp(*e, "NCCL_", 5))
+		if (is_setting(*e))
 			n += snprintf(text + n, size - (size_t)n, "%s\n", *e);
 }
 

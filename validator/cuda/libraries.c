@@ -1,17 +1,40 @@
 /*
  * libraries.c - opens NVIDIA's libraries by name at run time, and says in one line what is missing.
  *
+ * Where the loader does not find them, they are looked for where conda and Python's wheels (nvidia-*-cu12, -cu13) put
+ * them: below CONDA_PREFIX and VIRTUAL_ENV.
+ *
  * MAQUETTE_CUDART, MAQUETTE_CUBLAS, MAQUETTE_NCCL and MAQUETTE_NVML name other files: another
  * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only
  * when needed.
  */
 #include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/cuda.h"
 
 enum { NCCL_OLDEST = 21400 };
+
+/* A library of an environment of conda or of Python's wheels. */
+static void *open_below(const char *prefix, const char *name)
+{
+	void *library = NULL;
+
+	for (int i = 0; prefix && i < 2 && !library; i++) {
+		char pattern[4096];
+		glob_t found = {0};
+
+		snprintf(pattern, sizeof(pattern), i ? "%s/lib/python3*/site-packages/nvidia/*/lib/%s" : "%s/lib/%s",
+		         prefix, name);
+		if (!glob(pattern, 0, NULL, &found))
+			library = dlopen(found.gl_pathv[0], RTLD_NOW | RTLD_LOCAL);
+		globfree(&found);
+	}
+	return library;
+}
 
 static void *open_one(const char *variable, const char *const *names)
 {
@@ -22,6 +45,10 @@ static void *open_one(const char *variable, const char *const *names)
 	for (; *names; names++) {
 		void *library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
 
+		if (!library)
+			library = open_below(getenv("CONDA_PREFIX"), *names);
+		if (!library)
+			library = open_below(getenv("VIRTUAL_ENV"), *names);
 		if (library)
 			return library;
 	}

@@ -358,7 +358,8 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 	struct group attention = group_begin(r, c, arena, "attention");
 
 	choose(&conv, is_kernel, MQ_KERNEL_CONV);
-	if (conv.n_obs >= 4) {
+	/* On a GPU the replay's convolutions are products: their speed says nothing of cuDNN's. */
+	if (conv.n_obs >= 4 && r->kind == MQ_CPU) {
 		struct mq_device_calib *d = &c->device;
 		bool plain = beside_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
 

@@ -71,7 +71,8 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 	static const char *const names[][3] = {
 	        {"MAQUETTE_RANK", "MAQUETTE_SIZE", "MAQUETTE_LOCAL_RANK"},
 	        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-	        {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+	        {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},    /* srun --mpi=pmi2, MPICH */
+	        {"PMIX_RANK", "SLURM_NTASKS", "SLURM_LOCALID"}, /* srun --mpi=pmix */
 	        {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
 	        {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
 	};
@@ -82,7 +83,8 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 		/* A Slurm allocation without srun sets NTASKS and PROCID 0 for its one shell. */
 		if (!strncmp(names[i][0], "SLURM", 5) && !getenv("SLURM_STEP_ID"))
 			continue;
-		if (!env_u32(names[i][2], local))
+		/* Slurm's PMI-2 does not tell the place on the node, Slurm does. */
+		if (!env_u32(names[i][2], local) && !env_u32("SLURM_LOCALID", local))
 			*local = *rank;
 		return *rank < *size;
 	}

@@ -310,7 +310,10 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[MEE
 	if (o->rendezvous && o->rendezvous[0]) {
 		snprintf(place, MEET_PATH, "%s", o->rendezvous);
 	} else if (host && port) {
-		snprintf(place, MEET_PATH, "tcp:%s:%s", host, port);
+		/* Of torchrun the agent itself listens on that port: the next one is ours. */
+		bool taken = getenv("TORCHELASTIC_RUN_ID") != NULL;
+
+		snprintf(place, MEET_PATH, "tcp:%s:%ld", host, strtol(port, NULL, 10) + taken);
 	} else if (job) {
 		MQ_TRY(own_folder(folder, err));
 		int at = snprintf(place, MEET_PATH, "file:%s/", folder);
