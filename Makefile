@@ -25,7 +25,8 @@ WARN := -Wall -Wextra -Wno-unused-parameter -Wshadow -Wcast-qual -Wvla -Wformat=
 CWARN := $(WARN) -Wstrict-prototypes -Wmissing-prototypes
 FLAGS := -O2 -g -ffp-contract=off -fvisibility=hidden -fPIC -D_GNU_SOURCE \
 	-DMQ_VERSION_NUMBER=$(VERSION) -Isim -Istrategies -Ivalidator -I$(BUILD)/gen \
-	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
+	$(if $(FUZZER),-fsanitize=fuzzer-no-link)
 
 # The CUDA toolkit is needed by no build: with it the executor's types are checked against its headers.
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(firstword $(wildcard $(shell command -v nvcc 2>/dev/null) \
@@ -244,13 +245,16 @@ define test_rule
 $(BUILD)/tests/%: $(BUILD)/obj/tests/$(1)/%.c.o $(2) $(LIB_OBJ) $(BUILD)/englib.a
 	$$(call say,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $$@ $$^ $$(call link_libs,tests/$(1)/$$*.c) -lcmocka $(SIM_LIBS)
+	$$(Q)$(CXX) $(ALL_LDFLAGS) $(3) -rdynamic -o $$@ $$^ $$(call link_libs,tests/$(1)/$$*.c) -lcmocka $(SIM_LIBS)
 endef
 # The replay links none of the library: its parts are tested beside it.
 $(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,wire.c wire_coll.c))))
 $(eval $(call test_rule,engines,))
 $(eval $(call test_rule,bench,))
-$(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/replay.c)))
+# libFuzzer brings its own main; without it replay.c goes through the corpus.
+FUZZ_HOST := validator/host/kernels.c validator/host/run.c validator/host/script.c validator/host/wire.c \
+	validator/replay/room.c validator/replay/wire.c validator/replay/wire_coll.c
+$(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/file.c $(if $(FUZZER),,tests/fuzz/replay.c) $(FUZZ_HOST)),$(if $(FUZZER),-fsanitize=fuzzer)))
 
 tests: $(UNIT) $(FUZZ) $(MOCKS)
 unit: tests ## unit and conformance tests alone
@@ -262,6 +266,13 @@ test: all tests ## check, then a part of it under sanitizers and valgrind: what 
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
 mutants: all tests ## plant faults in the executors, one by one, and show which test catches each (half an hour)
 	@tests/run-mutants
+SECONDS ?= 60
+fuzz: ## SECONDS (60) of libFuzzer for each reader under sanitizers, where clang is there; else the corpus
+	@if command -v clang >/dev/null; then \
+		$(MAKE) -s BUILD=build/fuzz CC=clang CXX=clang++ SAN=address,undefined FUZZER=1 CUDA=no fuzzers && \
+		tests/run-fuzz build/fuzz $(SECONDS); \
+	else $(MAKE) -s SAN=address,undefined tests && BUILD=build/san-address-undefined tests/run-tests corpus; fi
+fuzzers: $(FUZZ)
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; a minute)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
 validate-gpu: all ## the same on this machine's GPUs
@@ -292,5 +303,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants validate-host \
+.PHONY: fuzz fuzzers accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants validate-host \
 	validate-gpu bench format tidy clean FORCE

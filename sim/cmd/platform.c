@@ -285,6 +285,8 @@ static enum mq_status run_import(int argc, char **argv, bool inside, struct mq_e
 	if (!i.file == !i.here || !i.output)
 		return mq_fail(err, MQ_EINPUT,
 			       "import: give the file to read (or --here) and -o FILE to write");
+	MQ_TRY(mq_output_apart("-o", i.output, (const char *const *)&i.file, 1, err));
+	MQ_TRY(mq_output_apart("-o", i.output, i.calib.item, i.calib.n, err));
 	if (!inside)
 		return mq_platform_child("import-inside", i.here ? "this machine" : i.file, argc - 1,
 					 argv + 1, err);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/json_file.h"
 #include "core/opt.h"
 
 enum state { WAITING, OPEN, DONE };
@@ -258,13 +259,10 @@ static enum mq_status add_item(struct reading *r, json_t *object, const char *pa
 
 static enum mq_status read_file(struct reading *r, const char *path, struct mq_err *err)
 {
-	json_error_t where;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
-	json_t *entries, *entry;
+	json_t *root, *entries, *entry;
 	size_t i;
 
-	if (!root)
-		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
+	MQ_TRY(mq_json_file_load(path, &root, err));
 	json_array_append_new(r->roots, root);
 	entries = json_object_get(root, "entries");
 	if (!json_is_array(entries))

@@ -7,12 +7,15 @@
 #include <string.h>
 
 #include "core/opt.h"
+#include "core/text.h"
+
+enum { MOST_MB = 1024, MOST_COLUMNS = 4096 };
 
 struct reader {
 	struct mq_arena *arena;
 	struct mq_csv *csv;
-	uint32_t header_room, cell_room, line_room;
-	uint32_t n_cells, column, line, row_line;
+	uint32_t header_room, cell_room, line_room, first_room;
+	uint32_t n_cells, n_firsts, column, line, row_line;
 	uint32_t long_line; /* the first row that has more cells than the header, or 0 */
 	bool in_header;
 };
@@ -39,34 +42,28 @@ static void take_row(int end, void *data)
 	struct reader *r = data;
 
 	(void)end;
-	if (!r->in_header) {
-		while (r->column++ < r->csv->n_columns)
-			MQ_PUSH(r->arena, r->csv->cell, r->n_cells, r->cell_room, "");
+	if (!r->in_header)
 		MQ_PUSH(r->arena, r->csv->line, r->csv->n_rows, r->line_room, r->row_line);
-	}
+	MQ_PUSH(r->arena, r->csv->first, r->n_firsts, r->first_room, r->n_cells);
 	r->in_header = false;
 	r->column = 0;
 }
 
-static enum mq_status read_all(struct csv_parser *parser, FILE *file, struct reader *r,
+static enum mq_status read_all(struct csv_parser *parser, const char *text, size_t size, struct reader *r,
 			       struct mq_err *err)
 {
-	char text[65536];
-	size_t n;
-
 	/* libcsv does not count lines: feed it one line at a time. */
-	while (fgets(text, sizeof(text), file)) {
-		n = strlen(text);
+	for (size_t at = 0, n; at < size; at += n) {
+		const char *newline = memchr(text + at, '\n', size - at);
+
+		n = newline ? (size_t)(newline - text) + 1 - at : size - at;
 		if (!r->column)
 			r->row_line = r->line + 1;
-		if (n && text[n - 1] == '\n')
-			r->line++;
-		if (csv_parse(parser, text, n, take_cell, take_row, r) != n)
+		r->line += newline != NULL;
+		if (csv_parse(parser, text + at, n, take_cell, take_row, r) != n)
 			return mq_fail(err, MQ_EINPUT, "%s:%u: %s", r->csv->path, r->line,
 				       csv_strerror(csv_error(parser)));
 	}
-	if (ferror(file))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot read: %s", r->csv->path, strerror(errno));
 	if (csv_fini(parser, take_cell, take_row, r))
 		return mq_fail(err, MQ_EINPUT, "%s: a quoted cell is not closed", r->csv->path);
 	return MQ_OK;
@@ -76,22 +73,24 @@ enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_c
 			   struct mq_err *err)
 {
 	struct csv_parser parser;
+	struct mq_arena own = MQ_ARENA_INIT;
 	struct reader r = { .arena = arena, .csv = csv, .in_header = true };
+	char *text;
+	size_t size;
 
 	memset(csv, 0, sizeof(*csv));
 	csv->path = mq_arena_strdup(arena, path);
-	FILE *file = fopen(path, "r");
-	if (!file)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot open the table: %s", path,
-			       strerror(errno));
-	if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL)) {
-		fclose(file);
-		return mq_fail(err, MQ_EBUG, "%s: cannot start the CSV reader", path);
+	enum mq_status status = mq_text_read(path, MOST_MB, &own, &text, &size, err);
+	if (status == MQ_OK && csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL))
+		status = mq_fail(err, MQ_EBUG, "%s: cannot start the CSV reader", path);
+	if (status == MQ_OK) {
+		status = read_all(&parser, text, size, &r, err);
+		csv_free(&parser);
 	}
-	enum mq_status status = read_all(&parser, file, &r, err);
-	csv_free(&parser);
-	fclose(file);
+	mq_arena_fini(&own);
 	MQ_TRY(status);
+	if (csv->n_columns > MOST_COLUMNS)
+		return mq_fail(err, MQ_EINPUT, "%s: %u columns; at most %d", path, csv->n_columns, MOST_COLUMNS);
 	if (!csv->n_columns)
 		return mq_fail(err, MQ_EINPUT, "%s: the table is empty; a header line is needed",
 			       path);
@@ -111,9 +110,9 @@ uint32_t mq_csv_column(const struct mq_csv *csv, const char *name)
 
 const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column)
 {
-	if (column >= csv->n_columns || row >= csv->n_rows)
+	if (row >= csv->n_rows || column >= csv->first[row + 1] - csv->first[row])
 		return "";
-	return csv->cell[(size_t)row * csv->n_columns + column];
+	return csv->cell[csv->first[row] + column];
 }
 
 bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,

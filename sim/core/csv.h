@@ -15,18 +15,19 @@
 struct mq_csv {
 	uint32_t n_rows, n_columns;  /* without the header */
 	const char **header;         /* [n_columns] */
-	const char **cell;           /* [n_rows * n_columns]; short rows are filled with "" */
+	const char **cell;           /* row after row, each as long as it is in the file */
+	uint32_t *first;             /* [n_rows + 1] cell that a row begins with */
 	uint32_t *line;              /* [n_rows] line number in the file, for messages */
 	const char *path;
 };
 
-/* Read a whole file. MQ_EINPUT: cannot be opened, broken quoting, no header, a row with more cells
+/* Read a whole file. MQ_EINPUT: cannot be opened, more than 1 GB or no text, broken quoting, no header, a row with more cells
  * than the header. Everything lives in the arena. */
 MQ_API enum mq_status mq_csv_load(const char *path, struct mq_arena *arena, struct mq_csv *csv,
 				  struct mq_err *err) MQ_MUST_CHECK;
 /* Index of a column, or UINT32_MAX. */
 MQ_API uint32_t mq_csv_column(const struct mq_csv *csv, const char *name);
-/* Cell text; "" where the column is absent (UINT32_MAX). */
+/* Cell text; "" where the column is absent (UINT32_MAX), or the row ends before it. */
 MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t column);
 /* A number; `missing` where the cell is empty or absent; false where it is not a number. */
 MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,

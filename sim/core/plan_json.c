@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/json_file.h"
 #include "core/opt.h"
 #include "core/plan.h"
 
@@ -295,11 +296,9 @@ enum mq_status mq_plan_load(const char *path, const struct mq_model *model,
 			    struct mq_plan *plan, struct mq_err *err)
 {
 	struct reading r = { path, model, cluster, arena, plan, err };
-	json_error_t e;
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+	json_t *root;
 
-	if (!root)
-		return mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, e.line > 0 ? e.line : 0, e.text);
+	MQ_TRY(mq_json_file_load(path, &root, err));
 	mq_plan_init(plan, arena, model->n_ops);
 	enum mq_status status = read_plan(&r, root);
 	json_decref(root);

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "core/schedule.h"
 
@@ -538,12 +539,17 @@ enum mq_status mq_schedule_load(const char *path, struct mq_arena *arena,
 {
 	struct reader r = { .path = path, .arena = arena, .err = err };
 	FILE *f = fopen(path, "r");
+	struct stat st;
 	char *text = NULL;
 	size_t room = 0;
 	ssize_t size;
 
 	if (!f)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open: %s", path, strerror(errno));
+	if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode)) {
+		fclose(f);
+		return mq_fail(err, MQ_EINPUT, "%s: not a regular file; give a schedule's", path);
+	}
 	r.s = mq_arena_array(arena, 1, struct mq_schedule);
 	r.s->arena = arena;
 	while (!r.status && (size = getline(&text, &room, f)) >= 0) {

@@ -317,7 +317,7 @@ static enum mq_status read_row(const struct mq_csv *csv, uint32_t row, struct mq
 	good &= mq_csv_f64(csv, row, mq_csv_column(csv, "memory_device"), 0, &device);
 	if (r->verdict == MQ_VERDICT_CRASH)
 		return MQ_OK;
-	if (!good || r->verdict == MQ_N_VERDICTS)
+	if (!good || r->verdict == MQ_N_VERDICTS || !(device >= 0 && device <= UINT32_MAX))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: a broken row; remove the file and run again",
 			       csv->path, csv->line[row]);
 	r->memory_device = (uint32_t)device;

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/json_file.h"
 #include "core/software_impl.h"
 
 enum { MAX_ANCESTORS = 16, MAX_NAMES = 512 };
@@ -325,16 +327,11 @@ static bool is_path(const char *name)
 static enum mq_status read_file(struct reader *r, const char *name)
 {
 	const char *path = is_path(name) ? name : mq_arena_printf(r->arena, "%s/%s.json", r->dir, name);
-	json_error_t where;
-	FILE *file = fopen(path, "r");
+	json_t *root;
 
-	if (!file)
-		return is_path(name) ? mq_fail(r->err, MQ_EINPUT, "%s: cannot be read: %m", path) :
-				       unknown(r, name);
-	json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &where);
-	fclose(file);
-	if (!root)
-		return mq_fail(r->err, MQ_EINPUT, "%s:%d: %s", path, where.line, where.text);
+	if (!is_path(name) && access(path, R_OK))
+		return unknown(r, name);
+	MQ_TRY(mq_json_file_load(path, &root, r->err));
 	r->chain[r->n_chain++] = name;
 	r->path = path;
 	r->name = name;

@@ -5,17 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/json_file.h"
 #include "core/types.h"
 
 enum mq_status mq_json_in_open(struct mq_json_in *in, const char *path, struct mq_err *err)
 {
-	json_error_t error;
-
 	*in = (struct mq_json_in){.path = path, .err = err};
-	in->root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-	if (!in->root)
-		in->status = mq_fail(err, MQ_EINPUT, "%s:%d: %s", path, error.line, error.text);
-	return in->status;
+	return in->status = mq_json_file_load(path, &in->root, err);
 }
 
 void mq_json_in_close(struct mq_json_in *in)
@@ -99,7 +95,7 @@ json_t *mq_json_in_array(struct mq_json_in *in, json_t *object, const char *wher
 
 bool mq_json_in_sniff(const char *path, const char *const *words)
 {
-	enum { WINDOW = 1 << 16 };
+	enum { WINDOW = 1 << 16, MOST_WINDOWS = 1 << 13 }; /* 512 MB: /dev/zero has no end */
 	static const size_t keep = 64; /* a word may lie across two windows */
 	bool seen[8] = {false};
 	size_t n = 0, held = 0;
@@ -110,7 +106,7 @@ bool mq_json_in_sniff(const char *path, const char *const *words)
 		return false;
 	while (n < 8 && words[n])
 		n++;
-	for (;;) {
+	for (int window = 0; window < MOST_WINDOWS; window++) {
 		size_t got = fread(buffer + held, 1, WINDOW - held, file);
 		size_t missing = 0;
 

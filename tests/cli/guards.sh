@@ -16,6 +16,23 @@ X
 try 2 'have 9999996 hosts; at most 1000000' platform check many.xml
 try 2 'have 9999996 hosts' simulate "${question[@]}" -p many.xml -P plan.json -o s
 
+# Tables without an end or of nothing but rows; numbers in them that no machine has.
+for table in "score" "score --gemm" "score --collectives" "fit --free ib.bw_share"; do
+	try 2 'zero bytes' $table /dev/zero -o s
+done
+try 2 'no engine knows this kind of file' solve /dev/zero
+try 2 '/dev/zero: .*zero bytes' simulate "${question[@]}" -P /dev/zero -o s
+try 2 '/dev/zero: .*zero bytes' simulate "${question[@]}" --calib /dev/zero -P plan.json -o s
+{ printf 'row_id,model,gpu,gpus,gbs%0*d\n' 300000 0 | tr 0 ,; yes a | head -n 200000; } >wide.csv # 800 kB
+try 2 'wide.csv: 300005 columns; at most 4096' score wide.csv -o s
+{ printf 'row_id,model,gpu,gpus,gbs%0*d\n' 4000 0 | tr 0 ,; yes a | head -n 200000; } >long.csv
+try 2 'long.csv: 200000 rows; at most 20000' score long.csv -o s
+row() { printf 'row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,mbs,gbs,step_time_s\n%s\n' "x,GPT,2,64,2,64,512,A100-80GB,$1" >row.csv; try 0 "$2" score row.csv -o s; }
+row 4294967296,8,fp16,1,1,1,16,1 '4.29497e\+09 GPUs are more than'
+row 8,4294967296,fp16,1,1,1,16,1 'gpus_per_node 4.29497e\+09 is no whole number up to 1048576'
+row 8,8,fp16,1,1e9,1,16,1 'pp 1e\+09 is no whole number'
+row 8,8,fp16,1.5,1,1,16,1 'tp 1.5 is no whole number'
+
 for out in plan.json ./plan.json "$PWD/plan.json"; do
 	try 2 'would overwrite plan.json' export plan.json "${question[@]}" --to megatron -o "$out"
 	try 2 'would overwrite plan.json' simulate "${question[@]}" -P plan.json -o s --trace "$out"
@@ -23,6 +40,13 @@ for out in plan.json ./plan.json "$PWD/plan.json"; do
 done
 try 2 'both t.json' simulate "${question[@]}" -P plan.json -o s --schedule t.json --trace t.json
 cmp plan.json p/plan-1.json || bad=1
+cp "$ROOT/tests/corpus/hwloc/two.xml" machine.xml
+try 2 'would overwrite machine.xml' platform import machine.xml -o ./machine.xml
+cmp "$ROOT/tests/corpus/hwloc/two.xml" machine.xml || bad=1
+sed 's/fp16/fp32/g' "$ROOT/tests/corpus/schedule/pipeline.jsonl" >s.jsonl; cp s.jsonl before.jsonl
+"$REPLAY" --local 4 --oversubscribe s.jsonl -o "$PWD/s.jsonl" 2>&1 | grep -q 'would overwrite the schedule s.jsonl' || bad=1
+"$REPLAY" --dry-run /dev/zero 2>&1 | grep -q 'not a regular file' || bad=1
+cmp s.jsonl before.jsonl || bad=1
 
 flags() { echo "$1" >flags.sh; try 2 "$2" export --import flags.sh "${question[@]}" -o i.json; }
 flags '--tensor-model-parallel-size 2 --context-parallel-size 2147483648' 'no multiple of tp 2 x pp 1 x cp 2147483648'

@@ -6,10 +6,21 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "core/err.h"
 
 /* Returns 0; crashes, leaks and broken promises are what is looked for. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-/* The same bytes as a file with this suffix; the path is valid until the next call. */
-const char *fuzz_file(const uint8_t *data, size_t size, const char *suffix);
+/* The same bytes as a file with this name, or with this suffix; another call with the same name overwrites it. */
+const char *fuzz_file(const uint8_t *data, size_t size, const char *name);
+/* A folder of this process's own, where such files are too. */
+const char *fuzz_folder(void);
+
+/* What every reader promises: it is done, or one line says why it is not. */
+static inline void fuzz_refused(enum mq_status status, const struct mq_err *err)
+{
+	mq_assert(status == MQ_OK || (status != MQ_EBUG && *err->text && !strchr(err->text, '\n')));
+}
 
 #endif

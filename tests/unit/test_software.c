@@ -255,8 +255,8 @@ static void what_is_refused(void **state)
 	refuse_software("kind", "did you mean 'kinds'? `maquette list software` has all");
 	refuse_software("something-else-entirely", "there are:");
 	refuse_software("", "no training software ''");
-	refuse_software("/no/such/file.json", "/no/such/file.json: cannot be read");
-	refuse_software("kinds.json", "kinds.json: cannot be read"); /* a path, and not of this folder */
+	refuse_software("/no/such/file.json", "/no/such/file.json: cannot open");
+	refuse_software("kinds.json", "kinds.json: cannot open"); /* a path, and not of this folder */
 }
 
 /* "NAME,key=value;key=value": on top of what the file says; they are in the name, and no file's. */

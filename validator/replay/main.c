@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/opt.h"
@@ -194,6 +195,26 @@ static enum mq_status load_schedules(struct replay_job *job, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* A record in place of a schedule would be the end of it. */
+static enum mq_status keep_schedules(const struct replay_job *job, struct mq_err *err)
+{
+	struct stat out, in;
+
+	for (uint32_t i = 0; i < job->set->n_paths; i++) {
+		const char *path = replay_record_path(job, i, job->session.arena);
+
+		if (stat(path, &out) || !S_ISREG(out.st_mode))
+			continue;
+		for (uint32_t k = 0; k < job->set->n_paths; k++)
+			if (!stat(job->set->path[k], &in) && in.st_dev == out.st_dev &&
+			    in.st_ino == out.st_ino)
+				return mq_fail(err, MQ_EINPUT,
+				               "-o %s would overwrite the schedule %s; choose another file",
+				               job->set->out, job->set->path[k]);
+	}
+	return MQ_OK;
+}
+
 /* What would run: tasks by kind, and the largest operands, which size the executors' buffers. */
 static void say_dry(const struct replay_job *job, const char *text)
 {
@@ -278,6 +299,7 @@ static enum mq_status replay(struct replay_job *job, char **argv, struct mq_err 
 		return dry_run(job);
 	if (!set->out)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: where should the timeline go?");
+	MQ_TRY(keep_schedules(job, err));
 	if (is_rank && o->size < job->session.n_devices)
 		return mq_fail(err, MQ_ENODEV,
 		               "%u ranks were started, the schedule needs %u devices", o->size,

@@ -26,6 +26,26 @@ static enum mq_status no_step_time(const struct mq_run *r, struct mq_err *err)
 		       isnan(r->seq) ? " without the sequence length (seq)" : "");
 }
 
+/* Machines and degrees are counts, of no more than there can be devices. */
+static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
+{
+	const struct {
+		const char *column;
+		double value;
+	} counts[] = {
+		{ "gpus", r->gpus }, { "gpus_per_node", r->gpus_per_node }, { "nodes", r->nodes }, { "tp", r->tp },
+		{ "pp", r->pp }, { "dp", r->dp }, { "vp", r->vp }, { "cp", r->cp }, { "ep", r->ep },
+	};
+
+	if (r->gpus > MAX_GPUS)
+		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (!isnan(counts[i].value) && (counts[i].value > MAX_GPUS || counts[i].value != floor(counts[i].value)))
+			return mq_fail(err, MQ_EINPUT, "%s %g is no whole number up to %d", counts[i].column,
+				       counts[i].value, MAX_GPUS);
+	return MQ_OK;
+}
+
 static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r,
 				struct mq_err *err)
 {
@@ -47,9 +67,7 @@ static enum mq_status check_row(const struct mq_score_tables *t, const struct mq
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)
 		return mq_fail(err, MQ_EINPUT, "no global batch");
-	if (r->gpus > MAX_GPUS)
-		return mq_fail(err, MQ_EINPUT, "%g GPUs are more than the %d that are simulated", r->gpus, MAX_GPUS);
-	return MQ_OK;
+	return check_counts(r, err);
 }
 
 /* ---- training options ---------------------------------------------------------------------------- */

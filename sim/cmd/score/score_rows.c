@@ -37,6 +37,7 @@ static const struct text_column number_columns[] = {
 #undef TEXT
 
 enum { N_TEXTS = sizeof(text_columns) / sizeof(text_columns[0]),
+       MOST_ROWS = 20000, /* they are compared with each other */
        N_NUMBERS = sizeof(number_columns) / sizeof(number_columns[0]) };
 
 /* "250k" is a number of tokens too. */
@@ -138,6 +139,9 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 		column[i] = mq_csv_column(&csv, text_columns[i].name);
 	for (int i = 0; i < N_NUMBERS; i++)
 		column[N_TEXTS + i] = mq_csv_column(&csv, number_columns[i].name);
+	if (csv.n_rows > MOST_ROWS)
+		return mq_fail(err, MQ_EINPUT, "%s: %u rows; at most %d, divide the table", path, csv.n_rows,
+			       MOST_ROWS);
 	*n = csv.n_rows;
 	*runs = mq_arena_array(arena, csv.n_rows, struct mq_run);
 	for (uint32_t r = 0; r < csv.n_rows; r++) {

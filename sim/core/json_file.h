@@ -1,0 +1,13 @@
+/* json_file.h - a JSON file as jansson's values, of a size that is bounded: see text.h. */
+#ifndef MQ_CORE_JSON_FILE_H
+#define MQ_CORE_JSON_FILE_H
+
+#include <jansson.h>
+
+#include "core/err.h"
+
+/* *root is the caller's. MQ_EINPUT: it cannot be read, has more than 512 MB, is no JSON, or has a key twice; the
+ * message names file and line. */
+MQ_API enum mq_status mq_json_file_load(const char *path, json_t **root, struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

@@ -1,0 +1,1 @@
+--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*2|t*2|t*2|t*2L' --use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --tp-comm-overlap

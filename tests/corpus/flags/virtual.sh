@@ -1,0 +1,1 @@
+--tensor-model-parallel-size 1 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1 --micro-batch-size 2 --recompute-granularity full --recompute-method uniform --expert-model-parallel-size 1 --decoder-first-pipeline-num-layers 1 --num-distributed-optimizer-instances 2

@@ -1,0 +1,30 @@
+/* fuzz_flags.c - a launcher's flags, `export --import`: a sound plan, or a reason why it is none. */
+#include "fuzz.h"
+
+#include "cmd/export/export.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct mq_train train = { .batch = 64, .dtype = MQ_BF16, .grad_dtype = MQ_FP32 };
+	const struct mq_model_request request = { .spec = "gpt:layers=8,hidden=64,heads=8,vocab=512",
+						  .train = &train };
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_export e = { .train = &train, .arena = &arena };
+	struct mq_model *model;
+	struct mq_plan plan;
+	struct mq_err err = MQ_ERR_INIT;
+	const char *skipped = "";
+	char *text = mq_arena_alloc(&arena, size + 1);
+
+	if (size)
+		memcpy(text, data, size);
+	mq_assert(mq_model_load(&request, &arena, &model, &err) == MQ_OK);
+	e.model = model;
+	e.cluster = mq_cluster_flat(&arena, 16, "ideal", 1e12, 1e9, 1e9, 1e-6);
+	enum mq_status status = mq_import_megatron(&e, text, &plan, &skipped, &err);
+	fuzz_refused(status, &err);
+	if (status == MQ_OK)
+		fuzz_refused(mq_plan_check(&plan, model, e.cluster, &train, &err), &err);
+	mq_arena_fini(&arena);
+	return 0;
+}

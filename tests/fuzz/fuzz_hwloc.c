@@ -1,0 +1,25 @@
+/* fuzz_hwloc.c - hwloc's XML as a machine to import. */
+#include "child.h"
+
+#include "platform/platform_import.h"
+
+static void import(const char *path)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_calib *calib = mq_calib_new(&arena);
+	struct mq_device_calib *v100 = mq_calib_add_ideal(calib, "V100", 1e14, 1e12, 16e9);
+	const struct mq_import_options options = { .type = v100, .calib = calib };
+	struct mq_import_report report;
+	struct mq_err err = MQ_ERR_INIT;
+	enum mq_status status = mq_platform_import(path, &options, "/dev/null", &report, &err);
+
+	fuzz_refused(status, &err);
+	if (status == MQ_OK)
+		mq_assert(report.n_devices > 0 && report.type && report.format);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_child(import, fuzz_file(data, size, ".xml"), "libhwloc");
+	return 0;
+}

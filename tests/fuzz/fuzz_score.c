@@ -1,0 +1,39 @@
+/*
+ * fuzz_score.c - tables of measured runs: every row becomes a job, with its model, machines and plan, or is
+ * refused with a reason.
+ */
+#include "fuzz.h"
+
+#include "cmd/score/score_runs.h"
+
+enum { MOST_ROWS = 8 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct mq_arena lasting = MQ_ARENA_INIT;
+	static struct mq_score_options known = { .platforms = "platforms", MQ_SCORE_DEFAULTS };
+	static struct mq_score_tables tables;
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_score_options options;
+	struct mq_run *run;
+	struct mq_err err = MQ_ERR_INIT;
+	uint32_t n = 0;
+
+	if (!known.arena) {
+		known.arena = &lasting;
+		mq_assert(mq_score_open(&known, &err) == MQ_OK);
+		mq_assert(mq_score_tables_load(&known, &tables, &err) == MQ_OK);
+	}
+	options = known;
+	options.arena = &arena;
+	enum mq_status status = mq_runs_load(fuzz_file(data, size, ".csv"), &arena, &run, &n, &err);
+	fuzz_refused(status, &err);
+	for (uint32_t i = 0; status == MQ_OK && i < n && i < MOST_ROWS; i++) {
+		struct mq_case c;
+
+		mq_run_complete(&tables, &run[i], &arena);
+		fuzz_refused(mq_case_build(&options, &tables, &run[i], &c, &err), &err);
+	}
+	mq_arena_fini(&arena);
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* fuzz_solve.c - the problem files of `solve`, and training records of the tag engine. */
+#include "fuzz.h"
+
+#include "lib/pase_tables.h"
+#include "lib/pipedream_dp.h"
+#include "lib/piper_dp.h"
+#include "lib/sfb.h"
+#include "lib/tag_net.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const char *path = fuzz_file(data, size, ".json");
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_pase_tables pase;
+	struct mq_pipedream pipedream;
+	struct mq_piper piper;
+	struct mq_sfb_cases cases;
+	struct mq_tag_record *record;
+	uint32_t n;
+
+	if (mq_pase_tables_probe(path))
+		fuzz_refused(mq_pase_tables_load(path, &arena, &pase, &err), &err);
+	if (mq_pipedream_probe(path))
+		fuzz_refused(mq_pipedream_load(path, &arena, &pipedream, &err), &err);
+	if (mq_piper_probe(path))
+		fuzz_refused(mq_piper_load(path, &arena, &piper, &err), &err);
+	if (mq_sfb_cases_probe(path))
+		fuzz_refused(mq_sfb_cases_load(path, &arena, &cases, &err), &err);
+	if (mq_tag_records_probe(path))
+		fuzz_refused(mq_tag_records_load(path, &arena, &n, &record, &err), &err);
+	mq_arena_fini(&arena);
+	return 0;
+}
