@@ -53,6 +53,9 @@ flags '--tensor-model-parallel-size 2 --context-parallel-size 2147483648' 'no mu
 flags '--tensor-model-parallel-size 65536 --pipeline-model-parallel-size 65536' 'no multiple of tp 65536'
 flags '--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2147483648' 'no multiple of 4294967296'
 flags '--nnodes 65536 --nproc-per-node 65536' 'more than there can be'
+flags "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*18446744073709551615|L'" 'needs a number'
+flags "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'E$(printf %0*d 60000 0 | tr 0 '(')'" 'in each other'
+flags '--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 4294967295 --decoder-last-pipeline-num-layers 3' 'does not divide'
 flags '--num-distributed-optimizer-instances 4294967295' 'does not divide'
 
 printf '#!/bin/sh\nexec sleep 30\n' >slow.sh; chmod +x slow.sh

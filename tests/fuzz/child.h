@@ -6,6 +6,7 @@
 #ifndef MQ_TESTS_CHILD_H
 #define MQ_TESTS_CHILD_H
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,11 +35,14 @@ static inline void fuzz_child(void (*body)(const char *path), const char *path, 
 	if (!pid) {
 		dup2(said, 1);
 		dup2(said, 2);
+		signal(SIGABRT, SIG_DFL); /* a fuzzer's own handlers are for its process */
+		signal(SIGALRM, SIG_DFL);
 		alarm(FUZZ_CHILD_SECONDS);
 		body(path);
 		_exit(0);
 	}
-	mq_assert(wait4(pid, &status, 0, &usage) == pid);
+	while (wait4(pid, &status, 0, &usage) != pid)
+		mq_assert(errno == EINTR);
 	ssize_t n = pread(said, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	close(said);

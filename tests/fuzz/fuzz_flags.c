@@ -1,4 +1,7 @@
-/* fuzz_flags.c - a launcher's flags, `export --import`: a sound plan, or a reason why it is none. */
+/*
+ * fuzz_flags.c - launchers' settings, `export --import`: Megatron's flags, torchtitan's TOML, DeepSpeed's JSON. A
+ * sound plan, or a reason why it is none.
+ */
 #include "fuzz.h"
 
 #include "cmd/export/export.h"
@@ -21,10 +24,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mq_assert(mq_model_load(&request, &arena, &model, &err) == MQ_OK);
 	e.model = model;
 	e.cluster = mq_cluster_flat(&arena, 16, "ideal", 1e12, 1e9, 1e9, 1e-6);
-	enum mq_status status = mq_import_megatron(&e, text, &plan, &skipped, &err);
-	fuzz_refused(status, &err);
-	if (status == MQ_OK)
-		fuzz_refused(mq_plan_check(&plan, model, e.cluster, &train, &err), &err);
+	for (int kind = 0; kind < 3; kind++) {
+		enum mq_status status = kind == 0 ? mq_import_megatron(&e, text, &plan, &skipped, &err) :
+					kind == 1 ? mq_import_torchtitan(&e, text, &plan, &err) :
+					mq_import_deepspeed(&e, fuzz_file(data, size, ".json"), &plan, &err);
+
+		fuzz_refused(status, &err);
+		if (status == MQ_OK)
+			fuzz_refused(mq_plan_check(&plan, model, e.cluster, &train, &err), &err);
+	}
 	mq_arena_fini(&arena);
 	return 0;
 }

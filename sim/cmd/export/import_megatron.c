@@ -147,8 +147,10 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 	return granularity ? take_granularity(x, granularity) : MQ_OK;
 }
 
+enum { MAX_DEPTH = 16 };
+
 /* A layout of E, t, L, groups "( )", "*N", "|" and ",": layers per stage. */
-static enum mq_status expand(struct flags *x, const char **c, char *out, size_t room)
+static enum mq_status expand(struct flags *x, const char **c, uint32_t depth, char *out, size_t room)
 {
 	size_t n = 0, item;
 
@@ -158,7 +160,7 @@ static enum mq_status expand(struct flags *x, const char **c, char *out, size_t 
 			unsigned long times = strtoul(*c + 1, &end, 10);
 			size_t length = n - item;
 
-			if (end == *c + 1 || !times || n + length * (times - 1) + 1 >= room)
+			if (end == *c + 1 || !times || times > room || n + length * (times - 1) + 1 >= room)
 				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: '*' needs "
 					       "a number, and at most %zu symbols in all", room);
 			for (unsigned long i = 1; i < times; i++, n += length)
@@ -168,7 +170,10 @@ static enum mq_status expand(struct flags *x, const char **c, char *out, size_t 
 		} else if (**c == '(') {
 			item = n;
 			(*c)++;
-			MQ_TRY(expand(x, c, out + n, room - n));
+			if (depth == MAX_DEPTH)
+				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: more than %d "
+					       "'(' in each other", MAX_DEPTH);
+			MQ_TRY(expand(x, c, depth + 1, out + n, room - n));
 			if (**c != ')')
 				return mq_fail(x->err, MQ_EINPUT, "--pipeline-model-parallel-layout: a '(' "
 					       "without ')'");
@@ -195,7 +200,7 @@ static enum mq_status read_layout(struct flags *x, uint32_t **layers, uint32_t *
 	const char *c = x->layout;
 	size_t end;
 
-	MQ_TRY(expand(x, &c, all, room));
+	MQ_TRY(expand(x, &c, 0, all, room));
 	end = strlen(all);
 	if (*c || end < 2 || all[0] != 'E' || all[end - 1] != 'L')
 		return mq_fail(x->err, MQ_EINPUT,
@@ -236,17 +241,18 @@ static enum mq_status count_ends(struct flags *x, struct mq_shape *s)
 /* The first, the last or both stages have layers of their own number; the others share the rest. */
 static enum mq_status own_ends(struct flags *x, struct mq_shape *s)
 {
-	uint32_t layers = x->e->model->n_layers, given = x->first_layers + x->last_layers;
+	uint32_t layers = x->e->model->n_layers;
+	uint64_t given = (uint64_t)x->first_layers + x->last_layers;
 	uint32_t rest = s->pp - (x->first_layers > 0) - (x->last_layers > 0);
 	uint32_t *each = mq_arena_array(x->e->arena, s->pp, uint32_t);
 
 	if (s->pp < 2 || s->virtual > 1 || x->layout || given > layers ||
 	    (rest ? (layers - given) % rest : layers != given))
-		return mq_fail(x->err, MQ_EINPUT, "--decoder-first/last-pipeline-num-layers %u and %u leave %u of "
-			       "%u layers to %u stages of one chunk: that does not divide",
-			       x->first_layers, x->last_layers, layers - given, layers, rest);
+		return mq_fail(x->err, MQ_EINPUT, "--decoder-first/last-pipeline-num-layers %u and %u leave the "
+			       "others of %u layers to %u stages of one chunk: that does not divide",
+			       x->first_layers, x->last_layers, layers, rest);
 	for (uint32_t i = 0; i < s->pp; i++)
-		each[i] = rest ? (layers - given) / rest : 0;
+		each[i] = rest ? (layers - (uint32_t)given) / rest : 0;
 	each[0] = x->first_layers ? x->first_layers : each[0];
 	each[s->pp - 1] = x->last_layers ? x->last_layers : each[s->pp - 1];
 	s->stage_layers = each;
