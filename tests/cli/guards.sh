@@ -33,6 +33,10 @@ row 8,4294967296,fp16,1,1,1,16,1 'gpus_per_node 4.29497e\+09 is no whole number 
 row 8,8,fp16,1,1e9,1,16,1 'pp 1e\+09 is no whole number'
 row 8,8,fp16,1.5,1,1,16,1 'tp 1.5 is no whole number'
 
+row 8,8,fp16,1,1,1e-300,16,1 'micro-batches; at most 16777216'
+printf 'model = %s\nlink.network.bw = 5..2+0.5\n' "$tiny" >empty.ini
+try 2 'empty.ini: link.network.bw = 5..2.0.5 has no value' whatif empty.ini -o w0
+
 for out in plan.json ./plan.json "$PWD/plan.json"; do
 	try 2 'would overwrite plan.json' export plan.json "${question[@]}" --to megatron -o "$out"
 	try 2 'would overwrite plan.json' simulate "${question[@]}" -P plan.json -o s --trace "$out"

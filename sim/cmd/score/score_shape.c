@@ -37,6 +37,8 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 	return MQ_OK;
 }
 
+enum { MOST_MICRO_BATCHES = 1 << 24 };
+
 static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
@@ -52,6 +54,8 @@ static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
 	if (n < 1 || fabs(n - round(n)) > 1e-6)
 		return mq_fail(err, MQ_EINPUT, "batch %g does not divide into micro-batches of %g on "
 			       "%u replicas", r->gbs, r->mbs, c->shape.dp);
+	if (n > MOST_MICRO_BATCHES)
+		return mq_fail(err, MQ_EINPUT, "%g micro-batches; at most %d are simulated", n, MOST_MICRO_BATCHES);
 	c->shape.micro_batches = (uint32_t)round(n);
 	return MQ_OK;
 }

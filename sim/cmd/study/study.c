@@ -125,6 +125,11 @@ static bool add_range(struct mq_axis *axis, uint32_t *room, struct reading *r, c
 			r->path, axis->key, item);
 		return false;
 	}
+	if (from > to) {
+		mq_fail(r->err, MQ_EINPUT, "%s: %s = %s has no value; write the lesser number first", r->path, axis->key,
+			item);
+		return false;
+	}
 	/* By counting, so that rounding errors do not add up. */
 	for (int i = 0;; i++) {
 		double v = multiply ? from * pow(step, i) : from + i * step;
