@@ -273,6 +273,9 @@ fuzz: ## SECONDS (60) of libFuzzer for each reader under sanitizers, where clang
 		tests/run-fuzz build/fuzz $(SECONDS); \
 	else $(MAKE) -s SAN=address,undefined tests && BUILD=build/san-address-undefined tests/run-tests corpus; fi
 fuzzers: $(FUZZ)
+ROUNDS ?= 100
+soak: all ## kill or stop processes of searches and studies at random, ROUNDS (100) times: results equal, nothing left
+	@tests/run-soak $(BUILD)/maquette $(ROUNDS)
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; a minute)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
 validate-gpu: all ## the same on this machine's GPUs
@@ -303,5 +306,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants validate-host \
 	validate-gpu bench format tidy clean FORCE
