@@ -12,8 +12,9 @@
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/refine.h).
  *
- * --proof: below how much the compute of the layers alone, dealt without loss, lets no candidate of
- * these families go; and how many candidates lower bounds of the estimate spared.
+ * --proof: below how much compute and bubble, layers dealt without loss, let no candidate of these
+ * families go; and how many candidates lower bounds of the estimate spared. Models without layers: what
+ * no plan is below.
  *
  * Models without repeated layers (convolutional networks, profiled graphs) are cut by the
  * linearised dynamic programme with replicated stages (lib/ideal.h) and split op by op by
@@ -376,7 +377,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
 	s->list = mq_arena_array(problem->arena, s->keep, struct mq_hybrid_item);
-	s->bound_s = INFINITY;
+	s->bound_s = s->listed_s = INFINITY;
 	s->selective = mq_selective_saves(problem);
 	if (!problem->q->model->n_layers || !problem->q->model->hidden) {
 		MQ_TRY(mq_hybrid_flat(s, problem, err));
@@ -450,23 +451,33 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 {
 	struct mq_hybrid *s = state;
 
-	if (s->moved & 1ull << s->heard++ % 64)
+	bool moved = s->moved & 1ull << s->heard++ % 64;
+
+	if (moved)
 		mq_refine_hear(&s->refine, plan, result);
 	else
 		mq_refine_offer(&s->refine, plan, result);
+	if (!moved && result->verdict == MQ_VERDICT_OK)
+		s->listed_s = fmin(s->listed_s, result->step_time_s);
 }
 
 static void stop(void *state, const struct mq_problem *problem)
 {
 	struct mq_hybrid *s = state;
 
-	if (problem->bound && !s->stopped) {
-		mq_show_bound(problem, &(struct mq_bound){"step-time", NAN, s->bound_s, "s",
-		                                          "candidate by the compute of its layers"});
+	if (problem->bound && !s->stopped && s->cost.n_layers) {
+		if (isfinite(s->listed_s))
+			mq_show_bound(problem, &(struct mq_bound){"step-time", s->listed_s, s->bound_s, "s",
+			                                          "candidate by compute and bubble"});
 		mq_say(problem,
 		       "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
 		       (unsigned long long)s->seen, (unsigned long long)s->pruned,
 		       (unsigned long long)s->estimated);
+	} else if (problem->bound && !s->cost.n_layers && problem->costs->least_s) {
+		mq_show_bound(problem, &(struct mq_bound){
+		                               "step-time", NAN,
+		                               problem->costs->least_s(problem->costs->context), "s",
+		                               "plan by the busy time of its ops"});
 	}
 	mq_hybrid_cost_fini(&s->cost);
 	mq_refine_fini(&s->refine);

@@ -7,10 +7,10 @@
 
 #include "core/csv.h"
 
-/* The bound that lowering gives with every plan: it holds for any plan on that cluster. */
+/* The bounds that lowering gives: they hold for any plan on that cluster. */
 static double any_plan_s(const struct mq_search_outcome *out)
 {
-	double bound = 0;
+	double bound = out->least_s;
 
 	for (uint32_t i = 0; i < out->n_best; i++)
 		bound = fmax(bound, out->best[i].result.lower_bound_s);
@@ -62,11 +62,34 @@ static void print(void *context, const char *engine, const struct mq_bound *b)
 		b->unit);
 	if (isnan(gap))
 		fputs("; no plan found that fits\n", file);
-	else if (gap < -1e-9)
-		fprintf(file, "; best %.9g: below it, by a model that is faster than the engine's\n",
-			b->best);
 	else
 		fprintf(file, "; best %.9g: gap %.3g %%\n", b->best, 100 * fmax(0, gap));
+}
+
+struct broken {
+	const char *engine;
+	struct mq_bound bound;
+	bool found;
+};
+
+static void look(void *context, const char *engine, const struct mq_bound *b)
+{
+	struct broken *first = context;
+
+	if (!first->found && gap_of(b) < -1e-9)
+		*first = (struct broken){ engine, *b, true };
+}
+
+enum mq_status mq_proof_check(const struct mq_search_outcome *out, struct mq_err *err)
+{
+	struct broken first = { .found = false };
+
+	walk(out, look, &first);
+	if (!first.found)
+		return MQ_OK;
+	return mq_fail(err, MQ_EBUG, "--proof: %s says that no %s has %s below %.9g %s, and one has %.9g: its bound "
+		       "is wrong", first.engine, first.bound.scope, first.bound.quantity, first.bound.bound,
+		       first.bound.unit, first.bound.best);
 }
 
 void mq_proof_print(const struct mq_search_outcome *out, FILE *file)

@@ -48,6 +48,8 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		     FILE *file);
 
 /* --proof: one line per lower bound, and the same as DIR/proof.csv. */
+/* MQ_EBUG: a bound lies above a plan that was simulated. */
+enum mq_status mq_proof_check(const struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;
 void mq_proof_print(const struct mq_search_outcome *outcome, FILE *file);
 enum mq_status mq_proof_write(const struct mq_search_outcome *outcome, const char *dir,
 			      struct mq_err *err) MQ_MUST_CHECK;

@@ -98,6 +98,7 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	if (o->search.proof) {
 		mq_proof_print(&outcome, stdout);
 		MQ_TRY(mq_proof_write(&outcome, o->dir, err));
+		MQ_TRY(mq_proof_check(&outcome, err));
 	}
 	MQ_TRY(write_job(o, mq_now_s() - begin, err));
 	if (outcome.crashed)

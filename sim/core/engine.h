@@ -56,6 +56,12 @@ struct mq_costs {
 	/* Forward (or backward) time of an op on a device under degrees, for `samples` samples. */
 	double (*op_time)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
 			  const uint32_t split[MQ_N_DIMS], double samples);
+	/* Seconds that its kernels keep the device busy, launches apart: sums of op_time count launches that
+	 * hide behind other kernels; no plan takes less than this for the same work. May be NULL. */
+	double (*op_busy)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+			  const uint32_t split[MQ_N_DIMS], double samples);
+	/* A step time that no plan is below, whatever it splits. May be NULL. */
+	double (*least_s)(void *context);
 	/* Bytes one device must hold for the op: parameters, gradients, optimizer state
 	 * (static_B) and saved activations of one micro-batch share (activation_B). */
 	void (*op_memory)(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,

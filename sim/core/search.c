@@ -522,6 +522,8 @@ enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,
 			p->spec->engine->stop(p->state, &p->problem);
 		p->report->screens = p->costs.screens;
 	}
+	if (s->proof && s->costs->least_s)
+		outcome->least_s = s->costs->least_s(s->costs->context);
 	enum mq_status rows = status == MQ_OK ? mq_rows_close(&loop.rows, &later) : MQ_OK;
 	if (loop.rows.file)
 		fclose(loop.rows.file);

@@ -98,6 +98,7 @@ struct mq_search_outcome {
 	uint32_t n_best;
 	struct mq_candidate *best;     /* [n_best], best first, distinct plans */
 	uint64_t proposals, feasible, judged, cached, resumed;
+	double least_s;                /* what no plan is below (proof; 0 = not asked) */
 	uint64_t crashed;              /* proposals whose simulator died: not judged, in truth */
 	uint32_t n_reports;
 	struct mq_engine_report *report; /* [n_reports], one per engine */

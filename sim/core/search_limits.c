@@ -247,6 +247,21 @@ static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t 
 	return inner->op_time(inner->context, op, phase, device, split, samples);
 }
 
+static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+		      const uint32_t split[MQ_N_DIMS], double samples)
+{
+	const struct mq_costs *inner = ((struct mq_counted_costs *)context)->inner;
+
+	return inner->op_busy(inner->context, op, phase, device, split, samples);
+}
+
+static double least_s(void *context)
+{
+	const struct mq_counted_costs *c = context;
+
+	return c->inner->least_s(c->inner->context);
+}
+
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
 		      enum mq_sync sync, uint32_t dp, enum mq_recompute recompute, double *static_B,
 		      double *activation_B)
@@ -301,6 +316,8 @@ void mq_costs_count(struct mq_counted_costs *counted, const struct mq_search *se
 {
 	*counted = (struct mq_counted_costs){
 		.costs = { .context = counted, .op_time = op_time, .op_memory = op_memory,
+			   .op_busy = search->costs->op_busy ? op_busy : NULL,
+			   .least_s = search->costs->least_s ? least_s : NULL,
 			   .reshard = reshard, .collective = collective, .transfer = transfer,
 			   .screen = search->screen || search->costs->screen ? screen : NULL },
 		.inner = search->costs,

@@ -6,6 +6,7 @@
  * holds for any plan.
  */
 #include <math.h>
+#include <string.h>
 
 #include "lower/lower.h"
 
@@ -59,4 +60,116 @@ double mq_lower_bound(const struct mq_question *q)
 			peak += q->calib->device[cluster->device[d].calib].peak_flops[q->train->dtype];
 	double bound = profiled_s(q->model, q->train) / cluster->n_devices;
 	return peak > 0 ? fmax(bound, flop * q->train->batch / peak) : bound;
+}
+
+/* ---- by the speeds of the calibration ------------------------------------------------------------- */
+
+struct busy {
+	const struct mq_question *q;
+	double (*ask)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+		      const uint32_t split[MQ_N_DIMS], double samples);
+	void *context;
+};
+
+/* Device seconds per sample of one pass of an op, whole or in parts along a dimension. */
+static double pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uint32_t device, int dim,
+		     uint32_t parts, double samples)
+{
+	uint32_t split[MQ_N_DIMS];
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = 1;
+	split[dim] = parts;
+	return b->ask(b->context, op, phase, device, split, samples) * parts / samples;
+}
+
+/* The least over numbers of samples (a kernel may fit the device best at any) and over splits. */
+static double least_pass_s(const struct busy *b, uint32_t op, enum mq_phase phase, uint32_t device)
+{
+	const struct mq_op *o = &b->q->model->op[op];
+	double least = INFINITY, batch = b->q->train->batch;
+
+	for (double n = 1; n <= batch; n = n < 32 ? n + 1 : floor(n * 1.125)) {
+		least = fmin(least, pass_s(b, op, phase, device, MQ_DIM_BATCH, 1, n));
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			for (uint32_t parts = 2; parts <= 64 && d != MQ_DIM_BATCH && o->splits & 1u << d &&
+						 o->extent[d] >= parts && fmod(n, 8) < 2;
+			     parts *= 2)
+				least = fmin(least, pass_s(b, op, phase, device, d, parts, n));
+	}
+	return fmin(least, pass_s(b, op, phase, device, MQ_DIM_BATCH, 1, batch));
+}
+
+/* Both passes; ops that differ in nothing but their place are asked once. */
+static double least_op_s(const struct busy *b, uint32_t op, uint32_t device)
+{
+	const struct mq_op *o = &b->q->model->op[op];
+	double s = least_pass_s(b, op, MQ_FORWARD, device);
+
+	if (o->phase == MQ_BACKWARD)
+		return b->q->train->infer ? 0 : s;
+	return b->q->train->infer ? s : s + least_pass_s(b, op, MQ_BACKWARD, device);
+}
+
+static bool alike(const struct mq_op *a, const struct mq_op *b)
+{
+	struct mq_op x = *a, y = *b;
+
+	x.name = y.name = NULL;
+	x.layer = y.layer = x.color = y.color = x.mate = y.mate = 0;
+	return !memcmp(&x, &y, sizeof(x));
+}
+
+/* Weighted by w_d >= 0 with sum 1 over the devices, T >= sum of w_d x (busy time of d), and each op costs at
+ * least its least w_d x time: the dual of dealing ops to devices. Weights as their speeds are best where all
+ * are equal. */
+double mq_busy_bound(const struct mq_question *q,
+		     double (*ask)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+				   const uint32_t split[MQ_N_DIMS], double samples),
+		     void *context)
+{
+	const struct mq_model *m = q->model;
+	const struct mq_cluster *cluster = q->cluster;
+	struct busy b = { q, ask, context };
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint32_t *kind = mq_arena_array(&scratch, cluster->n_devices, uint32_t), n = 0; /* a device of each */
+	double *count = mq_arena_array(&scratch, cluster->n_devices, double), speeds = 0, bound = 0;
+
+	for (uint32_t d = 0; d < cluster->n_devices; d++) {
+		uint32_t k = 0;
+
+		while (k < n && cluster->device[kind[k]].calib != cluster->device[d].calib)
+			k++;
+		if (k == n)
+			kind[n++] = d;
+		count[k]++;
+	}
+	double *time = mq_arena_array(&scratch, (size_t)n * m->n_ops, double);
+	double *speed = mq_arena_array(&scratch, n, double);
+
+	for (uint32_t k = 0; k < n; k++) {
+		double sum = 0;
+
+		for (uint32_t op = 0; op < m->n_ops; op++) {
+			double *t = &time[(size_t)k * m->n_ops + op];
+			uint32_t back = op > 64 ? op - 64 : 0, same = op;
+
+			while (same > back && !alike(&m->op[same - 1], &m->op[op]))
+				same--;
+			*t = same > back ? t[(ptrdiff_t)same - 1 - (ptrdiff_t)op] : least_op_s(&b, op, kind[k]);
+			sum += isfinite(*t) ? *t : 0;
+		}
+		speed[k] = sum > 0 ? 1 / sum : 0;
+		speeds += count[k] * speed[k];
+	}
+	for (uint32_t op = 0; op < m->n_ops && speeds > 0; op++) {
+		double least = INFINITY;
+
+		for (uint32_t k = 0; k < n; k++)
+			if (isfinite(time[(size_t)k * m->n_ops + op]))
+				least = fmin(least, speed[k] / speeds * time[(size_t)k * m->n_ops + op]);
+		bound += isfinite(least) ? least : 0;
+	}
+	mq_arena_fini(&scratch);
+	return bound * q->train->batch * (1 - 1e-9);
 }

@@ -20,20 +20,42 @@ struct asked {
 	double *answer;              /* seconds, NaN = none */
 };
 
-static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
-		      const uint32_t split[MQ_N_DIMS], double samples)
+/* `host`: time per launch / the machine's. */
+static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_t device,
+		      const uint32_t split[MQ_N_DIMS], double samples, double host, bool waits)
 {
-	struct asked *a = context;
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	struct mq_share share = { .samples = samples, .reduced = split[MQ_DIM_BATCH] > 1 };
 	const struct mq_device *d = &a->q.cluster->device[device];
 
 	for (int i = 0; i < MQ_N_DIMS; i++)
 		share.split[i] = split[i];
-	const struct mq_software *s = mq_question_software(&a->q);
-	struct mq_work work = { .kernel = kernel, .host = s->host, .waits = s->launch_waits };
+	struct mq_work work = { .kernel = kernel, .host = host, .waits = waits };
 	work.n_kernels = mq_op_kernels(&a->q, op, phase, &share, d->type, kernel);
 	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->q.calib->device[d->calib], &work);
+}
+
+static double op_time(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+		      const uint32_t split[MQ_N_DIMS], double samples)
+{
+	struct asked *a = context;
+	const struct mq_software *s = mq_question_software(&a->q);
+
+	return op_cost(a, op, phase, device, split, samples, s->host, s->launch_waits);
+}
+
+/* Launches that take no time: of a factor, 0 means 1. */
+static double op_busy(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+		      const uint32_t split[MQ_N_DIMS], double samples)
+{
+	return op_cost(context, op, phase, device, split, samples, 1e-9, false);
+}
+
+static double least_s(void *context)
+{
+	struct asked *a = context;
+
+	return fmax(mq_lower_bound(&a->q), mq_busy_bound(&a->q, op_busy, a));
 }
 
 static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS], double samples,
@@ -211,6 +233,8 @@ struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *aren
 	*a = (struct asked){ .q = *q, .arena = arena, .index = mq_index_new(arena) };
 	*costs = (struct mq_costs){ .context = a,
 				    .op_time = op_time,
+				    .op_busy = op_busy,
+				    .least_s = least_s,
 				    .op_memory = op_memory,
 				    .reshard = reshard,
 				    .collective = collective,

@@ -49,6 +49,14 @@ enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena 
  * Seconds per step. */
 double mq_lower_bound(const struct mq_question *q);
 
+/* The same from the speeds of the calibration: every op has to be run for the whole batch by someone, and
+ * nobody runs it faster per sample than its kernels are at any size and split. `busy` is op_busy of
+ * engine.h. O(ops x device classes x batch sizes). */
+double mq_busy_bound(const struct mq_question *q,
+		     double (*busy)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+				    const uint32_t split[MQ_N_DIMS], double samples),
+		     void *context);
+
 /* The cost queries of engine.h, but for `screen`, which the caller fills. Lives in the arena. */
 struct mq_costs *mq_costs_new(const struct mq_question *q, struct mq_arena *arena);
 

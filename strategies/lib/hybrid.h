@@ -37,7 +37,8 @@ struct mq_hybrid {
 	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
 	uint32_t n, next, n_ticks;
 	uint64_t seen, pruned, estimated;
-	double bound_s; /* of everything seen */
+	double bound_s;  /* of everything seen */
+	double listed_s; /* best of the list, judged; moves leave its space */
 	bool stopped, selective; /* selective: it would save something */
 	struct mq_refine refine;
 	/* The plan of an item; false: it cannot be built. */

@@ -15,7 +15,7 @@ static const double SAME = 0.05;
 
 struct entry {
 	uint64_t key[2];
-	double value[10];
+	double value[12];
 };
 
 struct mq_hybrid_cache {
@@ -87,12 +87,39 @@ static double update_time(const struct mq_hybrid_cost *c, uint32_t block, uint32
 	return sum;
 }
 
+/* Device seconds of a block's kernels on one of tp ranks, launches apart. */
+static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t rank, uint32_t tp,
+                        uint32_t samples)
+{
+	const struct mq_costs *costs = c->problem->costs;
+	double sum = 0;
+
+	for (uint32_t i = c->blocks.first[block]; costs->op_busy && i < c->blocks.first[block + 1]; i++) {
+		uint32_t op = c->blocks.op[i], split[MQ_N_DIMS];
+
+		for (int d = 0; d < MQ_N_DIMS; d++)
+			split[d] = 1;
+		if (tp > 1 && !mq_tensor_split(c->problem->q->model, op, tp, true, true, split))
+			for (int d = 0; d < MQ_N_DIMS; d++)
+				split[d] = 1;
+		sum += costs->op_busy(costs->context, op, MQ_FORWARD, rank, split, samples);
+		if (!c->problem->q->train->infer)
+			sum += costs->op_busy(costs->context, op, MQ_BACKWARD, rank, split, samples);
+	}
+	return sum;
+}
+
+/* value: forward and backward of a layer, head and tail; updates; device seconds of a layer, head and tail,
+ * the least per sample at this many or more. */
 static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp,
                               uint32_t samples)
 {
 	bool known, inside = false;
 	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
 	const uint32_t *rank = c->type[type].rank;
+
+	/* an expert-parallel rank has the tokens of all for a part of the experts */
+	uint32_t more = c->problem->q->model->experts ? 64 : 4;
 
 	if (known)
 		return e->value;
@@ -110,6 +137,11 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 			e->value[part < 0 ? 2 : 3] += s[0] + s[1];
 			e->value[part < 0 ? 5 : 6] += update;
 		}
+		if (c->problem->bound) /* for --proof alone */
+			e->value[part == 0 ? 7 : part < 0 ? 8 : 9] +=
+			        fmin(busy_time(c, b, rank[0], tp, samples),
+			             busy_time(c, b, rank[0], tp, more * samples) / more) /
+			        (part == 0 ? c->n_layers : 1);
 	}
 	return e->value;
 }
@@ -205,7 +237,8 @@ static double ask_transfer(struct mq_hybrid_cost *c, uint32_t src, uint32_t dst,
 
 struct stage_times {
 	double layer;        /* s per micro-batch and layer */
-	double sure;         /* part of it that no choice of recomputed ops spares */
+	double sure;         /* of it what no plan of these stages does without; 0 unless --proof asks */
+	double sure_fixed;   /* likewise of `fixed` */
 	double fixed;        /* head or tail, transfers */
 	double most_samples; /* of the replica with most */
 };
@@ -219,12 +252,6 @@ static double layer_time(const struct mq_hybrid_candidate *k, const double *work
 	return work[0] * (1 + again) + work[1];
 }
 
-/* Selective recomputation is a guess of a tenth of the forward pass: sure is what remains without. */
-static double sure_part(const struct mq_hybrid_candidate *k, const double *work)
-{
-	return k->recompute == MQ_RECOMPUTE_SELECTIVE ? (work[0] + work[1]) / layer_time(k, work) : 1;
-}
-
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
  * speeds. */
 static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *k, uint32_t s,
@@ -232,7 +259,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	double mean = ceil(samples / stage->d), speed = 0, slowest = 0, head = 0, tail = 0,
-	       fastest = 0, sure = 1;
+	       fastest = 0, sure_speed = 0, sure_head = INFINITY, sure_tail = INFINITY;
 
 	if (samples < stage->d)
 		return false;
@@ -241,7 +268,9 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		double layer = layer_time(k, work);
 
 		slowest = fmax(slowest, layer);
-		sure = fmin(sure, sure_part(k, work));
+		sure_speed += stage->share[i].replicas * mean / work[7];
+		sure_head = fmin(sure_head, work[8]);
+		sure_tail = fmin(sure_tail, work[9]);
 		speed += stage->share[i].replicas * mean / layer;
 		fastest = fmax(fastest, mean / layer);
 		head = fmax(head, work[2]);
@@ -260,8 +289,10 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
 	}
-	out->sure = sure;
 	out->fixed = (s == 0 ? head : 0) + (s + 1 == k->n_stages ? tail : 0);
+	out->sure = samples / sure_speed; /* as if samples could be dealt without loss */
+	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s + 1 == k->n_stages ? sure_tail : 0)) / mean *
+	                  samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
 }
 
@@ -430,39 +461,50 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 	return isfinite(k->step_s);
 }
 
+/* What no step of these stages is below, layers dealt without loss. A stage computes its M micro-batches
+ * after the first one has come through the stages before it, and the last one goes back through them; of
+ * that, weight gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a
+ * share b remains. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; the
+ * deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the layers must fit in. */
+static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time,
+                       uint32_t n_layers)
+{
+	double room = 0, busy = n_layers, m = k->micro_batches, share = 1, b = bubble(k);
+
+	for (uint32_t s = 0; s < k->n_stages; s++) {
+		if (!(time[s].sure > 0))
+			return 0;
+		room += share / time[s].sure;
+		busy += time[s].sure_fixed / time[s].sure;
+		share *= 1 - b / m;
+	}
+	return m * busy / room;
+}
+
 /* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers:
  * no stage takes longer than `most`, so sum of (most - fixed) / layer >= layers bounds `most`; `sum`
  * holds every layer at least at the fastest stage's time; and some stage has its even share of the
- * layers or more, whose gradients it exchanges. What no step is below: the fullest stage's compute, and
- * where weight gradients are not apart, all of one micro-batch's. */
+ * layers or more, whose gradients it exchanges. */
 double mq_hybrid_bound(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 {
-	struct stage_times time;
+	struct stage_times time[MQ_HYBRID_MAX_STAGES];
 	double samples = c->problem->q->train->batch / k->micro_batches, b = bubble(k);
 	double speed = 0, busy = c->n_layers, fixed = 0, fastest = INFINITY, sync = INFINITY;
-	double sure_speed = 0, sure_busy = c->n_layers, sure_fastest = INFINITY;
 
 	for (uint32_t s = 0; s < k->n_stages; s++) {
-		if (!time_stage(c, k, s, samples, &time))
+		if (!time_stage(c, k, s, samples, &time[s]))
 			return INFINITY;
-		speed += 1 / time.layer;
-		busy += time.fixed / time.layer;
-		fixed += time.fixed;
-		fastest = fmin(fastest, time.layer);
-		sure_speed += 1 / (time.layer * time.sure);
-		sure_busy += time.fixed / (time.layer * time.sure);
-		sure_fastest = fmin(sure_fastest, time.layer * time.sure);
+		speed += 1 / time[s].layer;
+		busy += time[s].fixed / time[s].layer;
+		fixed += time[s].fixed;
+		fastest = fmin(fastest, time[s].layer);
 		k->stage[s].layers = (c->n_layers + k->n_stages - 1) / k->n_stages;
-		sync = fmin(sync, stage_sync(c, k, s, &time, k->n_stages > 1));
+		sync = fmin(sync, stage_sync(c, k, s, &time[s], k->n_stages > 1));
 	}
 	double most = busy / speed, sum = fmax(most, fixed + c->n_layers * fastest);
 	double bound = (k->micro_batches - b) * most + b * sum + sync;
 
-	k->floor_s = k->micro_batches * sure_busy / sure_speed;
-	if (k->pipeline != MQ_PIPE_ZB_H1)
-		k->floor_s = fmax(k->floor_s, fixed + c->n_layers * sure_fastest);
-	if (k->n_stages == 1)
-		k->floor_s += stage_update(c, k, 0, &time);
+	k->floor_s = floor_of(k, time, c->n_layers);
 	return bound * (1 - 1e-12); /* rounding must not drop what is equal */
 }
 

@@ -52,7 +52,8 @@ struct mq_hybrid_candidate {
 	struct mq_hybrid_stage stage[MQ_HYBRID_MAX_STAGES];
 	double step_s;   /* filled by the estimate */
 	double excess_B; /* of the fullest device over its memory; <= 0 fits */
-	double floor_s;  /* filled by the bound: compute alone, whatever overlaps with it */
+	double floor_s;  /* filled by the bound where --proof asks: compute and bubble alone, whatever
+			    overlaps with them */
 };
 
 /* Devices of a class (classes.h), or of several of one type whose speeds hardly differ. */

@@ -50,7 +50,6 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 	}
 	work = s->space.problem->q->train->batch / (p->balanced ? speed : set->n * slowest);
 	s->seen++;
-	s->bound_s = fmin(s->bound_s, s->space.problem->q->train->batch / speed);
 	if (work >= mq_hybrid_worst(s)) {
 		s->pruned++;
 		return true;
