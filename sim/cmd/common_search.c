@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The search:", 4 },
 	{ "engine", 'e', "NAME[:key=value,...][,NAME...]", 0,
 	  "engines (see `maquette list engines`), 'exec:PROGRAM', or 'all' but exhaustive; repeatable "
-	  "(default expert)",
+	  "(default portfolio)",
 	  4 },
 	{ "evals", KEY_EVALS, "N", 0, "proposals of each engine (default 200)", 4 },
 	{ "seconds", KEY_SECONDS, "S", 0, "time limit, divided equally among the engines", 4 },
@@ -81,7 +81,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!o->engines.n)
-			return mq_arg_push("--engine", &o->engines, "expert", o->err);
+			return mq_arg_push("--engine", &o->engines, "portfolio", o->err);
 		if (isfinite(o->seconds) && !o->evals_given)
 			o->evals = UINT64_MAX;
 		return 0;
