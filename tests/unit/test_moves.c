@@ -1,0 +1,175 @@
+/* test_moves.c - neighbours of plans, plans of equal effect, device classes, and the bound of any plan, with
+ * values worked out by hand. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/rng.h"
+#include "lib/moves.h"
+#include "lower/lower.h"
+
+struct question {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_train train;
+	struct mq_limits limits;
+	struct mq_rng rng;
+	struct mq_question asked;
+	struct mq_problem problem;
+	struct mq_move_space space;
+};
+
+/* Eight equal devices, of which `odd` is slower if it is below eight. */
+static void ask(struct question *q, uint32_t odd)
+{
+	struct mq_model_request request = {
+	        .spec = "gpt:layers=8,hidden=256,heads=4,vocab=512", .train = &q->train, .seq = 64};
+	struct mq_err err = MQ_ERR_INIT;
+
+	*q = (struct question){.train = {.batch = 32, .dtype = MQ_FP16}};
+	assert_int_equal(mq_model_load(&request, &q->arena, &q->model, &err), MQ_OK);
+	q->cluster = mq_cluster_flat(&q->arena, 8, "fast", 3e13, 16e9, 1e10, 1e-6);
+	if (odd < 8)
+		q->cluster->device[odd].type = "slow";
+	q->calib = mq_calib_new(&q->arena);
+	mq_calib_add_ideal(q->calib, "fast", 3e13, 3e12, 16e9);
+	mq_calib_add_ideal(q->calib, "slow", 1e13, 1e12, 16e9);
+	assert_int_equal(mq_calib_bind(q->calib, q->cluster, &err), MQ_OK);
+	q->limits.fix_pipeline = q->limits.fix_recompute = q->limits.fix_sync = -1;
+	mq_rng_seed(&q->rng, 1);
+	q->asked = (struct mq_question){
+	        .model = q->model, .cluster = q->cluster, .calib = q->calib, .train = &q->train};
+	q->problem = (struct mq_problem){.q = &q->asked,
+	                                 .costs = mq_costs_new(&q->asked, &q->arena),
+	                                 .limits = &q->limits,
+	                                 .objective = "step-time",
+	                                 .rng = &q->rng,
+	                                 .arena = &q->arena};
+	mq_move_space_make(&q->problem, &q->space);
+}
+
+static void shape(struct question *q, struct mq_shape s, struct mq_plan *plan)
+{
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(mq_plan_from_shape(&s, q->model, q->cluster, &q->arena, plan, &err), MQ_OK);
+}
+
+/* All neighbours are sound; those of a pipeline of two stages of four layers have one of (3, 5), and those of
+ * four replicas of eight samples, one three times as slow, one in which it has a sample less. */
+static void neighbours_are_plans(void **state)
+{
+	struct question q;
+	struct mq_plan plan;
+	struct mq_move *move;
+	struct mq_err err = MQ_ERR_INIT;
+	bool cut = false, dealt = false;
+
+	ask(&q, 0);
+	shape(&q, (struct mq_shape){.dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B}, &plan);
+	uint32_t n = mq_moves_list(&q.space, &plan, &q.arena, &move), applied = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_plan_stage *stage;
+		struct mq_plan other;
+		uint32_t stages;
+
+		if (!mq_move_apply(&q.space, &plan, &move[i], &q.arena, &other))
+			continue;
+		applied++;
+		assert_int_equal(mq_plan_check(&other, q.model, q.cluster, &q.train, &err), MQ_OK);
+		assert_int_equal(mq_plan_stages(&other, q.model, &q.arena, &stage, &stages, &err), MQ_OK);
+		cut = cut || (stages == 2 && stage[0].layers == 3 && stage[1].layers == 5);
+		const struct mq_config *c = &other.config[other.config_of[0]];
+
+		dealt = dealt || (c->share && c->split[MQ_DIM_BATCH] == 4 &&
+		                  mq_plan_samples(&other, c, &q.train, 0) == 7);
+	}
+	assert_true(applied > 20);
+	assert_true(cut);
+	assert_true(dealt);
+	mq_arena_fini(&q.arena);
+}
+
+/* Sync without replicas and schedules without stages are no difference; micro-batches are. */
+static void effects_are_told_apart(void **state)
+{
+	struct question q;
+	struct mq_plan a, b, c, d;
+
+	ask(&q, 8);
+	shape(&q, (struct mq_shape){.micro_batches = 2, .pipeline = MQ_PIPE_1F1B}, &a);
+	shape(&q, (struct mq_shape){.micro_batches = 2, .pipeline = MQ_PIPE_GPIPE, .sync = MQ_SYNC_ZERO1}, &b);
+	shape(&q, (struct mq_shape){.micro_batches = 4, .pipeline = MQ_PIPE_1F1B}, &c);
+	shape(&q, (struct mq_shape){.dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1}, &d);
+	uint64_t effect = mq_plan_effect(&q.space, &d, &q.arena);
+
+	assert_true(mq_plan_hash(&a) != mq_plan_hash(&b));
+	assert_true(mq_plan_effect(&q.space, &a, &q.arena) == mq_plan_effect(&q.space, &b, &q.arena));
+	assert_true(mq_plan_effect(&q.space, &a, &q.arena) != mq_plan_effect(&q.space, &c, &q.arena));
+	for (uint32_t i = 0; i < d.n_configs; i++)
+		d.config[i].sync = MQ_SYNC_ALLREDUCE;
+	assert_true(mq_plan_effect(&q.space, &d, &q.arena) != effect);
+	mq_arena_fini(&q.arena);
+}
+
+static void a_slow_device_is_a_class(void **state)
+{
+	struct question q;
+
+	ask(&q, 8);
+	assert_int_equal(q.space.classes.n, 1);
+	mq_arena_fini(&q.arena);
+	ask(&q, 5);
+	assert_int_equal(q.space.classes.n, 2);
+	for (uint32_t d = 0; d < 8; d++)
+		assert_int_equal(q.space.classes.of[d], d == 5);
+	assert_int_equal(q.space.classes.first[1], 5);
+	mq_arena_fini(&q.arena);
+}
+
+/* Op i takes 2 s a sample on fast devices, and 3 on the one slow device where i is even, else 9. */
+static double made_up(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
+                      const uint32_t split[MQ_N_DIMS], double samples)
+{
+	double parts = 1;
+
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		parts *= split[d];
+	if (phase == MQ_BACKWARD)
+		return 0;
+	return (device ? 2 : op % 2 ? 9 : 3) * samples / parts;
+}
+
+/* n ops on seven devices of speed 1/(2n) and one of 1/(3e + 9o): weights as speeds. */
+static void bound_of_any_plan(void **state)
+{
+	struct question q;
+	double even = 0, odd = 0;
+
+	ask(&q, 0);
+	/* neighbours in the graph differ in kind, so that the parity of the id tells them apart */
+	for (uint32_t op = 0; op < q.model->n_ops; op++) {
+		q.model->op[op].flop = op;
+		*(op % 2 ? &odd : &even) += 1;
+	}
+	double fast = 1 / (2 * (even + odd)), slow = 1 / (3 * even + 9 * odd), all = 7 * fast + slow;
+	double want = 32 * (even * fmin(2 * fast, 3 * slow) + odd * fmin(2 * fast, 9 * slow)) / all;
+
+	assert_true(fabs(mq_busy_bound(&q.asked, made_up, NULL) / want - 1) < 1e-6);
+	mq_arena_fini(&q.arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(neighbours_are_plans), cmocka_unit_test(effects_are_told_apart),
+	        cmocka_unit_test(a_slow_device_is_a_class), cmocka_unit_test(bound_of_any_plan)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
