@@ -3,11 +3,10 @@
  * on groups of devices, tensor and data parallelism, uneven layers, uneven samples, micro-batches,
  * schedule, recomputation and ZeRO stage, with memory counted.
  *
- * Two families of candidates are walked through in full: the usual shapes on the whole cluster and
+ * Two families of candidates are walked through: the usual shapes on the whole cluster and
  * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
- * lie on devices of one class (a type, or its slow ones), with degrees of their own per class and the
- * classes in any order. A closed
- * estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
+ * lie on devices of one class (a type, or its slow ones), with degrees of their own per class: all pairs
+ * of classes in both orders, and from the best of those longer chains. A closed estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
  * dealt without loss) is dropped without it. The best of the list are
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/refine.h).
@@ -30,7 +29,7 @@
 #include "lib/hybrid.h"
 #include "lib/plans.h"
 
-enum { MAX_PARTS = 64, HEAD = 16 };
+enum { MAX_PARTS = 64, HEAD = 16, BEAM = 16 };
 
 static const struct mq_opt opts[] = {
         MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
@@ -53,13 +52,16 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	if (!isfinite(bound))
 		return !s->stopped;
 	s->bound_s = fmin(s->bound_s, s->now.floor_s);
+	s->considered_s = fmin(s->considered_s, 1.5 * bound); /* where it does not fit */
 	if (bound >= mq_hybrid_worst(s)) {
 		s->pruned++;
 		return !s->stopped;
 	}
 	s->estimated++;
-	if (mq_hybrid_estimate(&s->cost, &s->now) && s->now.excess_B <= 0 &&
-	    s->now.step_s < mq_hybrid_worst(s)) {
+	if (!mq_hybrid_estimate(&s->cost, &s->now) || s->now.excess_B > 0)
+		return !s->stopped;
+	s->considered_s = fmin(s->considered_s, s->now.step_s);
+	if (s->now.step_s < mq_hybrid_worst(s)) {
 		item->rank_s = item->step_s = s->now.step_s;
 		mq_hybrid_keep(s, item);
 	}
@@ -262,28 +264,95 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	return true;
 }
 
-/* Every order of every subset of at least two types, every way to use each. */
-static bool each_order(struct mq_hybrid *s, struct mq_hybrid_item *item, const struct menu *menu, uint32_t used)
-{
-	for (uint32_t t = 0; t < s->cost.n_types; t++) {
-		if (used & 1u << t)
-			continue;
-		for (uint32_t i = 0; i < menu[t].n; i++) {
-			item->part[item->n_parts++] = menu[t].part[i];
-			bool go_on = true;
+struct chain {
+	uint32_t n;
+	struct mq_hybrid_part part[MQ_HYBRID_MAX_TYPES];
+	double score_s;
+};
 
-			if (item->n_parts > 1 &&
-			    (s->space.software->runs.unequal_degrees || same_degrees(item)) &&
-			    lay_stages(s, item))
-				go_on = each_global(s, item);
-			if (go_on)
-				go_on = each_order(s, item, menu, used | 1u << t);
-			item->n_parts--;
-			if (!go_on)
-				return false;
-		}
-	}
+/* Chains of types that longer ones are made from: the best of each length. */
+struct beam {
+	uint32_t n;
+	struct chain chain[BEAM];
+};
+
+static void beam_add(struct beam *beam, const struct chain *chain)
+{
+	uint32_t at = beam->n < BEAM ? beam->n++ : BEAM;
+
+	for (; at > 0 && chain->score_s < beam->chain[at - 1].score_s; at--)
+		if (at < BEAM)
+			beam->chain[at] = beam->chain[at - 1];
+	if (at < BEAM)
+		beam->chain[at] = *chain;
+}
+
+/* All micro-batches, schedules, ... of a chain; its score is the best of them. */
+static bool try_chain(struct mq_hybrid *s, struct chain *chain)
+{
+	struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED, .n_parts = chain->n};
+	bool go_on = true;
+
+	memcpy(item.part, chain->part, sizeof(item.part));
+	s->considered_s = INFINITY;
+	if ((s->space.software->runs.unequal_degrees || same_degrees(&item)) && lay_stages(s, &item))
+		go_on = each_global(s, &item);
+	chain->score_s = s->considered_s;
+	return go_on;
+}
+
+static bool has_type(const struct chain *chain, uint32_t type)
+{
+	for (uint32_t i = 0; i < chain->n; i++)
+		if (chain->part[i].type == type)
+			return true;
+	return false;
+}
+
+/* A chain with one more type, at every place from `first` on, every way to use it. */
+static bool extend(struct mq_hybrid *s, const struct chain *from, uint32_t first, const struct menu *menu,
+                   struct beam *beam)
+{
+	for (uint32_t t = 0; t < s->cost.n_types; t++)
+		for (uint32_t i = 0; i < menu[t].n && !has_type(from, t); i++)
+			for (uint32_t at = first; at <= from->n; at++) {
+				struct chain chain = *from;
+
+				memmove(&chain.part[at + 1], &chain.part[at],
+				        (from->n - at) * sizeof(*chain.part));
+				chain.part[at] = menu[t].part[i];
+				chain.n++;
+				if (!try_chain(s, &chain))
+					return false;
+				if (isfinite(chain.score_s))
+					beam_add(beam, &chain);
+			}
 	return true;
+}
+
+/* Every order of two types, every way to use each; the best of these with a third in every place, and so
+ * on. */
+static void each_chain(struct mq_hybrid *s, const struct menu *menu)
+{
+	struct beam *beam = mq_arena_array(s->cost.arena, 2, struct beam), *next = beam + 1;
+
+	for (uint32_t t = 0; t < s->cost.n_types; t++)
+		for (uint32_t i = 0; i < menu[t].n; i++) {
+			struct chain one = {.n = 1, .part = {menu[t].part[i]}};
+
+			if (!extend(s, &one, 1, menu, beam))
+				return;
+		}
+	for (uint32_t length = 3; length <= s->cost.n_types; length++) {
+		next->n = 0;
+		for (uint32_t k = 0; k < beam->n; k++)
+			if (!extend(s, &beam->chain[k], 0, menu, next))
+				return;
+		struct beam *other = beam;
+
+		beam = next;
+		next = other;
+	}
 }
 
 /* ---- plans ------------------------------------------------------------------------------------
@@ -370,7 +439,6 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct mq_hybrid *s = state;
 	struct menu *menu;
-	struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED};
 
 	mq_refine_init(&s->refine, problem);
 	s->make = make_plan;
@@ -395,7 +463,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);
 		for (uint32_t t = 0; t < s->cost.n_types; t++)
 			fill_menu(s, t, &menu[t]);
-		each_order(s, &item, menu, 0);
+		each_chain(s, menu);
 	}
 	mq_hybrid_screen(s, problem);
 	if (!s->n)

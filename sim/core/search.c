@@ -210,10 +210,25 @@ static void stop_player(struct player *p, const struct mq_err *why)
 		snprintf(p->report->stopped, sizeof(p->report->stopped), "%s", why->text);
 }
 
+/* A whole batch, or where time is limited as many as there is time for, by the mean so far; one at first. */
+static uint32_t batch_now(const struct loop *loop, const struct player *p)
+{
+	uint32_t batch = p->spec->engine->batch;
+	uint64_t done = p->report->proposals;
+
+	if (!isfinite(loop->search->seconds) || batch < 2)
+		return batch;
+	if (!done || !(p->used_s > 0))
+		return 1;
+	double room = (share_s(loop) - p->used_s) / (p->used_s / (double)done);
+
+	return room < batch ? (uint32_t)fmax(1, room) : batch;
+}
+
 /* Takes up to a batch of proposals of one engine. */
 static void collect(struct loop *loop, struct player *p)
 {
-	uint32_t batch = p->spec->engine->batch;
+	uint32_t batch = batch_now(loop, p);
 
 	for (uint32_t i = 0; i < batch && !p->done; i++) {
 		struct mq_err err = MQ_ERR_INIT;

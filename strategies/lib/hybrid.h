@@ -39,6 +39,7 @@ struct mq_hybrid {
 	uint64_t seen, pruned, estimated;
 	double bound_s;  /* of everything seen */
 	double listed_s; /* best of the list, judged; moves leave its space */
+	double considered_s; /* least estimate (or what a bound promises) of the last chain */
 	bool stopped, selective; /* selective: it would save something */
 	struct mq_refine refine;
 	/* The plan of an item; false: it cannot be built. */
