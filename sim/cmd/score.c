@@ -12,7 +12,8 @@
 
 #include "cmd/score/score_runs.h"
 
-enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_THRESHOLD, KEY_WRITE_JOBS };
+enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_LEFT_OUT, KEY_THRESHOLD,
+       KEY_WRITE_JOBS };
 
 struct options {
 	struct mq_score_options score;
@@ -25,6 +26,9 @@ static const struct argp_option option_rows[] = {
 	{ "kernels", KEY_KERNELS, NULL, 0,
 	  "the table holds timings or peak memory of norms, activations, losses, attention ...", 0 },
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm, --kernels: estimate the device's parameters first", 0 },
+	{ "left-out", KEY_LEFT_OUT, NULL, 0,
+	  "with --collectives: each table without what was fitted to it, its links' classes as their siblings",
+	  0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
 	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,
 	  "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`", 0 },
@@ -50,6 +54,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FIT:
 		o->score.fit = true;
+		return 0;
+	case KEY_LEFT_OUT:
+		o->score.left_out = true;
 		return 0;
 	case KEY_THRESHOLD:
 		return mq_arg_f64("--threshold", arg, 0, 1e6, &o->score.threshold, o->score.err);
@@ -88,6 +95,8 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
 	if (o->gemm + o->collectives + o->kernels > 1)
 		return mq_fail(err, MQ_EINPUT, "--gemm, --collectives and --kernels exclude each other");
+	if (o->score.left_out && !o->collectives)
+		return mq_fail(err, MQ_EINPUT, "--left-out goes with --collectives; `maquette fit` says it of step times");
 	if (o->score.fit && !o->gemm && !o->kernels)
 		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm or --kernels");
 	return mq_score_open(&o->score, err);

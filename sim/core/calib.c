@@ -194,6 +194,45 @@ const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const ch
 	return NULL;
 }
 
+static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const char *table)
+{
+	for (const char *const *t = link->fitted ? link->fitted[field] : NULL; t && *t; t++)
+		if (!strcmp(*t, table))
+			return true;
+	return false;
+}
+
+/* What stands in for a value that was fitted to the table. */
+static double stand_in(const struct mq_calib *calib, const struct mq_link_calib *link, ptrdiff_t field,
+		       const char *table)
+{
+	for (const char *const *name = link->sibling; name && *name; name++) {
+		const struct mq_link_calib *other = mq_calib_link(calib, *name);
+
+		if (other && !fitted_to(other, field, table))
+			return *(const double *)(const void *)((const char *)other +
+							       link_fields[field].offset);
+	}
+	return link_fields[field].initial;
+}
+
+struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const char *table,
+				    struct mq_arena *arena)
+{
+	struct mq_calib *out = mq_arena_array(arena, 1, struct mq_calib);
+
+	*out = *calib;
+	out->link = mq_arena_array(arena, calib->n_links, struct mq_link_calib);
+	for (uint32_t i = 0; i < calib->n_links; i++) {
+		out->link[i] = calib->link[i];
+		for (ptrdiff_t f = 0; link_fields[f].name; f++)
+			if (fitted_to(&calib->link[i], f, table))
+				*(double *)(void *)((char *)&out->link[i] + link_fields[f].offset) =
+					stand_in(calib, &calib->link[i], f, table);
+	}
+	return out;
+}
+
 const char *mq_calib_link_class(const struct mq_link *link)
 {
 	static const char *const fabrics[MQ_N_FABRICS] = {

@@ -10,6 +10,8 @@
  * null stands for the default. A device may have "aliases": [...], "reported": [...] (other names) and
  * "inherits": NAME: what it leaves out is as NAME's, which may stand in the same file or folder, in any
  * order, or in one loaded before; a device that inherits its own name changes the one loaded before.
+ * A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...], the
+ * tables of measurements that it rests on: see mq_calib_leave_out.
  * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
  */
 #ifndef MQ_CORE_CALIB_H
@@ -81,6 +83,8 @@ enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
 struct mq_link_calib {
 	const char *name;
 	const char *source;
+	const char *const *sibling;  /* classes whose values stand in for its own, NULL-terminated; NULL = none */
+	const char *const **fitted;  /* [fields] tables that a value was fitted to, NULL-terminated; NULL = none */
 	double bw_share;             /* of nominal bandwidth that a large transfer gets */
 	double port_Bps;             /* most that a node's port gives, however fast it is; 0 = no limit */
 	double latency_scale;        /* factor on the library's own step latencies (1 = InfiniBand, NVLink) */
@@ -156,6 +160,10 @@ MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, c
 MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib,
 						     const char *class_name,
 						     double compute_capability);
+/* The same set as it would be without a table: a value of a class of links that was fitted to it is that of
+ * the first sibling that has one of other origin, the default where none has. Devices are shared. */
+MQ_API struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const char *table,
+					   struct mq_arena *arena);
 /* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
  * "omnipath", "tcpxo", "gib", "host"), NULL for links that have none (loopback, other). */
 MQ_API const char *mq_calib_link_class(const struct mq_link *link);

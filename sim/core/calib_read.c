@@ -111,10 +111,10 @@ static enum mq_status set_fields(const struct mq_calib_field *fields, void *entr
 }
 
 /* An array of words under `key`; NULL where there is none. */
-static enum mq_status read_words(struct mq_arena *arena, const struct item *item, const char *key,
-				 const char *const **words, struct mq_err *err)
+static enum mq_status read_words(struct mq_arena *arena, const struct item *item, const json_t *object,
+				 const char *key, const char *const **words, struct mq_err *err)
 {
-	json_t *array = json_object_get(item->object, key), *word;
+	json_t *array = json_object_get(object, key), *word;
 	const char **list;
 	size_t i;
 
@@ -200,8 +200,8 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	}
 	entry->name = item->name;
 	entry->source = item->source;
-	MQ_TRY(read_words(r->calib->arena, item, "aliases", &entry->alias, err));
-	MQ_TRY(read_words(r->calib->arena, item, "reported", &entry->reported, err));
+	MQ_TRY(read_words(r->calib->arena, item, item->object, "aliases", &entry->alias, err));
+	MQ_TRY(read_words(r->calib->arena, item, item->object, "reported", &entry->reported, err));
 	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"),
 			  item->path, err));
 	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
@@ -218,18 +218,35 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 		       item->path);
 }
 
+/* A link class, and per value which tables it was fitted to. */
+static enum mq_status read_link(struct reading *r, struct item *item, struct mq_err *err)
+{
+	const struct mq_calib_field *fields = mq_calib_link_fields();
+	json_t *values = json_object_get(item->object, "values");
+	struct mq_arena *arena = r->calib->arena;
+	size_t n = 0;
+
+	while (fields[n].name)
+		n++;
+	item->link = mq_arena_array(arena, 1, struct mq_link_calib);
+	item->link->name = item->name;
+	item->link->source = item->source;
+	item->link->fitted = mq_arena_array(arena, n, const char *const *);
+	MQ_TRY(read_words(arena, item, item->object, "siblings", &item->link->sibling, err));
+	for (size_t f = 0; f < n; f++)
+		MQ_TRY(read_words(arena, item, json_object_get(values, fields[f].name), "fitted",
+				  &item->link->fitted[f], err));
+	set_defaults(fields, item->link);
+	return set_fields(fields, item->link, values, item->path, err);
+}
+
 static enum mq_status work_out(struct reading *r, struct item *item, struct mq_err *err)
 {
 	if (item->state == DONE)
 		return MQ_OK;
 	item->state = OPEN;
 	if (item->is_link) {
-		item->link = mq_arena_array(r->calib->arena, 1, struct mq_link_calib);
-		item->link->name = item->name;
-		item->link->source = item->source;
-		set_defaults(mq_calib_link_fields(), item->link);
-		MQ_TRY(set_fields(mq_calib_link_fields(), item->link,
-				  json_object_get(item->object, "values"), item->path, err));
+		MQ_TRY(read_link(r, item, err));
 	} else {
 		MQ_TRY(read_device(r, item, err));
 	}

@@ -42,6 +42,7 @@ struct mq_coll_request {
 	enum mq_algo algo;    /* AUTO: chosen as NCCL does */
 	enum mq_proto proto;
 	uint32_t root;
+	bool misaligned;      /* ranks' parts do not begin at multiples of 16 bytes (frameworks pad) */
 };
 
 struct mq_coll_flows {

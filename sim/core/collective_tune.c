@@ -24,6 +24,7 @@
 #define SIMPLE_NVLINK 2
 #define SIMPLE_PCI 3.7
 #define LL_HOPPER 120 /* GB/s of all LL channels, by the same rings of H100; the tuning has 141 */
+#define LL128_OLD .85 /* LL128 before Hopper, against NCCL's figures (V100 on mesh and switch, A100) */
 #define PCI_LL                                                                                     \
 	.6 /* LL's 16-byte stores over PCIe, against NCCL's half of the bandwidth (fit: V100,      \
 	      4090) */
@@ -263,7 +264,8 @@ static double ring_bus(const struct mq_tune *t, enum mq_proto proto, bool actual
 		return fmin(cap * GB, bus / 2 * (actual && pcie_ll(topo) ? PCI_LL : 1));
 	if (proto == MQ_PROTO_LL128)
 		return fmin(.92 * bus, topo->ring_graph.channels *
-			    ring128_max[topo->arch][scale] * GB);
+			    ring128_max[topo->arch][scale] * GB) *
+		       (actual && topo->arch < MQ_ARCH_HOPPER ? LL128_OLD : 1);
 	return bus;
 }
 

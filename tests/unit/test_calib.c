@@ -287,6 +287,32 @@ static void test_bind(void **state)
 	assert_true(device[1].memory_B == 7e9 && device[1].power_W == 5);
 }
 
+/* A value that was fitted to a table is the first sibling's of other origin; the rest stays. */
+static void test_left_out(void **state)
+{
+	struct mq_calib *calib = mq_calib_new(&arena), *without;
+	struct mq_err err = MQ_ERR_INIT;
+
+	assert_int_equal(load(calib,
+			      "{\"entries\": [{\"kind\": \"link\", \"name\": \"a\", \"siblings\": [\"b\", \"c\"], "
+			      "\"values\": {\"bw_share\": {\"value\": 0.5, \"fitted\": [\"t\", \"u\"]}, \"fill\": 0.3}},"
+			      "{\"kind\": \"link\", \"name\": \"b\", \"values\": {\"bw_share\": "
+			      "{\"value\": 0.6, \"fitted\": [\"t\"]}, \"fill\": {\"value\": 0.4, \"fitted\": [\"t\"]}}},"
+			      "{\"kind\": \"link\", \"name\": \"c\", \"values\": {\"bw_share\": 0.7}}]}", &err),
+			 MQ_OK);
+	without = mq_calib_leave_out(calib, "t", &arena);
+	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .7) < 1e-12); /* b's is of t too */
+	assert_true(fabs(mq_calib_link(without, "a")->fill - .3) < 1e-12);
+	assert_true(fabs(mq_calib_link(without, "b")->fill) < 1e-12); /* no sibling: the default */
+	without = mq_calib_leave_out(calib, "u", &arena);
+	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .6) < 1e-12);
+	assert_true(fabs(mq_calib_link(without, "b")->bw_share - .6) < 1e-12);
+	assert_true(fabs(mq_calib_link(calib, "a")->bw_share - .5) < 1e-12);
+	assert_int_equal(load(calib, "{\"kind\": \"link\", \"name\": \"d\", \"siblings\": \"b\", \"values\": {}}",
+			      &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "siblings"));
+}
+
 /* Every file shipped loads, and says where its values come from. */
 static void test_shipped(void **state)
 {
@@ -324,6 +350,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_names_in_text, teardown),
 		cmocka_unit_test_teardown(test_described, teardown),
 		cmocka_unit_test_teardown(test_bind, teardown),
+		cmocka_unit_test_teardown(test_left_out, teardown),
 		cmocka_unit_test_teardown(test_shipped, teardown),
 	};
 

@@ -122,6 +122,7 @@ static void open_bench(struct bench *b)
 static const char *const fitted[] = {
 	"a100_nvswitch_8", "apexplus_h100-sxm-80gb", "apexplus_v100-pcie-16gb", "aws_efa_1gpu_nodes",
 	"hgx_h100_ib_ndr", "pcie_boxes", "superbench_a100_8", "v100_nvlink", "vidur_h100_pairwise_nvlink",
+	"aws_p3dn_v100_efa", "b200_gb300", "gcp_a3mega_h100",
 };
 
 static void close_bench(struct bench *b)
@@ -185,6 +186,12 @@ static void test_table(void **state)
 	assert_true(fabs(strtod(cell(&csv, 3, "error"), NULL)) < .05);
 	for (uint32_t i = 4; i < 7; i++)
 		assert_string_equal(cell(&csv, i, "verdict"), "refused");
+	/* nothing was fitted to a table of this name */
+	b.options.left_out = true;
+	const char *predicted = cell(&csv, 3, "predicted_s");
+	assert_int_equal(mq_score_collectives(&b.options, &mean, &err), MQ_OK);
+	load(&b, "score.csv", &csv);
+	assert_string_equal(cell(&csv, 3, "predicted_s"), predicted);
 	close_bench(&b);
 }
 
@@ -238,11 +245,42 @@ static void test_published(void **state)
 	close_bench(&b);
 }
 
+/* Tables left out: what their values' siblings make of them, where they are at hand. */
+static void test_published_left_out(void **state)
+{
+	struct bench b;
+	struct mq_csv csv;
+	struct mq_err err = MQ_ERR_INIT;
+	double mean;
+	bool found = false;
+
+	if (access("../shared/data/nccl", R_OK)) {
+		print_message("skipped: no ../shared/data/nccl to score\n");
+		skip();
+	}
+	open_bench(&b);
+	b.options.input = fitted_tables(&b);
+	b.options.left_out = true;
+	assert_int_equal(mq_score_collectives(&b.options, &mean, &err), MQ_OK);
+	load(&b, "summary.csv", &csv);
+	for (uint32_t i = 0; i < csv.n_rows; i++)
+		if (!strcmp(cell(&csv, i, "table"), "all >=4MB")) {
+			double median = strtod(cell(&csv, i, "median"), NULL);
+
+			if (median > .10)
+				fail_msg("median error %g, at most .10 was reached", median);
+			found = true;
+		}
+	assert_true(found);
+	close_bench(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words), cmocka_unit_test(test_unknown_machine),
 		cmocka_unit_test(test_table), cmocka_unit_test(test_published),
+		cmocka_unit_test(test_published_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,9 @@
  * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x
  * launch_channel x channels.
  *
+ * Left out: a table is then predicted without what was fitted to it; siblings of its link classes
+ * stand in (mq_calib_leave_out). Constants of the library's model (collective_tune.c) stay.
+ *
  * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
  * and a single small size that took much longer than both its neighbours (a connection's first
  * use).
@@ -25,6 +28,7 @@
 #define SKEW	    1.4 /* of the channels' share of the launches, for which the first GPUs wait */
 #define SPIKE 1.5         /* times both neighbours' time */
 #define SPIKE_BYTES 1024  /* up to this size */
+#define ALIGNMENT 16.0    /* bytes that a copy moves at a time */
 #define SMALL_BYTES 65536.0
 #define LARGE_BYTES 4194304.0
 
@@ -178,7 +182,7 @@ static enum mq_status predict_collective(const struct mq_cluster *cluster,
 	struct mq_coll_flows flows = { .n_flows = 0 };
 	struct mq_coll_request request = {
 		.n = cluster->n_devices, .bytes = row->bytes, .dtype = MQ_FP32, .algo = spec->algo,
-		.proto = spec->proto,
+		.proto = spec->proto, .misaligned = fmod(row->bytes / cluster->n_devices, ALIGNMENT) > 0,
 	};
 	uint32_t *rank;
 	enum mq_status status;
@@ -219,7 +223,8 @@ static bool same_text(const struct mq_fabric_text *a, const struct mq_fabric_tex
 static enum mq_status predict(const struct mq_score_options *o, struct system *system,
 			      struct coll_row *row, struct mq_err *err)
 {
-	struct mq_calib calib = *o->calib;
+	const char *table = mq_score_stem(row->table, o->arena);
+	struct mq_calib calib = o->left_out ? *mq_calib_leave_out(o->calib, table, o->arena) : *o->calib;
 	double device_s = 0;
 
 	if (!system->cluster || !same_text(&row->text, &system->text)) {
