@@ -24,6 +24,8 @@
 
 #include <math.h>
 
+#include "core/kernel_table.h"
+
 struct tile {
 	double m, n;
 };
@@ -292,6 +294,15 @@ static double memory_time(const struct mq_device_calib *d, double bytes, double 
 	return bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + fmax(launches, 1) * d->launch_s;
 }
 
+/* Kernels that compute an address for each element: see kernel_table.c. */
+static double worked_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double moving = k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share);
+	double issuing = d->kind == MQ_CPU ? 0 : k->work / (mq_device_int_rate(d) * d->sustained);
+
+	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
+}
+
 /* Speed of fused attention / that of FlashAttention 2, which `attention_eff` is calibrated on: medians of published
  * kernel timings, the A100's for the first (4096 x 160 heads, backward: .36 and .47) and the H100's (heads of 64
  * to 256, sequences of 512 to 16 k; version 3 forward 1.71, backward 1.63; cuDNN 1.61 and 1.50), which
@@ -355,6 +366,9 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_ATTENTION:
 		return attention_time(device, kernel);
 	case MQ_KERNEL_MEMORY:
+		if (kernel->work > 0)
+			return worked_time(device, kernel);
+		return memory_time(device, kernel->bytes, kernel->launches);
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_OPTIMIZER:
 	case MQ_KERNEL_COPY:

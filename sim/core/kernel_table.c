@@ -208,17 +208,20 @@ static const struct mq_part_kernels table[] = {
   .forward = { { .moved = 3, .made = 1 } }, .backward = { { 0 } } },
 { MQ_PART_COPY, MQ_MAKE_EAGER, "a copy",
   .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 2, .made = 1 } } },
-{ MQ_PART_SCORES, MQ_MAKE_EAGER, "scores + mask, softmax in fp32, cast back (transformers, Megatron-LM unfused)",
+{ MQ_PART_SCORES, MQ_MAKE_EAGER, "cast, mask, softmax in fp32, cast back (FusedScaleMaskSoftmax without its kernel)",
   .forward = {
-	{ .moved = 3, .made = 1, .freed = 1 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .moved_B = 8 },
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   }, .backward = {
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
 	{ .moved_B = 12, .made_B = 4, .freed_B = 4 },
+	{ .moved_B = 8 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   } },
+{ MQ_PART_SCORES, MQ_MAKE_FUSED, "scaled_masked_softmax of Megatron-LM and Apex",
+  .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 3, .made = 1 } } },
 };
 
 const char *mq_part_name(enum mq_part part)
@@ -252,6 +255,8 @@ double mq_device_int_rate(const struct mq_device_calib *d)
 {
 	bool wide = d->compute_capability > 80; /* 128 lanes for fp32, 64 for integers */
 
+	if (!(d->peak_flops[MQ_FP32] > 0)) /* abstract devices: memory alone limits them */
+		return (double)INFINITY;
 	return d->peak_flops[MQ_FP32] / (wide ? 4 : 2);
 }
 
@@ -280,6 +285,25 @@ static double count_of(const struct mq_pass *p, const struct mq_part_call *call)
 		break;
 	}
 	return call->elements;
+}
+
+struct mq_part_sum mq_part_sum(const struct mq_pass *pass, enum mq_dtype dtype)
+{
+	double size_B = mq_dtype_size(dtype);
+	struct mq_part_sum sum = { 0 };
+
+	for (int i = 0; i < MQ_PASSES && !does_nothing(&pass[i]); i++) {
+		const struct mq_pass *p = &pass[i];
+
+		if (p->cast && size_B >= 4)
+			continue;
+		sum.launches += p->calls ? p->calls : 1;
+		if (p->per != MQ_PER_ELEMENT)
+			continue;
+		sum.work += p->work;
+		*(p->work > 0 ? &sum.worked_B : &sum.streamed_B) += p->moved * size_B + p->moved_B;
+	}
+	return sum;
 }
 
 struct mq_part_cost mq_part_cost(const struct mq_device_calib *d, const struct mq_pass *pass,

@@ -90,7 +90,14 @@ struct mq_part_cost {
 };
 MQ_API struct mq_part_cost mq_part_cost(const struct mq_device_calib *device, const struct mq_pass *passes,
 					const struct mq_part_call *call);
-/* Integer instructions per second: half the fp32 lanes where the SM has 128 of those. */
+/* Per element, whatever the device: bytes of the kernels that memory limits, bytes and instructions of the
+ * others, and launches. */
+struct mq_part_sum {
+	double streamed_B, worked_B, work, launches;
+};
+MQ_API struct mq_part_sum mq_part_sum(const struct mq_pass *passes, enum mq_dtype dtype);
+/* Integer instructions per second: half the fp32 lanes where the SM has 128 of those; infinite where
+ * the device has no fp32 peak. */
 MQ_API double mq_device_int_rate(const struct mq_device_calib *device);
 
 #endif

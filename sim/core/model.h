@@ -224,6 +224,7 @@ struct mq_kernel {
 				  * cores want; 0 = channels lie last */
 	double m, n, k, count;
 	double flop, bytes;      /* of all `count` */
+	double work;             /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
 	double launches;         /* kernels that the host launches for it (eager) */
 	double winograd;         /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise;  /* MQ_KERNEL_CONV: three axes; one filter per channel */

@@ -35,6 +35,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/kernel_table.h"
 #include "core/question.h"
 
 const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
@@ -273,37 +274,20 @@ static void merge_steps(struct work *w, double elems, double keys, double steps)
 	k->launches = 4 * steps;
 }
 
-/*
- * Bytes that software moves which writes an operation out, beyond those of one fused kernel, per element that
- * comes out: counted in PyTorch's kernels for 16-bit tensors, where what is done in fp32 moves 4 bytes.
- *
- * rms norm (LlamaRMSNorm)  forward   cast 6, square 8, mean 4, scale 8, cast 6, weight 4: 36 of 4
- *                          backward  weight 12, cast 6, scale 24, mean 4, square 28, sum 12, cast 6: 92 of 6
- * rotary (rotate_half)     forward   times cos 4, negate 2, join 4, times sin 4, sum 6: 20 of 4
- *                          backward  times sin 4, two slices padded and summed 14, negate 2, times cos 4,
- *                                    sum 6: 30 of 4
- * gated activation         forward   silu 4, times 6: 10 of 6
- *                          backward  times, twice 12, silu 6, halves joined 8: 26 of 10
- * scores, each             forward   cast 6, mask 8, softmax 8, cast 6: 28 of 4
- *                          backward  cast 6, softmax 12, mask 8, cast 6: 32 of 6
- * Liger's benchmarks (A100, 67 M elements) measure what 36 and 94 bytes of the norm take at the bandwidth of its
- * kernels, and of the rotation 28 and 34.
- */
-struct eager {
-	double forward_B, backward_B;
-	uint32_t forward, backward; /* kernels more */
-};
-static const struct eager eager_norm = { 32, 86, 5, 12 };
-static const struct eager eager_rope = { 16, 26, 8, 12 }; /* kernels: of Q and of K */
-static const struct eager eager_gate = { 4, 16, 0, 1 };
-static const struct eager eager_scores = { 24, 26, 3, 3 };
-
-static void add_eager(struct work *w, const struct eager *e, double elems, bool backward)
+/* What software that launches a kernel for each operation of a part moves beyond the one fused kernel that the
+ * op is counted as, per element that comes out. */
+static void add_eager(struct work *w, enum mq_part part, double elems, bool backward)
 {
+	const struct mq_part_kernels *eager = mq_part_kernels(part, MQ_MAKE_EAGER);
+	const struct mq_part_kernels *fused = mq_part_kernels(part, MQ_MAKE_FUSED);
+	struct mq_part_sum e = mq_part_sum(backward ? eager->backward : eager->forward, w->dtype);
+	struct mq_part_sum f = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
+	double more = e.streamed_B + e.worked_B - f.streamed_B;
 	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
 
-	k->bytes = elems * (backward ? e->backward_B : e->forward_B);
-	k->launches = backward ? e->backward : e->forward;
+	k->bytes = elems * fmax(more, 0);
+	k->work = elems * e.work;
+	k->launches = fmax(e.launches - f.launches, 0);
 }
 
 static void fused_attention(struct work *w, bool backward)
@@ -332,7 +316,7 @@ static void fused_attention(struct work *w, bool backward)
 	k->launches = backward ? 2 * op->kernels : op->kernels;
 	k->attention = (uint8_t)w->software->attention;
 	if (w->software->rope == MQ_EAGER && op->rotated > 0 && !w->ring)
-		add_eager(w, &eager_rope, op->rotated * w->scale.read, backward);
+		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);
 	if (w->ring > 1)
 		merge_steps(w, op->write * w->scale.read,
 			    backward ? keys * w->scale.kv / (w->scale.keys * w->ring) : 0,
@@ -368,9 +352,9 @@ static void unfused_attention(struct work *w, bool backward)
 	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
 	softmax->launches = fmax(op->kernels - 2, 1);
 	if (w->software->attention == MQ_ATTENTION_STORED && !w->model->image)
-		add_eager(w, &eager_scores, m * n * count, backward);
+		add_eager(w, MQ_PART_SCORES, m * n * count, backward);
 	if (w->software->rope == MQ_EAGER && op->rotated > 0)
-		add_eager(w, &eager_rope, op->rotated * w->scale.read, backward);
+		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);
 }
 
 static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind kind)
@@ -389,9 +373,9 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	k->flop = flop;
 	k->launches = op->kernels * calls(w);
 	if (op->rms && w->software->norm == MQ_EAGER)
-		add_eager(w, &eager_norm, op->output * w->scale.write, backward);
+		add_eager(w, MQ_PART_RMS, op->output * w->scale.write, backward);
 	if (op->gated && w->software->activation == MQ_EAGER)
-		add_eager(w, &eager_gate, op->output * w->scale.write, backward);
+		add_eager(w, MQ_PART_GATE, op->output * w->scale.write, backward);
 }
 
 /* Is it an element-wise op between the products of experts? */

@@ -57,6 +57,8 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		fprintf(f, ",\"attention\":\"%s\"", mq_attention_name(k->attention));
 	if (k->layout > 0)
 		fprintf(f, ",\"layout\":%.17g", k->layout);
+	if (k->work > 0)
+		fprintf(f, ",\"work\":%.17g", k->work);
 	if (k->winograd > 0)
 		fprintf(f, ",\"winograd\":%.17g", k->winograd);
 	for (int i = 0; i < N_KERNEL_FLAGS; i++)
@@ -331,6 +333,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
 	k->winograd = get_size(r, v, "winograd", 0, 1e3);
+	k->work = get_size(r, v, "work", 0, 1e18);
 	k->layout = get_size(r, v, "layout", 0, 1e3);
 	k->m = get_size(r, v, "m", 0, most_rows);
 	k->n = get_size(r, v, "n", 0, most_rows);

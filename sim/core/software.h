@@ -29,7 +29,7 @@
 #include "core/plan.h"
 
 /* RMS norms, rotary positions, gated activations: one kernel, or one for each operation of the source, whose
- * bytes are counted in core/model_kernels.c. Layer norms and plain activations are one kernel everywhere. */
+ * kernels core/kernel_table.c lists. Layer norms and plain activations are one kernel everywhere. */
 enum mq_fusion { MQ_FUSED, MQ_EAGER };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };

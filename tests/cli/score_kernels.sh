@@ -19,11 +19,11 @@ X
 "$M" score --kernels vidur.csv -o vidur 2>&1
 cat >attention.csv <<'X'
 gpu,implementation,mode,dtype,batch,heads,kv_heads,seq_q,seq_kv,head_dim,causal,time_us,gpus,source
-H100,flash3,forward,float16,2,16,16,8192,8192,128,0,3400,1,x
-H100,dreams,forward,float16,2,16,16,8192,8192,128,0,3400,1,x
+H100,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,x
+H100,dreams,forward,float16,2,16,16,8192,8192,128,0,1700,1,x
 A100,zigzag-ring,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,x
 A100,ring-flash-varlen,full,bfloat16,1,32,8,65536,65536,128,1,94300,8,x
-Z9000,flash3,forward,float16,2,16,16,8192,8192,128,0,3400,1,x
+Z9000,flash3,forward,float16,2,16,16,8192,8192,128,0,1700,1,x
 X
 "$M" score --kernels attention.csv -o attention 2>&1
 echo "gpu,m" >none.csv

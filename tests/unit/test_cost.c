@@ -38,6 +38,17 @@ static void test_roofline(void **state)
 	assert_true(isinf(mq_cost_gemm(d, MQ_FP8, 10, 10, 10, 1)));
 }
 
+/* A kernel that issues 3e6 instructions at half of 1e12 flop/s of fp32 takes 6 us, or its bytes' time. */
+static void test_worked(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel k = { .kind = MQ_KERNEL_MEMORY, .bytes = 2e6, .work = 3e6, .launches = 1 };
+
+	near(mq_cost_kernel(d, &k), 6e-6 + d->launch_s);
+	k.bytes = 8e6;
+	near(mq_cost_kernel(d, &k), 8e-6 + d->launch_s);
+}
+
 /* 10 SMs, one wave of tiles of 256 x 128 with k = 100: 2*256*128*(100 + 20)*10/peak. */
 static void test_waves(void **state)
 {
@@ -271,6 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_roofline, teardown),
+		cmocka_unit_test_teardown(test_worked, teardown),
 		cmocka_unit_test_teardown(test_waves, teardown),
 		cmocka_unit_test_teardown(test_alignment, teardown),
 		cmocka_unit_test_teardown(test_plain_cores, teardown),

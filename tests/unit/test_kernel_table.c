@@ -89,6 +89,25 @@ static void test_rows_read_again(void **state)
 	near(mq_part_cost(device(), k->forward, &call).bytes, 3e6 * 4 * 4);
 }
 
+/* What the training model asks: per element, on any device. The norm streams all of its 36 bytes; rotary
+ * kernels all compute addresses, five for Q and five for K: 2 + 1 + 2 + 2 + 3 elements of 2 bytes. */
+static void test_sums(void **state)
+{
+	struct mq_part_sum s = mq_part_sum(mq_part_kernels(MQ_PART_RMS, MQ_MAKE_EAGER)->forward, MQ_BF16);
+
+	near(s.streamed_B, 36);
+	near(s.launches, 8);
+	assert_true(s.work == 0 && s.worked_B == 0);
+	s = mq_part_sum(mq_part_kernels(MQ_PART_ROPE, MQ_MAKE_EAGER)->forward, MQ_BF16);
+	near(s.worked_B, 20);
+	near(s.work, 46 + 23 + 46 + 46 + 46);
+	near(s.launches, 10);
+	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->forward, MQ_FP16);
+	near(s.streamed_B, 6 + 8 + 8 + 6);
+	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
+	near(s.streamed_B, 12 + 8); /* no casts */
+}
+
 static void test_unknown(void **state)
 {
 	assert_null(mq_part_kernels(MQ_PART_ADD, MQ_MAKE_MEGATRON));
@@ -101,7 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eager_norm),      cmocka_unit_test(test_fused_gate),
 		cmocka_unit_test(test_look_up),         cmocka_unit_test(test_rows_read_again),
-		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_sums),            cmocka_unit_test(test_unknown),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
