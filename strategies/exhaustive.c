@@ -31,7 +31,7 @@ static const struct mq_opt opts[] = {
 		  "kind of plans; auto = placement for profiled graphs, else shape"),
 	MQ_U32(struct exhaustive, limit, 20000, 1, 1e9, "plans beyond which it refuses"),
 	MQ_BOOL(struct exhaustive, zero, 0, "also ZeRO-2 and ZeRO-3"),
-	MQ_BOOL(struct exhaustive, schedules, 0, "also interleaved and zb-h1 schedules"),
+	MQ_BOOL(struct exhaustive, schedules, 0, "also interleaved, zb-h1, zbv and dualpipe-v schedules"),
 	MQ_END
 };
 

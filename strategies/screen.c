@@ -33,7 +33,7 @@ static const struct mq_opt opts[] = {
 	MQ_U32(struct screen, limit, 5000, 1, 1e7, "plans screened at most"),
 	MQ_U32(struct screen, block, 500, 1, 1e7, "plans screened before each 16 proposals"),
 	MQ_BOOL(struct screen, zero, 1, "also ZeRO-2 and ZeRO-3"),
-	MQ_BOOL(struct screen, schedules, 1, "also interleaved and zb-h1 schedules"),
+	MQ_BOOL(struct screen, schedules, 1, "also interleaved, zb-h1, zbv and dualpipe-v schedules"),
 	MQ_END
 };
 

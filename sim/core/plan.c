@@ -19,9 +19,46 @@ const enum mq_dim mq_mesh_dims[MQ_N_DIMS] = { MQ_DIM_BATCH,   MQ_DIM_EXPERT, MQ_
 
 const char *mq_pipeline_name(enum mq_pipeline p)
 {
-	static const char *const names[] = { "gpipe", "1f1b", "interleaved", "zb-h1" };
+	static const char *const names[] = { "gpipe", "1f1b", "interleaved", "zb-h1", "zbv",
+					     "dualpipe-v" };
 
 	return (unsigned)p < MQ_N_PIPELINES ? names[p] : "?";
+}
+
+bool mq_pipeline_is_v(enum mq_pipeline p)
+{
+	return p == MQ_PIPE_ZBV || p == MQ_PIPE_DUALPIPE_V;
+}
+
+bool mq_pipeline_splits(enum mq_pipeline p)
+{
+	return p == MQ_PIPE_ZB_H1 || mq_pipeline_is_v(p);
+}
+
+bool mq_pipeline_takes(enum mq_pipeline p, uint32_t chunks)
+{
+	return mq_pipeline_is_v(p) ? chunks == 2 : chunks == 1 || (chunks && p == MQ_PIPE_INTERLEAVED);
+}
+
+enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq_err *err)
+{
+	if (mq_pipeline_takes(p, chunks))
+		return MQ_OK;
+	if (mq_pipeline_is_v(p))
+		return mq_fail(err, MQ_EINPUT, "the %s schedule has two chunks per device, not virtual=%u; give "
+			       "virtual=2", mq_pipeline_name(p), chunks);
+	return mq_fail(err, MQ_EINPUT, "virtual=%u needs the interleaved schedule, not %s", chunks,
+		       mq_pipeline_name(p));
+}
+
+uint32_t mq_pipeline_rank(enum mq_pipeline p, uint32_t n_ranks, uint32_t stage)
+{
+	return mq_pipeline_is_v(p) && stage >= n_ranks ? 2 * n_ranks - 1 - stage : stage % n_ranks;
+}
+
+uint32_t mq_pipeline_stage(enum mq_pipeline p, uint32_t n_ranks, uint32_t rank, uint32_t chunk)
+{
+	return mq_pipeline_is_v(p) && chunk ? 2 * n_ranks - 1 - rank : chunk * n_ranks + rank;
 }
 
 const char *mq_sync_name(enum mq_sync s)

@@ -14,6 +14,8 @@
  *
  * Pipeline: ops of one stage are consecutive; `stage` counts model chunks from 0. With `virtual` = v
  * chunks per device (interleaved schedule) stage s runs on the devices of pipeline rank s mod (n/v).
+ * V schedules (zbv, dualpipe-v) have two chunks per device, dealt out there and back: the first and the
+ * last stage share rank 0. mq_pipeline_rank and mq_pipeline_stage are the only ones that know.
  */
 #ifndef MQ_CORE_PLAN_H
 #define MQ_CORE_PLAN_H
@@ -23,13 +25,25 @@
 #include "core/model.h"
 #include "core/types.h"
 
-enum mq_pipeline { MQ_PIPE_GPIPE, MQ_PIPE_1F1B, MQ_PIPE_INTERLEAVED, MQ_PIPE_ZB_H1, MQ_N_PIPELINES };
+enum mq_pipeline { MQ_PIPE_GPIPE, MQ_PIPE_1F1B, MQ_PIPE_INTERLEAVED, MQ_PIPE_ZB_H1, MQ_PIPE_ZBV,
+		   MQ_PIPE_DUALPIPE_V, MQ_N_PIPELINES };
 enum mq_sync { MQ_SYNC_ALLREDUCE, MQ_SYNC_PS, MQ_SYNC_DUPLICATE, MQ_SYNC_ZERO1, MQ_SYNC_ZERO2,
 	       MQ_SYNC_ZERO3, MQ_N_SYNCS };
 enum mq_recompute { MQ_RECOMPUTE_NONE, MQ_RECOMPUTE_SELECTIVE, MQ_RECOMPUTE_FULL, MQ_N_RECOMPUTES };
-MQ_API const char *mq_pipeline_name(enum mq_pipeline p);   /* gpipe 1f1b interleaved zb-h1 */
+MQ_API const char *mq_pipeline_name(enum mq_pipeline p);   /* gpipe 1f1b interleaved zb-h1 zbv dualpipe-v */
 MQ_API const char *mq_sync_name(enum mq_sync s);           /* allreduce ps duplicate zero1 zero2 zero3 */
 MQ_API const char *mq_recompute_name(enum mq_recompute r); /* none selective full */
+/* Two chunks per device, there and back. */
+MQ_API bool mq_pipeline_is_v(enum mq_pipeline p);
+/* Are weight gradients a pass of their own? */
+MQ_API bool mq_pipeline_splits(enum mq_pipeline p);
+/* Can a device have so many chunks? */
+MQ_API bool mq_pipeline_takes(enum mq_pipeline p, uint32_t chunks);
+/* The same as an error with the remedy. */
+MQ_API enum mq_status mq_pipeline_chunks(enum mq_pipeline p, uint32_t chunks, struct mq_err *err) MQ_MUST_CHECK;
+/* The pipeline rank, of n_ranks, that a stage runs on, and the stage that is a rank's chunk. */
+MQ_API uint32_t mq_pipeline_rank(enum mq_pipeline p, uint32_t n_ranks, uint32_t stage);
+MQ_API uint32_t mq_pipeline_stage(enum mq_pipeline p, uint32_t n_ranks, uint32_t rank, uint32_t chunk);
 
 struct mq_config {
 	uint32_t n_devices;
@@ -60,7 +74,7 @@ struct mq_plan {
 	uint32_t *config_of;         /* [n_ops] */
 	struct mq_config *config;    /* [n_configs] */
 	uint32_t micro_batches;      /* per step, >= 1 */
-	uint32_t virtual;            /* chunks per device, 1 unless interleaved */
+	uint32_t virtual;            /* chunks per device: 1 unless interleaved, 2 for V schedules */
 	uint8_t pipeline;            /* enum mq_pipeline */
 	uint8_t algo, proto;         /* forced collective algorithm and protocol, or AUTO */
 	uint32_t says;               /* MQ_SAYS_...: which of the following the plan decides itself; the others

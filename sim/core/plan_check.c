@@ -71,11 +71,7 @@ static enum mq_status check_global(const struct mq_plan *plan, const struct mq_m
 	if (plan->pipeline >= MQ_N_PIPELINES || plan->algo >= MQ_N_ALGOS ||
 	    plan->proto >= MQ_N_PROTOS || !plan->virtual)
 		return mq_fail(err, MQ_EINPUT, "unknown schedule, algorithm or protocol");
-	if (plan->virtual > 1 && plan->pipeline != MQ_PIPE_INTERLEAVED)
-		return mq_fail(err, MQ_EINPUT,
-			       "virtual=%u needs the interleaved schedule, this plan has %s",
-			       plan->virtual, mq_pipeline_name(plan->pipeline));
-	return MQ_OK;
+	return mq_pipeline_chunks(plan->pipeline, plan->virtual, err);
 }
 
 /* Is any op split along one of these dimensions (1u << enum mq_dim)? */
@@ -105,11 +101,11 @@ static enum mq_status check_overlap(const struct mq_plan *plan, const struct mq_
 		return mq_fail(err, MQ_EINPUT, "overlap_experts: takes a forward and a backward pass of "
 			       "different micro-batches, not %s; set it to false",
 			       train->infer ? "inference" : "a single one");
-	if (stages > 1 ? plan->virtual < 2 || stages == plan->virtual :
+	if (stages > 1 ? plan->virtual < 2 || stages == plan->virtual || plan->pipeline == MQ_PIPE_ZBV :
 			 plan->pipeline != MQ_PIPE_1F1B && plan->pipeline != MQ_PIPE_INTERLEAVED)
 		return mq_fail(err, MQ_EINPUT, "overlap_experts: a %s pipeline of %u stages in %u chunks "
-			       "per device leaves no two passes that can take turns; use a single stage or "
-			       "the interleaved schedule with virtual above 1",
+			       "per device leaves no two passes that can take turns; use a single stage, "
+			       "dualpipe-v, or the interleaved schedule with virtual above 1",
 			       mq_pipeline_name(plan->pipeline), stages, plan->virtual);
 	return MQ_OK;
 }

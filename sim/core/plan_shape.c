@@ -181,7 +181,9 @@ static enum mq_status assign_stages(const struct mq_shape *shape, const struct m
 		flop_stages(model, stages, stage);
 		return MQ_OK;
 	}
-	uint32_t *of_layer = mq_arena_array(arena, model->n_layers + 1, uint32_t);
+	uint32_t *of_layer = mq_arena_array(arena, model->n_layers + 1, uint32_t), before = 0;
+	while (model->n_layers && before < model->n_ops && model->op[before].layer == MQ_NONE)
+		before++;
 	if (model->n_layers)
 		MQ_TRY(layer_stages(shape, model, stages, of_layer, err));
 	/* What belongs to no layer goes with its first consumer; what has none, with the last stage. A first
@@ -193,8 +195,7 @@ static enum mq_status assign_stages(const struct mq_shape *shape, const struct m
 				stage[op] = stage[model->edge[e].dst];
 		if (model->op[op].layer != MQ_NONE)
 			stage[op] = of_layer[model->op[op].layer];
-		else if (model->n_layers && stage[op] == of_layer[0] &&
-			 model->op[op].kind != MQ_OP_INPUT)
+		else if (op < before && stage[op] == of_layer[0] && model->op[op].kind != MQ_OP_INPUT)
 			stage[op] = 0;
 	}
 	return MQ_OK;
@@ -226,10 +227,10 @@ struct degrees {
 	uint32_t dp, tp, pp, cp, ep, virtual;
 };
 
-/* Tensor-parallel degree of a stage, of which each device may have several (virtual). */
-static uint32_t stage_tp(const struct mq_shape *shape, const struct degrees *g, uint32_t stage)
+/* Tensor-parallel degree of a pipeline rank. */
+static uint32_t rank_tp(const struct mq_shape *shape, const struct degrees *g, uint32_t rank)
 {
-	return shape->stage_tp ? at_least_1(shape->stage_tp[stage % g->pp]) : g->tp;
+	return shape->stage_tp ? at_least_1(shape->stage_tp[rank]) : g->tp;
 }
 
 static enum mq_status op_split(const struct mq_shape *shape, const struct degrees *g, uint32_t tp,
@@ -254,10 +255,10 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 static void fill_config(const struct mq_shape *shape, const struct degrees *g, uint32_t stage,
 			struct mq_config *c, struct mq_arena *arena)
 {
-	uint32_t base = 0;
+	uint32_t base = 0, rank = mq_pipeline_rank(shape->pipeline, g->pp, stage);
 
-	for (uint32_t s = 0; s < stage % g->pp; s++)
-		base += g->dp * g->cp * stage_tp(shape, g, s);
+	for (uint32_t r = 0; r < rank; r++)
+		base += g->dp * g->cp * rank_tp(shape, g, r);
 	for (uint32_t d = 0; d < c->n_devices; d++)
 		c->device[d] = shape->device ? shape->device[base + d] : base + d;
 	c->sync = shape->sync;
@@ -275,17 +276,15 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_clust
 {
 	double need = 0;
 
-	for (uint32_t s = 0; s < g->pp; s++)
-		need += (double)g->dp * g->cp * stage_tp(shape, g, s);
+	for (uint32_t r = 0; r < g->pp; r++)
+		need += (double)g->dp * g->cp * rank_tp(shape, g, r);
 	if (need > cluster->n_devices)
 		return mq_fail(err, MQ_EINPUT,
 			       "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
 			       g->dp, g->tp, g->pp, g->cp, need, cluster->n_devices);
 	if (g->dp % g->ep)
 		return mq_fail(err, MQ_EINPUT, "ep=%u does not divide dp=%u", g->ep, g->dp);
-	if (g->virtual > 1 && shape->pipeline != MQ_PIPE_INTERLEAVED)
-		return mq_fail(err, MQ_EINPUT, "virtual=%u needs the interleaved schedule", g->virtual);
-	return MQ_OK;
+	return mq_pipeline_chunks(shape->pipeline, g->virtual, err);
 }
 
 enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_model *model,
@@ -307,7 +306,8 @@ enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const struct mq_
 	uint32_t *stage = mq_arena_array(arena, model->n_ops, uint32_t);
 	MQ_TRY(assign_stages(shape, model, g.pp * g.virtual, arena, stage, err));
 	for (uint32_t op = 0; op < model->n_ops; op++) {
-		uint32_t split[MQ_N_DIMS], tp = stage_tp(shape, &g, stage[op]);
+		uint32_t split[MQ_N_DIMS];
+		uint32_t tp = rank_tp(shape, &g, mq_pipeline_rank(shape->pipeline, g.pp, stage[op]));
 		bool added;
 
 		MQ_TRY(op_split(shape, &g, tp, model, op, split, err));

@@ -38,6 +38,8 @@ enum mq_stream {
 	MQ_STREAM_RECV,
 	MQ_STREAM_COPY,
 	MQ_STREAM_EXPERT,   /* all-to-all of experts that runs beside another micro-batch's compute */
+	MQ_STREAM_SEND_BACK, /* gradients of a V schedule: they cross a border both ways, as activations do, */
+	MQ_STREAM_RECV_BACK, /* and neither may wait behind the other */
 	MQ_N_STREAMS
 };
 MQ_API const char *mq_stream_name(enum mq_stream stream);

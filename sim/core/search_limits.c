@@ -118,9 +118,7 @@ bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan,
 
 void mq_limits_apply(const struct mq_limits *l, struct mq_plan *plan, const struct mq_train *train)
 {
-	bool several = l->fix_pipeline == MQ_PIPE_INTERLEAVED || plan->virtual == 1;
-
-	if (l->fix_pipeline >= 0 && several)
+	if (l->fix_pipeline >= 0 && mq_pipeline_takes((enum mq_pipeline)l->fix_pipeline, plan->virtual))
 		plan->pipeline = (uint8_t)l->fix_pipeline;
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		if (l->fix_recompute >= 0)

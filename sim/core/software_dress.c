@@ -125,7 +125,7 @@ static bool takes_turns(const struct mq_plan *plan)
 	if (plan->micro_batches < 2)
 		return false;
 	if (stages > 1)
-		return plan->virtual > 1 && stages != plan->virtual;
+		return plan->virtual > 1 && stages != plan->virtual && plan->pipeline != MQ_PIPE_ZBV;
 	return plan->pipeline == MQ_PIPE_1F1B || plan->pipeline == MQ_PIPE_INTERLEAVED;
 }
 

@@ -93,7 +93,7 @@ bool mq_fold_decide(struct mq_low *low, uint32_t below)
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
 
-		fold->device[low->stage_of[op] % low->n_ranks] = c->device;
+		fold->device[mq_low_rank(low, low->stage_of[op])] = c->device;
 		for (uint32_t p = 0; p < n; p++)
 			fold->position[c->device[p]] = p;
 		for (uint32_t p = 0; p < n; p += size)

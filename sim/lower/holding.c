@@ -118,8 +118,8 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	double elems = mq_op_param_shard(at->op, at->share.split), shard = at->shard;
 	bool zero3 = at->config->sync == MQ_SYNC_ZERO3;
 
-	/* A stage that uses another stage's parameters holds a copy of its own. */
-	if (tied != MQ_NONE && low->stage_of[tied] != low->stage_of[at->id])
+	/* A rank that uses another rank's parameters holds a copy of its own. */
+	if (tied != MQ_NONE && mq_low_rank(low, low->stage_of[tied]) != mq_low_rank(low, low->stage_of[at->id]))
 		elems += mq_op_param_shard(&low->model->op[tied], at->share.split);
 	double bytes = elems * mq_dtype_size(train->dtype);
 	double grads = elems * mq_dtype_size(train->grad_dtype);
@@ -381,7 +381,7 @@ static void fuller(struct mq_moment *most, double activation_B, double buffer_B)
 static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, struct mq_holding *h)
 {
 	/* Where weight gradients are a pass of their own, activations stay for it. */
-	bool apart = low->plan->pipeline == MQ_PIPE_ZB_H1;
+	bool apart = mq_pipeline_splits(low->plan->pipeline);
 	double before = 0, all = 0;
 
 	for (uint32_t i = 0; i < n; i++) {

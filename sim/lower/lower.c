@@ -90,7 +90,7 @@ static void number_devices(struct mq_low *low)
 		low->rank_of_device[d] = MQ_NONE;
 	for (uint32_t op = 0; op < low->model->n_ops; op++) {
 		const struct mq_config *c = mq_low_config(low, op);
-		uint32_t r = low->stage_of[op] % low->n_ranks;
+		uint32_t r = mq_low_rank(low, low->stage_of[op]);
 
 		for (uint32_t i = 0; i < c->n_devices; i++) {
 			uint32_t *mine = &low->rank_of_device[c->device[i]];
@@ -187,7 +187,7 @@ static void begin_schedule(struct mq_low *low)
 
 static void build_templates(struct mq_low *low)
 {
-	bool zb = low->plan->pipeline == MQ_PIPE_ZB_H1;
+	bool zb = mq_pipeline_splits(low->plan->pipeline);
 
 	low->pass = mq_arena_array(&low->scratch, low->n_stages * MQ_N_PASSES, struct mq_template);
 	for (uint32_t s = 0; s < low->n_stages; s++)
@@ -307,7 +307,7 @@ static uint32_t template_of(const struct mq_low *low, const struct mq_slot *slot
 
 	if (pass != MQ_PASS_F && last)
 		pass = pass == MQ_PASS_B ? MQ_PASS_B_LAST : MQ_PASS_W_LAST;
-	return (slot->chunk * low->n_ranks + rank) * MQ_N_PASSES + pass;
+	return mq_low_stage(low, rank, slot->chunk) * MQ_N_PASSES + pass;
 }
 
 /* Called for the slots of a rank in their order; `reducing` begins false. */
@@ -334,7 +334,7 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *
 
 			pass[k] = (struct pass_instance){
 				.t = template_at(low, now, rank, &reducing),
-				.stage = now->chunk * low->n_ranks + rank,
+				.stage = mq_low_stage(low, rank, now->chunk),
 				.micro_batch = now->micro_batch,
 			};
 		}
@@ -344,8 +344,11 @@ static void run_rank(struct instancer *in, uint32_t rank, const struct mq_slot *
 			instantiate(in, pass[0].t, pass[0].stage, pass[0].micro_batch);
 		i += both - 1;
 	}
-	for (uint32_t s = rank; s < low->n_stages && !low->train->infer; s += low->n_ranks)
+	for (uint32_t k = 0; k < low->plan->virtual && !low->train->infer; k++) {
+		uint32_t s = mq_low_stage(low, rank, k);
+
 		instantiate(in, &low->pass[s * MQ_N_PASSES + MQ_PASS_POST], s, MQ_NONE);
+	}
 }
 
 /* Tasks that run_rank makes. */
@@ -356,8 +359,8 @@ static double count_tasks(const struct mq_low *low, uint32_t rank, const struct 
 
 	for (uint32_t i = 0; i < n; i++)
 		tasks += template_at(low, &slot[i], rank, &reducing)->n_tasks;
-	for (uint32_t s = rank; s < low->n_stages; s += low->n_ranks)
-		tasks += low->pass[s * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
+	for (uint32_t k = 0; k < low->plan->virtual; k++)
+		tasks += low->pass[mq_low_stage(low, rank, k) * MQ_N_PASSES + MQ_PASS_POST].n_tasks;
 	return tasks;
 }
 

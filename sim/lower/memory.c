@@ -42,7 +42,7 @@ static void in_turns(struct mq_moment *most, double others_B, const struct mq_ho
 static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_holding *h)
 {
 	char message[256];
-	uint32_t n, release = low->plan->pipeline == MQ_PIPE_ZB_H1 ? MQ_PASS_W : MQ_PASS_B;
+	uint32_t n, release = mq_pipeline_splits(low->plan->pipeline) ? MQ_PASS_W : MQ_PASS_B;
 	double now = 0;
 	struct mq_moment peak = { 0 };
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
@@ -125,7 +125,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	double boundary = 0, root = 0, step = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_hold(low, k * low->n_ranks + rank, device);
+		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device);
 		boundary = fmax(boundary, h[k].boundary_B);
 		root += h[k].root_B;
 	}
@@ -149,7 +149,7 @@ static bool uniform(const struct mq_low *low, uint32_t rank)
 		const struct mq_config *c = mq_low_config(low, op);
 		uint32_t n = c->split[MQ_DIM_BATCH];
 
-		if (low->stage_of[op] % low->n_ranks != rank)
+		if (mq_low_rank(low, low->stage_of[op]) != rank)
 			continue;
 		if (c->share || fmod(low->train->batch / low->plan->micro_batches, n) != 0)
 			return false;
@@ -255,13 +255,13 @@ static void hold_stages(struct mq_low *low, uint32_t index)
 	double boundary = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
-		h[k] = mq_hold(low, k * low->n_ranks + rank, device);
+		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device);
 		boundary = fmax(boundary, h[k].boundary_B);
 	}
 	for (uint32_t k = 0; k < chunks; k++)
 		s->held[s->n_held++] = (struct mq_held){
 			.device = index,
-			.stage = k * low->n_ranks + rank,
+			.stage = mq_low_stage(low, rank, k),
 			.parameter_B = h[k].parameter_B,
 			.gradient_B = h[k].gradient_B,
 			.optimizer_B = h[k].optimizer_B,

@@ -458,7 +458,7 @@ static void explicit_backward(struct mq_low *low, uint32_t stage)
 
 void mq_pass_backward(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 {
-	bool split = low->plan->pipeline == MQ_PIPE_ZB_H1;
+	bool split = mq_pipeline_splits(low->plan->pipeline);
 	uint32_t unit = MQ_NONE;
 
 	mq_template_begin(low, stage, pass);

@@ -8,6 +8,12 @@
  *                forward pass further ahead, so that the two are of different micro-batches
  *   zb-h1        1f1b with weight gradients apart; rank r holds r of them back, which keeps the number of
  *                micro-batches in flight at P and fills the last bubble (Qi et al. 2024)
+ *   zbv          two chunks per rank, dealt out there and back, with weight gradients apart. Rank r begins
+ *                with 2(P - r) - 1 forwards of its first chunk; then the chunks take turns, each backward with
+ *                its weight gradients behind it, until those of the drain are left (Qi et al. 2024, section 6)
+ *   dualpipe-v   the same two chunks in the order of DeepSeek's DualPipe cut in half: in the steady state a
+ *                forward of one chunk stands beside a backward of the other, and takes turns with it where the
+ *                plan wants that (overlap_experts); weight gradients are apart only where they fill a bubble
  */
 #include <stdio.h>
 
@@ -76,6 +82,134 @@ static void one_f_one_b(struct list *l, uint32_t p, uint32_t r, uint32_t m, bool
 		add(l, MQ_PASS_W, 0, w++);
 }
 
+/* ---- V schedules: chunk 0 on the way there, chunk 1 on the way back --------------------------------- */
+
+/* How far each pass of each chunk has come, and weight gradients that were left for later, in order. */
+struct v_counts {
+	struct list *l;
+	uint32_t m, f[2], b[2];
+	struct mq_slot *later;
+	uint32_t n_later, done_later;
+};
+
+/* Of micro-batches that do not exist nothing is done: short batches follow the order of long ones. */
+static void v_add(struct v_counts *c, enum mq_pass pass, uint32_t chunk, uint32_t micro_batch)
+{
+	if (micro_batch < c->m)
+		add(c->l, pass, chunk, micro_batch);
+}
+
+static void v_forward(struct v_counts *c, uint32_t chunk)
+{
+	v_add(c, MQ_PASS_F, chunk, c->f[chunk]++);
+}
+
+/* With its weight gradients right behind it, or these left for later. */
+static void v_backward(struct v_counts *c, uint32_t chunk, bool whole)
+{
+	uint32_t i = c->b[chunk]++;
+
+	v_add(c, MQ_PASS_B, chunk, i);
+	if (whole)
+		v_add(c, MQ_PASS_W, chunk, i);
+	else
+		c->later[c->n_later++] = (struct mq_slot){ .chunk = chunk, .micro_batch = i };
+}
+
+/* The oldest weight gradients that were left. */
+static void v_weights(struct v_counts *c)
+{
+	const struct mq_slot *w = &c->later[c->done_later++];
+
+	v_add(c, MQ_PASS_W, w->chunk, w->micro_batch);
+}
+
+static void zbv(struct v_counts *c, uint32_t p, uint32_t r)
+{
+	uint32_t m = c->m > 2 * p - 1 ? c->m : 2 * p - 1;
+
+	for (uint32_t i = 0; i < 2 * (p - r) - 1; i++)
+		v_forward(c, 0);
+	for (uint32_t i = 0; i < r; i++) {
+		v_forward(c, 1);
+		v_forward(c, 0);
+	}
+	for (uint32_t i = 0; i < p - r; i++) {
+		v_forward(c, 1);
+		v_backward(c, 1, true);
+	}
+	while (c->f[1] < m) {
+		v_forward(c, 0);
+		v_backward(c, 0, true);
+		v_forward(c, 1);
+		v_backward(c, 1, true);
+	}
+	for (uint32_t i = 0; i < r; i++) {
+		v_backward(c, 0, false);
+		v_backward(c, 1, false);
+	}
+	for (uint32_t i = 0; i < p - r; i++) {
+		v_backward(c, 0, false);
+		v_weights(c);
+	}
+	while (c->done_later < c->n_later)
+		v_weights(c);
+}
+
+/* A forward of one chunk beside a whole backward of the other. */
+static void v_pair(struct v_counts *c, uint32_t forward, bool turns)
+{
+	v_forward(c, forward);
+	take_turns(c->l, turns);
+	v_backward(c, !forward, true);
+}
+
+static void dualpipe_v(struct v_counts *c, uint32_t p, uint32_t r, bool turns)
+{
+	for (uint32_t i = 0; i < 2 * (p - r - 1); i++)
+		v_forward(c, 0);
+	for (uint32_t i = 0; i <= r; i++) {
+		v_forward(c, 0);
+		v_forward(c, 1);
+	}
+	for (uint32_t i = 0; i < p - r - 1; i++) {
+		v_backward(c, 1, true);
+		v_forward(c, 1);
+	}
+	for (uint32_t i = 0; i < c->m - 2 * p + r + 1; i++) {
+		/* where the V turns the first two would wait for each other's tokens */
+		v_pair(c, 0, turns && (i || r + 1 < p));
+		v_pair(c, 1, turns);
+	}
+	for (uint32_t i = 0; i < p - r - 1; i++) {
+		v_backward(c, 1, true);
+		v_pair(c, 1, turns);
+	}
+	for (uint32_t i = 0; i <= r; i++) { /* the second half leaves weight gradients for the drain */
+		uint32_t k = 2 * i;
+
+		v_backward(c, 1, k < r + 1);
+		v_backward(c, 0, k + 1 < r + 1);
+	}
+	for (uint32_t i = 0; i < p - r - 1; i++) {
+		v_weights(c);
+		v_backward(c, 0, false);
+	}
+	while (c->done_later < c->n_later)
+		v_weights(c);
+}
+
+/* Forward passes alone: the first chunk stays so far ahead that the second never waits. */
+static void v_infer(struct v_counts *c, uint32_t p, uint32_t r)
+{
+	for (uint32_t i = 0; i < 2 * (p - r) - 1; i++)
+		v_forward(c, 0);
+	while (c->f[1] < c->m) {
+		v_forward(c, 1);
+		v_forward(c, 0);
+	}
+}
+
 struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, uint32_t rank,
 				  bool infer, struct mq_arena *arena, uint32_t *n, char message[256])
 {
@@ -89,7 +223,22 @@ struct mq_slot *mq_pipeline_order(const struct mq_plan *plan, uint32_t n_ranks, 
 			 m, n_ranks);
 		return NULL;
 	}
-	if (infer) {
+	if (plan->pipeline == MQ_PIPE_DUALPIPE_V && !infer && m < 2 * n_ranks) {
+		snprintf(message, 256, "the dualpipe-v schedule needs two micro-batches for each of its %u pipeline "
+			 "ranks, not %u", n_ranks, m);
+		return NULL;
+	}
+	if (mq_pipeline_is_v(plan->pipeline)) {
+		struct v_counts c = { .l = &l, .m = m,
+				      .later = mq_arena_array(arena, (size_t)m * 2 + 2 * n_ranks, struct mq_slot) };
+
+		if (infer)
+			v_infer(&c, n_ranks, rank);
+		else if (plan->pipeline == MQ_PIPE_ZBV)
+			zbv(&c, n_ranks, rank);
+		else
+			dualpipe_v(&c, n_ranks, rank, plan->overlap_experts);
+	} else if (infer) {
 		for (uint32_t i = 0; i < m * v; i++)
 			add_interleaved(&l, MQ_PASS_F, i, v > 1 ? n_ranks : 1, v);
 	} else if (plan->pipeline == MQ_PIPE_GPIPE) {

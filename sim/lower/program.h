@@ -5,9 +5,9 @@
  * pipeline order of each rank then strings instances of templates together (pipeline.c), so lowering
  * costs one graph walk per stage and a copy per micro-batch.
  *
- *   F       forward                       B        backward (with weight gradients unless zb-h1)
+ *   F       forward                       B        backward (with weight gradients unless these are apart)
  *   B_LAST  backward of the last micro-batch, with the gradient reduction that overlaps it
- *   W       weight gradients (zb-h1)      W_LAST   the same for the last micro-batch
+ *   W       weight gradients (zero bubble) W_LAST   the same for the last micro-batch
  *   POST    what follows the last micro-batch: reductions, optimizer, parameter gathering
  *
  * Dependencies inside a template are local; between instances the order of the streams is enough,
@@ -110,7 +110,7 @@ struct mq_low {
 	struct mq_arena scratch;
 	struct mq_schedule *schedule;
 	struct mq_lowered *out;
-	uint32_t n_stages, n_ranks;  /* pipeline ranks = stages / virtual */
+	uint32_t n_stages, n_ranks;  /* pipeline ranks = stages / virtual; mq_low_rank says whose a stage is */
 	uint32_t *stage_of;          /* [n_ops] */
 	uint32_t *unit_of;           /* [n_ops] layer units inside the model, increasing */
 	uint32_t *stage_first, *stage_op; /* CSR: ops of each stage in model order */
@@ -199,6 +199,12 @@ void mq_ids_add(struct mq_low *low, struct mq_ids *ids, uint32_t id);
 /* Schedule device of a position of a config, MQ_NONE where it is not simulated. */
 uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config, uint32_t position);
 const struct mq_config *mq_low_config(const struct mq_low *low, uint32_t op);
+/* The pipeline rank of a stage, and the stage that is a rank's chunk (mq_pipeline_rank). */
+uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage);
+uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk);
+/* The stream that messages of this channel leave and arrive on (mq_transfer). */
+enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel);
+enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel);
 double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position);
 
 /* ---- transfer.c: tensors on the move -------------------------------------------------------------- */

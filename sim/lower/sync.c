@@ -165,7 +165,8 @@ static void call_members(struct mq_low *low, const struct mq_bucket *b, const st
 			mq_ids_add(low, &after[i], bc->wait_of[device]);
 		mq_ids_add(low, &after[i], bc->wait);
 		if (bc->after_sends)
-			mq_ids_add(low, &after[i], MQ_DEP_STREAM(MQ_STREAM_SEND));
+			for (uint32_t channel = 0; channel < 2; channel++)
+				mq_ids_add(low, &after[i], MQ_DEP_STREAM(mq_low_send(low, channel)));
 	}
 	if (!any)
 		return;

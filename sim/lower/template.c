@@ -22,6 +22,26 @@ uint32_t mq_low_device(const struct mq_low *low, const struct mq_config *config,
 	return low->index_of[config->device[position]];
 }
 
+uint32_t mq_low_rank(const struct mq_low *low, uint32_t stage)
+{
+	return mq_pipeline_rank(low->plan->pipeline, low->n_ranks, stage);
+}
+
+uint32_t mq_low_stage(const struct mq_low *low, uint32_t rank, uint32_t chunk)
+{
+	return mq_pipeline_stage(low->plan->pipeline, low->n_ranks, rank, chunk);
+}
+
+enum mq_stream mq_low_send(const struct mq_low *low, uint32_t channel)
+{
+	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_SEND_BACK : MQ_STREAM_SEND;
+}
+
+enum mq_stream mq_low_receive(const struct mq_low *low, uint32_t channel)
+{
+	return channel && mq_pipeline_is_v(low->plan->pipeline) ? MQ_STREAM_RECV_BACK : MQ_STREAM_RECV;
+}
+
 double mq_low_samples(const struct mq_low *low, const struct mq_config *config, uint32_t position)
 {
 	uint32_t b = mq_mesh_coordinate(config, position, MQ_DIM_BATCH);

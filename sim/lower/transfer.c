@@ -336,7 +336,7 @@ static uint32_t parts_of(const struct mq_low *low, uint32_t transfer)
 	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
 	bool gathered, only = t->channel || low->out_first[t->op + 1] == low->out_first[t->op] + 1;
 
-	if (t->way != MQ_WAY_STEPS || c.n_steps != 1 || c.step[0].size > MOST_PARTS)
+	if (t->way != MQ_WAY_STEPS || t->from_stage != t->to_stage || c.n_steps != 1 || c.step[0].size > MOST_PARTS)
 		return 1;
 	gathered = t->channel ? splits(low, t->op) : all_takers_split(low, transfer);
 	if (c.step[0].kind == MQ_COLL_ALL_GATHER && gathered)
@@ -528,7 +528,7 @@ static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
 	const struct mq_transfer *t = &low->transfer[m->transfer];
 	struct mq_task task = { .device = m->dst,
 				.kind = MQ_TASK_RECV,
-				.stream = MQ_STREAM_RECV,
+				.stream = mq_low_receive(low, t->channel),
 				.dtype = (uint8_t)low->train->dtype,
 				.comm = MQ_NONE,
 				.peer = m->src,
@@ -576,7 +576,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 		return;
 	struct mq_task task = { .device = m.src,
 				.kind = MQ_TASK_SEND,
-				.stream = MQ_STREAM_SEND,
+				.stream = mq_low_send(low, t->channel),
 				.dtype = (uint8_t)low->train->dtype,
 				.comm = MQ_NONE,
 				.peer = m.dst,
@@ -727,9 +727,16 @@ void mq_transfer_arrival(struct mq_low *low, uint32_t transfer, uint32_t p, stru
 	/* Received in the forward pass, perhaps for it too: all that came then must be there. */
 	if (low->explicit_backward && pass_now(low) == MQ_PASS_B && t->pass == MQ_PASS_F) {
 		if (t->way != MQ_WAY_STEPS)
-			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_RECV));
+			mq_ids_add(low, ids, MQ_DEP_STREAM(mq_low_receive(low, t->channel)));
 		if (t->way == MQ_WAY_STEPS || t->gather.size > 1)
 			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
+		return;
+	}
+	if (t->way == MQ_WAY_STEPS && t->from_stage != t->to_stage) {
+		/* Two stages on the same devices, as where a V schedule turns round: another template has made it. */
+		mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_COMM));
+		if (low->plan->overlap_experts)
+			mq_ids_add(low, ids, MQ_DEP_STREAM(MQ_STREAM_EXPERT));
 		return;
 	}
 	const struct mq_ids *a = &arrivals(low, t)[p];

@@ -21,7 +21,8 @@ enum kind {
 	SPLIT      /* a: op, b: how (enum way) */
 };
 
-enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNKS, N_FACTORS };
+enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNKS, V_CHUNKS,
+	      N_FACTORS };
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
 enum { HEAVY = 16, MOST_STEPS = 4 };
@@ -206,7 +207,8 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 		if (fmod(batch, n) == 0)
 			add(l, MICRO, n, 0, 0), found++;
 	for (uint32_t p = 0; p < MQ_N_PIPELINES && v->stages > 1; p++)
-		if (p != plan->pipeline && plan->virtual == 1 && p != MQ_PIPE_INTERLEAVED)
+		if (p != plan->pipeline && plan->virtual == 1 && p != MQ_PIPE_INTERLEAVED &&
+		    mq_pipeline_takes((enum mq_pipeline)p, 1))
 			add(l, SCHEDULE, p, 0, 0);
 	for (uint32_t f = 0; f < N_FACTORS; f++)
 		add(l, DEGREES, f, 0, 0);
@@ -580,13 +582,16 @@ static bool degrees(const struct mq_move_space *space, const struct mq_plan *fro
 	if (f == MORE_CHUNKS) {
 		s.virtual = s.virtual ? s.virtual + 1 : 2;
 		s.pipeline = MQ_PIPE_INTERLEAVED;
+	} else if (f == V_CHUNKS) {
+		s.virtual = 2;
+		s.pipeline = s.pipeline == MQ_PIPE_ZBV ? MQ_PIPE_DUALPIPE_V : MQ_PIPE_ZBV;
 	} else if (f == FEWER_CHUNKS) {
 		fine = fine && s.virtual > 1;
 		s.virtual -= fine;
 	}
 	if (s.pp == 1)
 		s.virtual = 1;
-	if (s.virtual <= 1 && s.pipeline == MQ_PIPE_INTERLEAVED)
+	if (s.virtual <= 1 && (s.pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(s.pipeline)))
 		s.pipeline = MQ_PIPE_1F1B;
 	if (!fine || (s.ep > 1 && s.dp % s.ep))
 		return false;

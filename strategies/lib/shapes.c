@@ -333,9 +333,14 @@ bool shapes_valid(const struct shape_space *space, const struct shape_point *p)
 		return false;
 	if (p->tp > 1 && set->per_node % p->tp)
 		return false; /* tensor-parallel groups stay inside a node */
-	if ((p->pipeline == MQ_PIPE_INTERLEAVED) != (p->virtual > 1))
+	bool several = p->pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(p->pipeline);
+	if (several != (p->virtual > 1) || !mq_pipeline_takes(p->pipeline, p->virtual))
 		return false;
-	if (p->virtual > 1 && (p->pp == 1 || p->micro_batches % p->pp))
+	if (p->virtual > 1 && p->pp == 1)
+		return false;
+	if (p->pipeline == MQ_PIPE_INTERLEAVED && p->micro_batches % p->pp)
+		return false;
+	if (p->pipeline == MQ_PIPE_DUALPIPE_V && p->micro_batches < 2 * p->pp)
 		return false;
 	if (p->pp == 1 && p->pipeline != MQ_PIPE_1F1B)
 		return false; /* without stages all schedules are one */
@@ -406,7 +411,7 @@ static uint32_t *stage_layers(const struct shape_space *space, const struct shap
 
 	for (uint32_t c = 0; c < chunks; c++)
 		for (uint32_t d = 0; d < p->dp; d++)
-			speed[c] += group_speed(set, p, c % p->pp, d);
+			speed[c] += group_speed(set, p, mq_pipeline_rank(p->pipeline, p->pp, c), d);
 	cut_layers(space, speed, chunks, count);
 	return count;
 }
@@ -482,13 +487,13 @@ static void each_choice(struct visit *v, struct shape_point *p)
 static void each_schedule(struct visit *v, struct shape_point *p)
 {
 	static const uint8_t order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE, MQ_PIPE_ZB_H1,
-					 MQ_PIPE_INTERLEAVED };
+					 MQ_PIPE_ZBV, MQ_PIPE_DUALPIPE_V, MQ_PIPE_INTERLEAVED };
 	bool all = v->space->all_schedules || v->space->problem->limits->fix_pipeline >= 0;
 
-	for (uint32_t i = 0; i < (all ? 4u : 2u); i++) {
+	for (uint32_t i = 0; i < (all ? MQ_N_PIPELINES : 2u); i++) {
 		p->pipeline = order[i];
 		if (order[i] != MQ_PIPE_INTERLEAVED) {
-			p->virtual = 1;
+			p->virtual = mq_pipeline_is_v(order[i]) ? 2 : 1;
 			each_choice(v, p);
 			continue;
 		}

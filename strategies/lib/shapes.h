@@ -44,7 +44,7 @@ struct shape_space {
 			    * than even ones have */
 	struct mq_classes classes;
 	const struct mq_software *software; /* the question's, never NULL */
-	bool zero, all_schedules; /* which values the list has: zero1-3; interleaved and zb-h1 */
+	bool zero, all_schedules; /* which values the list has: zero1-3; interleaved, zb-h1, zbv, dualpipe-v */
 };
 
 /* Measures speeds through the cost queries; no devices or no answers is MQ_EINPUT. */

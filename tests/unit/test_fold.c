@@ -91,7 +91,7 @@ static struct mq_shape random_shape(struct mq_rng *rng, struct mq_arena *arena)
 
 	shape.cp = mq_rng_below(rng, 3) ? 1 : 2;
 	shape.ep = mq_rng_below(rng, 2) ? 1 : shape.dp;
-	if (shape.pipeline == MQ_PIPE_INTERLEAVED && shape.pp > 1)
+	if ((shape.pipeline == MQ_PIPE_INTERLEAVED && shape.pp > 1) || mq_pipeline_is_v(shape.pipeline))
 		shape.virtual = 2;
 	if (shape.pp > 2 && mq_rng_below(rng, 2))
 		bare_ends(rng, &shape, arena);

@@ -200,6 +200,57 @@ static void interleaved_walks_every_chunk(void **state)
 	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
+/* Where the V turns round nothing is sent. */
+static void v_schedules_turn_on_one_rank(void **state)
+{
+	struct world *w = *state;
+
+	for (int p = MQ_PIPE_ZBV; p <= MQ_PIPE_DUALPIPE_V; p++) {
+		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 2,
+									   .virtual = 2,
+									   .micro_batches = 4,
+									   .pipeline = (uint8_t)p });
+
+		assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks, 2 * 4 * 2);
+		assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	}
+}
+
+/* Two stages on the same devices, cut behind a row-parallel product: one pass adds its partial sums up, another
+ * waits for them. */
+static void a_turn_waits_for_what_it_sums(void **state)
+{
+	struct world *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 2 };
+	uint32_t cut = 0, waits = 0, i = 0;
+
+	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err), MQ_OK);
+	while (w->plan.config[w->plan.config_of[cut]].split[MQ_DIM_IN] == 1)
+		cut++;
+	for (uint32_t c = 0, n = w->plan.n_configs; c < n; c++) {
+		uint32_t copy = mq_plan_add_config(&w->plan, &w->arena, 2);
+
+		w->plan.config[copy] = w->plan.config[c];
+		w->plan.config[copy].stage = 1;
+		for (uint32_t op = cut + 1; op < w->model->n_ops; op++)
+			if (w->plan.config_of[op] == c)
+				w->plan.config_of[op] = copy;
+	}
+	w->plan.virtual = 2;
+	w->plan.pipeline = MQ_PIPE_ZBV;
+	struct mq_schedule *s = lower_plan(w);
+	while (i < s->n_tasks && !(s->task[i].stage == 1 && s->task[i].kind == MQ_TASK_COMPUTE))
+		i++;
+	assert_true(i < s->n_tasks);
+	for (uint32_t d = 0; d < s->task[i].n_deps; d++) {
+		const struct mq_task *before = &s->task[s->dep[s->task[i].dep_first + d]];
+
+		waits += before->stage == 0 && before->kind == MQ_TASK_COLLECTIVE &&
+			 before->coll == MQ_COLL_ALL_REDUCE;
+	}
+	assert_int_equal(waits, 1);
+}
+
 /* The embedding alone on the first stage (Megatron counts it as a layer), its vocabulary split, behind it a
  * layer split along the sequence: partial sums are scattered before they cross, gradients gathered behind. */
 static void bare_embedding_sends_parts(void **state)
@@ -612,7 +663,7 @@ static void random_shapes_hold(void **state)
 			.vocab_parallel = mq_rng_below(&rng, 2),
 		};
 
-		if (shape.pipeline == MQ_PIPE_INTERLEAVED && shape.pp == 2)
+		if ((shape.pipeline == MQ_PIPE_INTERLEAVED && shape.pp == 2) || mq_pipeline_is_v(shape.pipeline))
 			shape.virtual = 2;
 		if (mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) !=
 		    MQ_OK)
@@ -640,6 +691,8 @@ int main(void)
 		cmocka_unit_test(data_parallel_reduces_all_parameters_once),
 		cmocka_unit_test(pipeline_sends_activations_and_gradients),
 		cmocka_unit_test(interleaved_walks_every_chunk),
+		cmocka_unit_test(v_schedules_turn_on_one_rank),
+		cmocka_unit_test(a_turn_waits_for_what_it_sums),
 		cmocka_unit_test(bare_embedding_sends_parts),
 		cmocka_unit_test(zero_shards_what_it_says),
 		cmocka_unit_test(full_recomputation_runs_forward_again),

@@ -327,6 +327,8 @@ static struct mq_shape random_shape(struct mq_rng *rng)
 	if (q.model->experts)
 		s.ep = power(rng, 3);
 	s.pipeline = (uint8_t)mq_rng_below(rng, MQ_N_PIPELINES);
+	if (mq_pipeline_is_v(s.pipeline))
+		s.virtual = 2;
 	if (s.pipeline == MQ_PIPE_INTERLEAVED && s.pp > 1)
 		s.virtual = power(rng, 1);
 	s.sync = syncs[mq_rng_below(rng, 5)];

@@ -189,6 +189,10 @@ static const char *schedule_name(const struct mq_shape *s)
 {
 	if (s->pipeline == MQ_PIPE_GPIPE)
 		return "GPipe";
+	if (s->pipeline == MQ_PIPE_ZBV)
+		return "ZBVZeroBubble";
+	if (s->pipeline == MQ_PIPE_DUALPIPE_V)
+		return "DualPipeV";
 	return s->virtual > 1 ? "Interleaved1F1B" : "1F1B";
 }
 

@@ -143,7 +143,9 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 		return mq_fail(err, MQ_EINPUT, "module_fqns_per_model_part has %u parts for %u stages", parts, s->pp);
 	s->virtual = s->stage_layers ? parts / s->pp : 1;
 	if (s->virtual > 1)
-		s->pipeline = MQ_PIPE_INTERLEAVED;
+		s->pipeline = says(text, "pipeline_parallel_schedule", "ZBVZeroBubble") ? MQ_PIPE_ZBV :
+			      says(text, "pipeline_parallel_schedule", "DualPipeV") ? MQ_PIPE_DUALPIPE_V :
+										     MQ_PIPE_INTERLEAVED;
 	*group = copies > 1 && shards > 1 ? shards * s->cp : 0;
 	return MQ_OK;
 }

@@ -1,0 +1,220 @@
+/* test_pipeline.c - the order in which pipeline ranks run their passes, walked through with passes that take
+ * one unit of time each and messages that take none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "lower/program.h"
+
+enum { MOST_RANKS = 8, MOST_MICRO_BATCHES = 20, MOST_STAGES = 2 * MOST_RANKS };
+
+struct walk {
+	struct mq_plan plan;
+	uint32_t ranks, n[MOST_RANKS], at[MOST_RANKS];
+	struct mq_slot *slot[MOST_RANKS];
+	uint32_t end[3][MOST_STAGES][MOST_MICRO_BATCHES]; /* by F, B, W; 0 = not yet */
+	uint32_t free_at[MOST_RANKS], in_flight[MOST_RANKS], most_in_flight[MOST_RANKS];
+};
+
+static uint32_t pass_index(uint8_t pass)
+{
+	return pass == MQ_PASS_F ? 0 : pass == MQ_PASS_B ? 1 : 2;
+}
+
+static uint32_t max(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* When what a slot needs is there, or 0. */
+static uint32_t ready(const struct walk *w, uint32_t rank, const struct mq_slot *s)
+{
+	uint32_t stages = w->ranks * w->plan.virtual, i = s->micro_batch;
+	uint32_t stage = mq_pipeline_stage(w->plan.pipeline, w->ranks, rank, s->chunk);
+
+	if (s->pass == MQ_PASS_F)
+		return stage ? w->end[0][stage - 1][i] : 1;
+	if (s->pass == MQ_PASS_B)
+		return stage + 1 < stages ? w->end[1][stage + 1][i] : w->end[0][stage][i];
+	return w->end[1][stage][i];
+}
+
+/* Runs the next slot of a rank where its input is there. */
+static bool step(struct walk *w, uint32_t r)
+{
+	const struct mq_slot *s = &w->slot[r][w->at[r]];
+	uint32_t *end, when;
+
+	if (w->at[r] == w->n[r] || !(when = ready(w, r, s)))
+		return false;
+	end = &w->end[pass_index(s->pass)][mq_pipeline_stage(w->plan.pipeline, w->ranks, r, s->chunk)][s->micro_batch];
+	assert_int_equal(*end, 0); /* every pass once */
+	*end = w->free_at[r] = max(when, w->free_at[r]) + 1;
+	w->at[r]++;
+	w->in_flight[r] += s->pass == MQ_PASS_F;
+	w->in_flight[r] -= s->pass == (mq_pipeline_splits(w->plan.pipeline) ? MQ_PASS_W : MQ_PASS_B);
+	w->most_in_flight[r] = max(w->most_in_flight[r], w->in_flight[r]);
+	return true;
+}
+
+/* The time from the first pass to the last. Fails where ranks wait for each other, or leave something out. */
+static uint32_t makespan(struct walk *w, enum mq_pipeline pipeline, uint32_t ranks, uint32_t virtual, uint32_t m,
+			 bool infer, struct mq_arena *arena)
+{
+	char message[256];
+	uint32_t total = 0, done = 0, last = 0;
+	bool moved = true;
+
+	*w = (struct walk){ .ranks = ranks,
+			    .plan = { .pipeline = (uint8_t)pipeline, .virtual = virtual, .micro_batches = m } };
+	for (uint32_t r = 0; r < ranks; r++) {
+		w->slot[r] = mq_pipeline_order(&w->plan, ranks, r, infer, arena, &w->n[r], message);
+		assert_non_null(w->slot[r]);
+		w->free_at[r] = 1;
+		total += w->n[r];
+	}
+	while (moved) {
+		moved = false;
+		for (uint32_t r = 0; r < ranks; r++)
+			while (step(w, r)) {
+				moved = true;
+				done++;
+			}
+	}
+	assert_int_equal(done, total);
+	assert_int_equal(total, ranks * virtual * m * (infer ? 1 : mq_pipeline_splits(pipeline) ? 3 : 2));
+	for (uint32_t r = 0; r < ranks; r++)
+		last = max(last, w->free_at[r]);
+	return last - 1;
+}
+
+/* 1F1B drains for P - 1 pairs of passes; interleaved for as many of chunks. */
+static void one_forward_one_backward(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct walk *w = *state;
+
+	assert_int_equal(makespan(w, MQ_PIPE_1F1B, 4, 1, 8, false, &arena), 2 * (8 + 3));
+	for (uint32_t r = 0; r < 4; r++)
+		assert_int_equal(w->most_in_flight[r], 4 - r);
+	assert_int_equal(makespan(w, MQ_PIPE_GPIPE, 4, 1, 8, false, &arena), 2 * (8 + 3));
+	assert_int_equal(w->most_in_flight[0], 8);
+	assert_int_equal(makespan(w, MQ_PIPE_INTERLEAVED, 4, 2, 8, false, &arena), 2 * (2 * 8 + 3));
+	mq_arena_fini(&arena);
+}
+
+/* Where F, B and W take the same time, a rank that has begun never waits: 6 m passes, and P - 1 before the
+ * last rank's first (Qi et al. 2024). No more than 2 P chunks are in flight, what 1F1B holds on its first rank. */
+static void zbv_has_no_bubble(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct walk *w = *state;
+
+	for (uint32_t p = 1; p <= MOST_RANKS; p++)
+		for (uint32_t m = 2 * p; m <= MOST_MICRO_BATCHES; m += 3) {
+			assert_int_equal(makespan(w, MQ_PIPE_ZBV, p, 2, m, false, &arena), 6 * m + p - 1);
+			for (uint32_t r = 0; r < p; r++)
+				assert_true(w->most_in_flight[r] <= 2 * p);
+		}
+	mq_arena_fini(&arena);
+}
+
+/* Fewer micro-batches than fill it: it ends all the same. */
+static void zbv_takes_short_batches(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	for (uint32_t p = 1; p <= MOST_RANKS; p++)
+		for (uint32_t m = 1; m < 2 * p; m++)
+			assert_true(makespan(*state, MQ_PIPE_ZBV, p, 2, m, false, &arena) >= 6 * m);
+	mq_arena_fini(&arena);
+}
+
+static void dualpipe_v_fills_the_pipeline(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_plan few = { .pipeline = MQ_PIPE_DUALPIPE_V, .virtual = 2, .micro_batches = 7 };
+	struct walk *w = *state;
+	char message[256];
+	uint32_t n;
+
+	for (uint32_t p = 1; p <= MOST_RANKS; p++)
+		for (uint32_t m = 2 * p; m <= MOST_MICRO_BATCHES; m++) {
+			assert_true(makespan(w, MQ_PIPE_DUALPIPE_V, p, 2, m, false, &arena) <= 6 * m + 2 * p);
+			for (uint32_t r = 0; r < p; r++)
+				assert_true(w->most_in_flight[r] <= 2 * p + 1);
+		}
+	assert_null(mq_pipeline_order(&few, 4, 0, false, &arena, &n, message));
+	assert_string_equal(message, "the dualpipe-v schedule needs two micro-batches for each of its 4 pipeline "
+				     "ranks, not 7");
+	mq_arena_fini(&arena);
+}
+
+/* Passes that take turns stand side by side, the forward one first. */
+static void dualpipe_v_pairs_chunks(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_plan plan = { .pipeline = MQ_PIPE_DUALPIPE_V, .virtual = 2, .micro_batches = 8,
+				.overlap_experts = true };
+	char message[256];
+	uint32_t n, pairs = 0;
+	struct mq_slot *s = mq_pipeline_order(&plan, 2, 0, false, &arena, &n, message);
+
+	(void)state;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!s[i].turns)
+			continue;
+		assert_int_equal(s[i].pass, MQ_PASS_F);
+		assert_int_equal(s[i + 1].pass, MQ_PASS_B);
+		assert_int_not_equal(s[i].chunk, s[i + 1].chunk);
+		pairs++;
+	}
+	assert_int_equal(pairs, 2 * (8 - 2 * 2 + 1) + 1); /* the steady state, and one more as it drains */
+	mq_arena_fini(&arena);
+}
+
+/* Inference: the rank where the V turns runs m passes of each chunk, P - 1 others go before and after it. */
+static void v_infers(void **state)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	for (uint32_t p = 1; p <= 4; p++)
+		assert_int_equal(makespan(*state, MQ_PIPE_ZBV, p, 2, 9, true, &arena), 2 * 9 + 2 * (p - 1));
+	mq_arena_fini(&arena);
+}
+
+static void stages_go_there_and_back(void **state)
+{
+	(void)state;
+	for (uint32_t s = 0; s < 8; s++) {
+		uint32_t rank = mq_pipeline_rank(MQ_PIPE_ZBV, 4, s);
+
+		assert_int_equal(rank, s < 4 ? s : 7 - s);
+		assert_int_equal(mq_pipeline_stage(MQ_PIPE_ZBV, 4, rank, s / 4), s);
+		assert_int_equal(mq_pipeline_rank(MQ_PIPE_INTERLEAVED, 4, s), s % 4);
+		assert_int_equal(mq_pipeline_stage(MQ_PIPE_INTERLEAVED, 4, s % 4, s / 4), s);
+	}
+	assert_false(mq_pipeline_takes(MQ_PIPE_ZBV, 1));
+	assert_false(mq_pipeline_takes(MQ_PIPE_ZBV, 3));
+	assert_true(mq_pipeline_takes(MQ_PIPE_INTERLEAVED, 3));
+	assert_false(mq_pipeline_takes(MQ_PIPE_1F1B, 2));
+}
+
+int main(void)
+{
+	static struct walk walk;
+	void *w = &walk;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(one_forward_one_backward, w),
+		cmocka_unit_test_prestate(zbv_has_no_bubble, w),
+		cmocka_unit_test_prestate(zbv_takes_short_batches, w),
+		cmocka_unit_test_prestate(dualpipe_v_fills_the_pipeline, w),
+		cmocka_unit_test(dualpipe_v_pairs_chunks),
+		cmocka_unit_test_prestate(v_infers, w),
+		cmocka_unit_test(stages_go_there_and_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
