@@ -12,7 +12,7 @@ table() { # FILE SOURCE: runs without step times
 	done
 }
 planted="--set A100*.sustained=0.8 --set software:llm-foundry.traffic=2.6 --set A100*.attention_eff=0.55"
-for t in "one *llm-foundry" "two torchtitan"; do
+for t in "one *llm-foundry" "two FSDP"; do
 	set -- $t
 	table "$1.csv" "${2#\*}"
 	set -f; "$M" score "$1.csv" $planted -o "$1" >/dev/null || bad=1; set +f
