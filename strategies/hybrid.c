@@ -533,7 +533,7 @@ static void stop(void *state, const struct mq_problem *problem)
 {
 	struct mq_hybrid *s = state;
 
-	if (problem->bound && !s->stopped && s->cost.n_layers) {
+	if (problem->bound && !s->stopped && s->cost.n_layers && !problem->q->train->infer) {
 		if (isfinite(s->listed_s))
 			mq_show_bound(problem, &(struct mq_bound){"step-time", s->listed_s, s->bound_s, "s",
 			                                          "candidate by compute and bubble"});

@@ -51,7 +51,7 @@ double mq_lower_bound(const struct mq_question *q);
 
 /* The same from the speeds of the calibration: every op has to be run for the whole batch by someone, and
  * nobody runs it faster per sample than its kernels are at any size and split. `busy` is op_busy of
- * engine.h. O(ops x device classes x batch sizes). */
+ * engine.h. 0 in inference. O(ops x device classes x batch sizes). */
 double mq_busy_bound(const struct mq_question *q,
 		     double (*busy)(void *context, uint32_t op, enum mq_phase phase, uint32_t device,
 				    const uint32_t split[MQ_N_DIMS], double samples),

@@ -15,7 +15,7 @@ static const double SAME = 0.05;
 
 struct entry {
 	uint64_t key[2];
-	double value[12];
+	double value[10];
 };
 
 struct mq_hybrid_cache {
@@ -109,17 +109,13 @@ static double busy_time(const struct mq_hybrid_cost *c, uint32_t block, uint32_t
 	return sum;
 }
 
-/* value: forward and backward of a layer, head and tail; updates; device seconds of a layer, head and tail,
- * the least per sample at this many or more. */
+/* value: forward and backward of a layer, head and tail; updates. */
 static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp,
                               uint32_t samples)
 {
 	bool known, inside = false;
 	struct entry *e = look_up(c->cache, pack(1, type, tp, 0), samples, &known);
 	const uint32_t *rank = c->type[type].rank;
-
-	/* an expert-parallel rank has the tokens of all for a part of the experts */
-	uint32_t more = c->problem->q->model->experts ? 64 : 4;
 
 	if (known)
 		return e->value;
@@ -137,11 +133,36 @@ static const double *ask_work(struct mq_hybrid_cost *c, uint32_t type, uint32_t 
 			e->value[part < 0 ? 2 : 3] += s[0] + s[1];
 			e->value[part < 0 ? 5 : 6] += update;
 		}
-		if (c->problem->bound) /* for --proof alone */
-			e->value[part == 0 ? 7 : part < 0 ? 8 : 9] +=
-			        fmin(busy_time(c, b, rank[0], tp, samples),
-			             busy_time(c, b, rank[0], tp, more * samples) / more) /
-			        (part == 0 ? c->n_layers : 1);
+	}
+	return e->value;
+}
+
+/* value: device seconds of a layer, head and tail. `spread`: the least for as many samples in shares of any
+ * size near it, for stages whose replicas differ and for experts, whose ranks have the tokens of others. */
+static const double *ask_busy(struct mq_hybrid_cost *c, uint32_t type, uint32_t tp, uint32_t samples,
+                              bool spread)
+{
+	bool known;
+	struct entry *e = look_up(c->cache, pack(5, type, tp, spread), samples, &known);
+	double experts = c->problem->q->model->experts ? 64 : 8, n = spread ? ceil(samples / 4.0) : samples;
+	double last = spread ? experts * samples : samples, step = fmax(1, floor((last - n) / 64));
+
+	if (known)
+		return e->value;
+	e->value[0] = e->value[1] = e->value[2] = INFINITY;
+	for (; n <= last; n += step) {
+		double sum[3] = {0};
+		bool inside = false;
+
+		for (uint32_t b = 0; b < c->blocks.n; b++) {
+			int part = part_of(c, b, &inside);
+
+			sum[part == 0 ? 0 : part < 0 ? 1 : 2] +=
+			        busy_time(c, b, c->type[type].rank[0], tp, (uint32_t)n) * samples / n;
+		}
+		e->value[0] = fmin(e->value[0], sum[0] / c->n_layers);
+		e->value[1] = fmin(e->value[1], sum[1]);
+		e->value[2] = fmin(e->value[2], sum[2]);
 	}
 	return e->value;
 }
@@ -268,9 +289,15 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		double layer = layer_time(k, work);
 
 		slowest = fmax(slowest, layer);
-		sure_speed += stage->share[i].replicas * mean / work[7];
-		sure_head = fmin(sure_head, work[8]);
-		sure_tail = fmin(sure_tail, work[9]);
+		if (c->problem->bound) { /* for --proof alone */
+			const double *busy =
+			        ask_busy(c, stage->share[i].type, stage->t, (uint32_t)mean,
+			                 stage->n_shares > 1 || c->problem->q->model->experts);
+
+			sure_speed += stage->share[i].replicas * mean / busy[0];
+			sure_head = fmin(sure_head, busy[1]);
+			sure_tail = fmin(sure_tail, busy[2]);
+		}
 		speed += stage->share[i].replicas * mean / layer;
 		fastest = fmax(fastest, mean / layer);
 		head = fmax(head, work[2]);
@@ -290,7 +317,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		}
 	}
 	out->fixed = (s == 0 ? head : 0) + (s + 1 == k->n_stages ? tail : 0);
-	out->sure = samples / sure_speed; /* as if samples could be dealt without loss */
+	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
 	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s + 1 == k->n_stages ? sure_tail : 0)) / mean *
 	                  samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
