@@ -278,6 +278,8 @@ soak: all ## kill or stop processes of searches and studies at random, ROUNDS (1
 	@tests/run-soak $(BUILD)/maquette $(ROUNDS)
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; a minute)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host
+tune-host: all ## calibrate, search, replay, recalibrate, search again until the ranking stands (run alone; resumable)
+	@MAQUETTE=$(BUILD)/maquette validator/tune $(BUILD)/tune-host
 validate-gpu: all ## the same on this machine's GPUs
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-gpu $(BUILD)/validate-gpu
 bless: all ## rewrite the expected outputs of goldens and command-line cases
@@ -306,5 +308,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean FORCE
