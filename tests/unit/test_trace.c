@@ -128,8 +128,10 @@ static void year_2024(void **state)
 	        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevComm*, unsigned "
 	        "long, ncclWork*)\",\"pid\":0,\"tid\":20,\"ts\":140.25,\"dur\":36.5,\"args\":{\"device\":0,\"stream\":20,"
 	        "\"correlation\":77,\"External id\":5,\"Collective name\":\"_reduce_scatter_base\",\"In msg nelems\":1200,"
-	        "\"Out msg nelems\":150,\"Group size\":8,\"dtype\":\"BFloat16\",\"In split size\":\"[]\"}}"));
+	        "\"Out msg nelems\":150,\"Group size\":8,\"dtype\":\"BFloat16\",\"In split size\":\"[]\","
+	        "\"Process Group Name\":\"12\",\"Process Group Ranks\":\"[0, 1, 2, 3, 4, 5, 6, 7]\"}}"));
 
+	assert_string_equal(c.group, "[0, 1, 2, 3, 4, 5, 6, 7]");
 	assert_int_equal(c.kind, MQ_COLL_REDUCE_SCATTER);
 	assert_true(c.bytes == 1200 * 2);
 	assert_int_equal(c.ranks, 8);

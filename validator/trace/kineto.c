@@ -40,7 +40,7 @@ struct reader {
 	struct mq_trace_note note;
 	struct mq_trace_shape shape;
 	struct text name, cat, pid;
-	bool complete, has_note, has_shape;
+	bool complete, has_note, has_ranks, has_shape;
 	/* Inside "Input Dims" or "Input type". */
 	int list_level;
 	bool in_dims, in_types, nested;
@@ -57,7 +57,7 @@ static void begin_event(struct reader *r)
 	r->note = (struct mq_trace_note){.in_n = NAN, .out_n = NAN};
 	r->name.n = r->cat.n = r->pid.n = 0;
 	r->name.at[0] = r->cat.at[0] = r->pid.at[0] = '\0';
-	r->complete = r->has_note = r->has_shape = false;
+	r->complete = r->has_note = r->has_ranks = r->has_shape = false;
 }
 
 static bool is_any(const char *text, const char *const *of)
@@ -188,8 +188,13 @@ static void take_note(struct reader *r, const char *text, size_t n)
 		r->note.ranks = small_in(text, n);
 	else if (!strcasecmp(r->key, "dtype"))
 		r->note.element_B = mq_trace_type(text, n, NULL);
-	else if (!strcasecmp(r->key, "Process Group Name"))
+	else if (!strcasecmp(r->key, "Process Group Name") && !r->has_ranks)
 		r->note.group = mq_trace_intern(r->trace, text, n);
+	else if (!strcasecmp(r->key, "Process Group Ranks") && n > 2) {
+		/* Names are each rank's own count of groups; who is in it is the same for all. */
+		r->note.group = mq_trace_intern(r->trace, text, n);
+		r->has_ranks = true;
+	}
 	else
 		return;
 	r->has_note = true;
