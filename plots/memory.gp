@@ -15,5 +15,5 @@ do for [m in "1 1.2 1.5 2 3 5 10"] { set ytics add (sprintf(low_ms < 100 ? "%.3g
 plot pareto using (column("peak_memory_B") / 1e9):(1e3 * column("step_time_s")) \
 	with fsteps lw 1.5 lc rgb grey title "best trade-off", \
 	for [i=1:words(engines)] file \
-	using (strcol("engine") eq word(engines, i) && strcol("verdict") eq "ok" ? column("peak_memory_B") / 1e9 : NaN):(1e3 * column("step_time_s")) \
+	using (strcol("engine") eq word(engines, i) && (strcol("verdict") eq "ok" || strcol("verdict") eq "tight") ? column("peak_memory_B") / 1e9 : NaN):(1e3 * column("step_time_s")) \
 	with points pt 7 ps dot lc rgb color(i - 1) title word(engines, i)

@@ -120,6 +120,18 @@ static void number(FILE *file, double value, int digits, int width)
 		fprintf(file, " %*.*f", width, digits, value);
 }
 
+/* What the memory of tight plans, marked in the table, may be off by. */
+static void print_tight(const struct mq_search_outcome *out, FILE *file)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < out->n_best; i++)
+		n += mq_result_tight(&out->best[i].result);
+	if (n)
+		fprintf(file, "~ tight: within %g %% of the device's memory, by which the prediction may be off\n",
+			100 * MQ_MEMORY_ERROR);
+}
+
 static void print_table(const struct mq_session *session, const struct mq_search_outcome *out,
 			FILE *file)
 {
@@ -137,16 +149,18 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		"memory", "engine", width, "plan", "runs in");
 	for (uint32_t i = 0; i < out->n_best; i++) {
 		const struct mq_candidate *c = &out->best[i];
-		char time[32], memory[32];
+		const char *mark = mq_result_tight(&c->result) ? "~" : "";
+		char time[32], memory[32], marked[40];
 
+		snprintf(marked, sizeof(marked), "%s%s", mark, mq_text_B(c->result.peak_memory_B, memory));
 		fprintf(file, "%4u %11s", i + 1, mq_text_s(c->result.step_time_s, time));
 		number(file, c->result.samples_per_s, 2, 10);
 		number(file, mq_tokens_per_s_device(session, c->plan, &c->result), 0, 12);
 		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
 		number(file, 100 * c->result.mfu, 1, 6);
-		fprintf(file, " %10s  %-14s %-*s  %s\n", mq_text_B(c->result.peak_memory_B, memory),
-			c->engine, width, mq_plan_describe(c->plan, session->cluster, &scratch), c->runs_in);
+		fprintf(file, " %10s  %-14s %-*s  %s\n", marked, c->engine, width, mq_plan_describe(c->plan, session->cluster, &scratch), c->runs_in);
 	}
+	print_tight(out, file);
 	mq_arena_fini(&scratch);
 }
 

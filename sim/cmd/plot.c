@@ -130,7 +130,7 @@ static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 	const char *list = "";
 
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (!strcmp(cell(csv, r, "verdict"), "ok"))
+		if (mq_verdict_runs(cell(csv, r, "verdict")))
 			list = add_word(p, list, cell(csv, r, "engine"));
 	return list;
 }
@@ -154,7 +154,7 @@ static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, 
 
 	*n = 0;
 	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (!strcmp(cell(csv, r, "verdict"), "ok")) {
+		if (mq_verdict_runs(cell(csv, r, "verdict"))) {
 			point[*n][0] = value(csv, r, "peak_memory_B");
 			point[(*n)++][1] = value(csv, r, "step_time_s");
 		}
@@ -183,7 +183,7 @@ static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		double t = 1e3 * value(csv, r, "step_time_s");
 
-		if (!isnan(t) && !strcmp(cell(csv, r, "verdict"), "ok")) {
+		if (!isnan(t) && mq_verdict_runs(cell(csv, r, "verdict"))) {
 			*low_ms = fmin(*low_ms, t);
 			high = fmax(high, t);
 		}

@@ -136,8 +136,11 @@ static void print_result(const struct simulation *s)
 	print_share("exposed communication", r->exposed_comm_s, r->step_time_s);
 	print_share("bubble", r->bubble_s, r->step_time_s);
 	print_share("(lower bound)", r->lower_bound_s, r->step_time_s);
-	printf("memory %s of %s on %s\n", mq_text_B(r->peak_memory_B, text),
+	printf("memory %s of %s on %s", mq_text_B(r->peak_memory_B, text),
 	       mq_text_B(r->memory_limit_B, limit), s->session->cluster->device[r->memory_device].name);
+	if (mq_result_tight(r))
+		printf(": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
+	printf("\n");
 	printf("bottleneck: %s\n", r->bottleneck);
 	if (s->options->dir && r->n_simulated < n_devices)
 		printf("timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "

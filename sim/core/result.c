@@ -4,6 +4,23 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+bool mq_result_tight(const struct mq_result *r)
+{
+	return r->verdict == MQ_VERDICT_OK && r->memory_limit_B > 0 &&
+	       r->needed_memory_B > (1 - MQ_MEMORY_ERROR) * r->memory_limit_B;
+}
+
+const char *mq_result_verdict(const struct mq_result *r)
+{
+	return mq_result_tight(r) ? "tight" : mq_verdict_name(r->verdict);
+}
+
+bool mq_verdict_runs(const char *word)
+{
+	return !strcmp(word, "ok") || !strcmp(word, "tight");
+}
 
 /* Through decimal text: the one rounding that a table, a cache and a reader of either agree on. */
 double mq_round9(double value)

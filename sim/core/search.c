@@ -152,7 +152,16 @@ static void keep(struct loop *loop, struct mq_candidate *to, const struct mq_can
 	to->runs_in = mq_arena_strdup(loop->arena, from->runs_in);
 }
 
-/* Inserts into the best-first list of distinct plans; ties keep the one found first. */
+/* Is a before b, which was found first? */
+static bool before(const struct mq_candidate *a, const struct mq_candidate *b)
+{
+	if (a->objective != b->objective)
+		return a->objective < b->objective;
+	return !mq_result_tight(&a->result) && mq_result_tight(&b->result);
+}
+
+/* Inserts into the best-first list of distinct plans. Of equal ones those that are not tight come first, then
+ * the one found first. */
 static void rank(struct loop *loop, struct mq_candidate *c)
 {
 	struct mq_search_outcome *out = loop->outcome;
@@ -162,7 +171,7 @@ static void rank(struct loop *loop, struct mq_candidate *c)
 	for (uint32_t i = 0; i < out->n_best; i++)
 		if (out->best[i].hash == c->hash)
 			return;
-	while (at > 0 && c->objective < out->best[at - 1].objective)
+	while (at > 0 && before(c, &out->best[at - 1]))
 		at--;
 	if (at >= top)
 		return;

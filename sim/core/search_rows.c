@@ -136,7 +136,7 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 	mq_csv_put_u64(&w, c->index);
 	mq_csv_put_text(&w, hash);
 	long head = ftell(w.file);
-	mq_csv_put_text(&w, mq_verdict_name(c->result.verdict));
+	mq_csv_put_text(&w, mq_result_verdict(&c->result));
 	mq_csv_put_f64(&w, c->result.step_time_s);
 	mq_csv_put_f64(&w, c->result.samples_per_s);
 	mq_csv_put_f64(&w, c->result.mfu);
@@ -224,6 +224,7 @@ static const struct {
 	{ "samples_per_s", offsetof(struct mq_result, samples_per_s) },
 	{ "mfu", offsetof(struct mq_result, mfu) },
 	{ "peak_memory_B", offsetof(struct mq_result, peak_memory_B) },
+	{ "needed_memory_B", offsetof(struct mq_result, needed_memory_B) },
 	{ "memory_limit_B", offsetof(struct mq_result, memory_limit_B) },
 	{ "compute_s", offsetof(struct mq_result, compute_s) },
 	{ "exposed_comm_s", offsetof(struct mq_result, exposed_comm_s) },

@@ -142,6 +142,9 @@ struct mq_software {
 	bool grads_twice, saves_casts, frees_outputs; /* see lower/holding.c */
 	bool fp8_params;           /* weights of products in fp8 are held in fp8 alone */
 	bool gathers_again;        /* inputs gathered along the sequence are gathered again in backward */
+	bool gathers_logits;       /* tensor-parallel ranks make the loss of whole logits, not of their part */
+	bool bucket_copies;        /* unsharded gradients are reduced in buckets that stay beside them */
+	bool grads_wait;           /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
 	bool weighs_early;         /* routing weights multiply the experts' activations, not their outputs */
 	bool expandable;           /* the allocator maps pages into growing segments: no fragmentation */
 	double moment_B;           /* of each moment of the optimizer, in 16-bit training */

@@ -23,9 +23,16 @@
  * What tensor-parallel ranks gather along the sequence is gathered again in backward (Korthikanti et al. 2022),
  * or stays whole (`gathers_again` = 0). Routing weights that multiply the experts' outputs need these for their
  * gradient; multiplied into the activations before (`weighs_early`) they need what is kept anyway.
+ * Norms and gated activations that are written out op by op (`norm`, `activation` = eager) keep more than their
+ * input and output: the norm its input in fp32 and what it is before its weight, the activation what the gate
+ * became. Where ranks gather their parts of the logits (`gathers_logits`), each holds them whole.
  * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
  * run and, on their way, while the next one runs; the copies are taken to hide behind compute.
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
+ * Gradients in 16 bits that wait for the end of their pass (`grads_wait`) lie there for all layers whose backward
+ * is done.
+ * Gradients that are reduced without shards in buckets of their own (`bucket_copies`: PyTorch's DDP, unless they
+ * are views of these) are there twice, in the type of the parameters.
  * Cross-entropy holds `loss_B` bytes per logit at its worst moment. PyTorch's 12: the fp32 log-softmax that
  * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
  * and the exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
@@ -49,6 +56,7 @@ struct unit {
 	double again_B;          /* recomputed in backward */
 	double forward_B, backward_B; /* beyond what is kept, while the fullest op runs */
 	double gradient_B;       /* weight gradient of one op, formed before it is added */
+	double gradients_B;      /* of all its ops, where they wait for the end of the pass */
 	double loss_B;           /* beside all that the unit keeps, forward and backward */
 	double gathered_B, sent_B; /* ZeRO-3: parameters; gradients as computed and as sent */
 	bool root;               /* outside the layers */
@@ -128,11 +136,14 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	if (train->infer)
 		return;
 	h->gradient_B += zero3 || at->config->sync == MQ_SYNC_ZERO2 ? grads / shard : grads;
+	if (at->gpu && low->software->bucket_copies && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
+		h->gradient_B += bytes;
 	u->sent_B += zero3 ? bytes + grads : 0;
 	if (!zero3 && at->reduced)
 		h->reduced_B += grads;
 	if (!zero3 && low->plan->micro_batches > 1)
 		u->gradient_B = fmax(u->gradient_B, bytes);
+	u->gradients_B += at->gpu && low->software->grads_wait && !zero3 ? bytes : 0;
 	if (!low->plan->offload_optimizer)
 		h->optimizer_B += elems * mq_train_state_B(train, at->gpu ? low->software->moment_B : FP32_B) / shard;
 }
@@ -246,10 +257,37 @@ static double gathered_B(const struct here *at)
 	return elems * at->share.samples * mq_dtype_size(low->train->dtype);
 }
 
+/* How the logits that the loss sees are divided. */
+static struct mq_share loss_share(const struct here *at)
+{
+	struct mq_share share = at->share;
+
+	if (at->gpu && at->low->software->gathers_logits)
+		share.split[MQ_DIM_OUT] = 1;
+	return share;
+}
+
+/* What stays of ops that are written out. fp32: the ops are the same, nothing is cast. */
+static double eager_B(const struct here *at)
+{
+	const struct mq_software *s = at->low->software;
+	double elems = 0;
+
+	if (!at->gpu || mq_dtype_size(at->low->train->dtype) >= FP32_B)
+		return 0;
+	if (at->op->rms && s->norm == MQ_EAGER)
+		elems = 2 * at->op->output;
+	else if (at->op->gated && s->activation == MQ_EAGER)
+		elems = at->op->output;
+	return spread_B(at, elems);
+}
+
 /* Bytes that an op keeps. A loss that works in place keeps no more than it ever holds. */
 static double kept_B(const struct here *at, bool selective)
 {
-	double kept = mq_op_saved_B(at->op, &at->share, selective, at->low->train);
+	bool loss = at->op->kind == MQ_OP_LOSS;
+	struct mq_share share = loss ? loss_share(at) : at->share;
+	double kept = mq_op_saved_B(at->op, &share, selective, at->low->train);
 	struct mq_op logits = { .saved = at->op->read };
 
 	if (at->op->kind == MQ_OP_COMBINE && at->gpu && at->low->software->weighs_early)
@@ -263,9 +301,9 @@ static double kept_B(const struct here *at, bool selective)
 		if (needs_own || (at->op->saved >= at->op->output && kept >= whole_B))
 			kept += needs_own ? copy_B : copy_B - whole_B;
 	}
-	if (at->op->kind != MQ_OP_LOSS || !at->calib)
-		return kept + gathered_B(at);
-	return fmin(kept, mq_op_saved_shard(&logits, &at->share, false) * loss_B(at));
+	if (!loss || !at->calib)
+		return kept + gathered_B(at) + eager_B(at);
+	return fmin(kept, mq_op_saved_shard(&logits, &share, false) * loss_B(at));
 }
 
 /* Part of what attention keeps: queries, keys and values that their products make again for backward. */
@@ -328,7 +366,8 @@ static void add_entry(const struct here *at, struct unit *u)
 static void add_loss(const struct here *at, struct unit *u)
 {
 	struct mq_op logits = { .saved = at->op->read };
-	double n = mq_op_saved_shard(&logits, &at->share, false);
+	struct mq_share share = loss_share(at);
+	double n = mq_op_saved_shard(&logits, &share, false);
 
 	u->loss_B = (at->calib ? n * loss_B(at) : 0) - kept_B(at, false);
 	u->loss_B = fmax(u->loss_B, 0);
@@ -382,9 +421,10 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 {
 	/* Where weight gradients are a pass of their own, activations stay for it. */
 	bool apart = mq_pipeline_splits(low->plan->pipeline);
-	double before = 0, all = 0;
+	double before = 0, all = 0, waiting = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
+		waiting += u[i].gradients_B;
 		all += u[i].away ? 0 : u[i].kept_B;
 		h->unit_B = fmax(h->unit_B, u[i].away ? 0 : u[i].kept_B);
 	}
@@ -401,7 +441,8 @@ static void walk(const struct mq_low *low, const struct unit *u, uint32_t n, str
 			fuller(&h->backward,
 			       passing + (apart ? all + (after - before) * u[i].away : after) + u[i].again_B +
 				       fmax(u[i].backward_B, u[i].loss_B),
-			       own + last + u[i].gradient_B + u[i].sent_B);
+			       own + last + (waiting > 0 ? waiting : u[i].gradient_B) + u[i].sent_B);
+		waiting -= u[i].gradients_B;
 		before = u[i].away ? before : after;
 	}
 	h->kept_B = all;

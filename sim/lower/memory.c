@@ -101,6 +101,7 @@ static void add_dynamic(struct mq_memory *m, double step_B, double fragmentation
 	if (limit_B > 0)
 		cached = fmin(cached, fmax(limit_B - m->peak_B, 0));
 	m->fragmentation_B += cached;
+	m->spare_B = cached;
 	m->peak_B += cached;
 }
 

@@ -13,4 +13,16 @@ awk -v shared="$(step simgrid)" -v alone="$(step analytic)" 'BEGIN {
 # What is set of a software is not set of its children, and a type that no row runs on changes nothing: said.
 "$M" score runs.csv --executor analytic --software megatron-core --set software:generic.traffic=2 --set 'A100*.sustained=0.5' \
 	--set software:megatron-core.host=2 --set T4.sustained=0.5 --set ib.bw_share=0.5 -o set | grep -e --set
+# Memory as the row has measured it: tensors of the first rank are less than all that the fullest device holds, a word
+# that nobody knows is refused, and verdicts near the limit say so.
+cat >mem.csv <<'CSV'
+row_id,model,layers,hidden,heads,seq,vocab,gpu,gpus,gpus_per_node,precision,tp,pp,dp,mbs,gbs,step_time_s,status,max_mem_gb,mem_basis,zero
+whole,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,,none
+first,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,first allocated,none
+odd,GPT,4,1024,16,1024,1024,T4,2,2,fp16,1,2,1,8,16,1,ok,10,guessed,none
+near,GPT,4,1024,16,1024,1024,T4,1,1,fp16,1,1,1,83,83,1,ok,10,,none
+CSV
+"$M" score mem.csv --executor analytic --software generic -j 1 -o mem | grep refused
+cut -d, -f1,2,6 mem/score.csv
+cut -d, -f1-3,11- mem/memory.csv
 finish

@@ -287,6 +287,66 @@ static void experts_keep_what_they_need(void **state)
 	make_model(w, "");
 }
 
+/* A gated RMS model of one product width, 2 heads' queries, keys, values. Written out, each of its two norms a layer
+ * and the last one keep 2 elements more per output, s h, and each activation 1, s f. */
+static void eager_ops_keep_more(void **state)
+{
+	struct world *w = *state;
+	struct mq_model_request rq = { .train = &w->train, .spec = "llama:layers=2,hidden=64,heads=4,seq=32,"
+				       "vocab=2048,ffn=96" };
+
+	if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
+	double fused = w->low.memory[0].activation_B;
+	w->software.norm = MQ_EAGER;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, fused + 5 * 2 * 2 * SH);
+	w->software.activation = MQ_EAGER;
+	lower_plan(w);
+	assert_bytes(w->low.memory[0].activation_B, fused + 5 * 2 * 2 * SH + 2 * 2 * SEQ * 96.0);
+	w->software.norm = w->software.activation = MQ_FUSED;
+	make_model(w, "");
+}
+
+/* On two tensor ranks the loss holds 12 bytes of half the logits, or of all of them. */
+static void gathered_logits_are_whole(void **state)
+{
+	struct world *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true };
+
+	lower_shape(w, &shape);
+	double split = w->low.memory[0].activation_B;
+	w->software.gathers_logits = true;
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].activation_B, split + 6 * SV);
+	w->software.gathers_logits = false;
+}
+
+/* Gradients that wait for the end of their pass: with next to no activations the fullest moment is the first
+ * layer's backward, when those of all layers and the final norm lie there beside that layer. DDP's buckets are 2
+ * bytes a parameter more where there is something to reduce. */
+static void gradients_wait_and_are_copied(void **state)
+{
+	struct world *w = *state;
+	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
+	const struct mq_shape shape = { .dp = 2, .micro_batches = 2, .recompute = MQ_RECOMPUTE_FULL };
+	struct mq_shape alone = shape;
+
+	w->software.loss_B = 2;
+	w->software.grads_wait = true;
+	w->software.bucket_copies = true;
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].gradient_B, 4 * params);
+	/* at the first layer: all but the embeddings' */
+	assert_bytes(w->low.memory[0].buffer_B, 2 * (LAYERS * LAYER_PARAM + 2 * HIDDEN));
+	alone.dp = 1;
+	lower_shape(w, &alone);
+	assert_bytes(w->low.memory[0].gradient_B, 2 * params);
+	w->software.grads_wait = w->software.bucket_copies = false;
+	w->software.loss_B = 12;
+}
+
 /* Full recomputation keeps each layer's input, 2 s h; its last backward holds the layer again. */
 static void recompute_keeps_layer_inputs(void **state)
 {
@@ -382,10 +442,12 @@ static void step_takes_the_place_of_activations(void **state)
 	assert_bytes(m->optimizer_B, 16 * params);
 	assert_true(m->activation_B == 0 && m->buffer_B == 0);
 	assert_bytes(m->peak_B, 20 * params + passes);
+	assert_bytes(m->spare_B, passes);
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 20 * params + passes / 2;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
 	assert_bytes(w->low.memory[0].peak_B, 20 * params + passes / 2);
+	assert_bytes(w->low.memory[0].spare_B, passes / 2);
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 20 * params - 1;
 	lower_plan(w);
@@ -501,6 +563,9 @@ int main(void)
 		cmocka_unit_test(attention_keeps_no_input_that_is_made_again),
 		cmocka_unit_test(gathered_inputs_may_stay),
 		cmocka_unit_test(experts_keep_what_they_need),
+		cmocka_unit_test(eager_ops_keep_more),
+		cmocka_unit_test(gathered_logits_are_whole),
+		cmocka_unit_test(gradients_wait_and_are_copied),
 		cmocka_unit_test(recompute_keeps_layer_inputs),
 		cmocka_unit_test(selective_frees_scores),
 		cmocka_unit_test(zero_shards),

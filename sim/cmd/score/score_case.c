@@ -46,6 +46,18 @@ static enum mq_status check_counts(const struct mq_run *r, struct mq_err *err)
 	return MQ_OK;
 }
 
+static bool known_basis(const char *text)
+{
+	static const char *const known[] = { "", "device", "reserved", "allocated" };
+
+	if (!strncmp(text, "first", 5))
+		text += 5 + strspn(text + 5, " ");
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (!strcmp(text, known[i]))
+			return true;
+	return false;
+}
+
 static enum mq_status check_row(const struct mq_score_tables *t, const struct mq_run *r,
 				struct mq_err *err)
 {
@@ -63,6 +75,9 @@ static enum mq_status check_row(const struct mq_score_tables *t, const struct mq
 		MQ_TRY(mq_known_model(t, r, &known, err)); /* a model that is refused says why */
 		return no_step_time(r, err);
 	}
+	if (!known_basis(r->mem_basis))
+		return mq_fail(err, MQ_EINPUT, "mem_basis '%s' is not device, reserved or allocated, nor 'first' "
+			       "before one of these", r->mem_basis);
 	if (isnan(r->gpus) || r->gpus < 1)
 		return mq_fail(err, MQ_EINPUT, "no number of GPUs");
 	if (isnan(r->gbs) || r->gbs < 1)

@@ -33,6 +33,7 @@ enum mq_status mq_table_load(const struct mq_score_options *o, const struct mq_s
 	t->step_s = mq_arena_array(o->arena, t->n, double);
 	t->peak_B = mq_arena_array(o->arena, t->n, double);
 	t->memory = mq_arena_array(o->arena, t->n, struct mq_memory);
+	t->tight = mq_arena_array(o->arena, t->n, bool);
 	t->limit_B = mq_arena_array(o->arena, t->n, double);
 	t->message = mq_arena_array(o->arena, t->n, const char *);
 	t->ready = mq_arena_array(o->arena, t->n, bool);
@@ -88,13 +89,26 @@ static bool same_machines(const struct mq_job *a, const struct mq_job *b)
 	return true;
 }
 
+/* The prediction of what the row's memory is. */
+static double memory_as_measured(const struct mq_run *run, const struct mq_result *r)
+{
+	const struct mq_memory *m = mq_says(run->mem_basis, "first") ? &r->first : &r->memory;
+
+	if (mq_says(run->mem_basis, "allocated"))
+		return m->parameter_B + m->gradient_B + m->optimizer_B + m->activation_B + m->buffer_B;
+	if (mq_says(run->mem_basis, "reserved"))
+		return m->peak_B - m->reserve_B;
+	return m == &r->first ? m->peak_B : r->peak_memory_B;
+}
+
 static void take(struct mq_judged_table *t, uint32_t row, const struct mq_result *r, struct mq_arena *arena)
 {
 	t->verdict[row] = r->verdict;
 	t->step_s[row] = r->step_time_s;
-	t->peak_B[row] = r->peak_memory_B;
-	t->memory[row] = r->memory;
+	t->peak_B[row] = memory_as_measured(&t->run[row], r);
+	t->memory[row] = mq_says(t->run[row].mem_basis, "first") ? r->first : r->memory;
 	t->limit_B[row] = r->memory_limit_B;
+	t->tight[row] = mq_result_tight(r);
 	t->message[row] = mq_arena_strdup(arena, r->verdict == MQ_VERDICT_OK ? r->bottleneck : r->message);
 }
 

@@ -14,8 +14,9 @@ struct mq_judged_table {
 	uint32_t n;
 	struct mq_case *c;            /* [n] */
 	enum mq_verdict *verdict;     /* [n] N_VERDICTS: not asked for */
-	double *step_s, *peak_B;      /* [n] NaN where there is none */
-	struct mq_memory *memory;     /* [n] what peak_B is made of */
+	double *step_s, *peak_B;      /* [n] NaN where there is none; memory as the row has measured it */
+	struct mq_memory *memory;     /* [n] of the same device, in whole */
+	bool *tight;                  /* [n] it fits by less than the memory model may be off */
 	double *limit_B;              /* [n] what the device has */
 	const char **message;         /* [n] the reason where it is not ok */
 	bool *ready;                  /* [n] asked for and not refused: there is something to simulate */

@@ -17,7 +17,7 @@ struct text_column {
 #define TEXT(name, field) { name, offsetof(struct mq_run, field) }
 static const struct text_column text_columns[] = {
 	TEXT("row_id", id), TEXT("model", model), TEXT("gpu", gpu), TEXT("intra_link", intra),
-	TEXT("inter_link", inter), TEXT("precision", precision), TEXT("zero", zero),
+	TEXT("inter_link", inter), TEXT("precision", precision), TEXT("zero", zero), TEXT("mem_basis", mem_basis),
 	TEXT("stage_layers", stage_layers), TEXT("placement", placement),
 	TEXT("schedule", schedule), TEXT("recompute", recompute), TEXT("metric", metric),
 	TEXT("unit", unit), TEXT("step_time_basis", basis), TEXT("status", status),

@@ -35,7 +35,7 @@ static enum mq_status write_rows(const struct mq_judged_table *t, struct mq_csv_
 		if (t->verdict[i] == MQ_N_VERDICTS)
 			continue;
 		mq_csv_put_text(w, r->id);
-		mq_csv_put_text(w, mq_verdict_name(t->verdict[i]));
+		mq_csv_put_text(w, t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]));
 		mq_csv_put_f64(w, t->step_s[i] > 0 ? t->step_s[i] : (double)NAN);
 		mq_csv_put_f64(w, r->step_time_s);
 		mq_csv_put_f64(w, mq_table_scored(t, i) ? error_of(t, i) : (double)NAN);
@@ -62,7 +62,7 @@ static enum mq_status write_memory(const struct mq_judged_table *t, struct mq_cs
 			continue;
 		mq_csv_put_text(w, t->run[i].id);
 		mq_csv_put_text(w, t->run[i].status);
-		mq_csv_put_text(w, mq_verdict_name(t->verdict[i]));
+		mq_csv_put_text(w, t->tight[i] ? "tight" : mq_verdict_name(t->verdict[i]));
 		for (size_t k = 0; k < sizeof(part_B) / sizeof(*part_B); k++)
 			mq_csv_put_f64(w, part_B[k] / 1e9);
 		mq_csv_put_f64(w, t->limit_B[i] / 1e9);
@@ -231,7 +231,7 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 {
 	struct mq_score_line line = { .kind = "memory", .spearman = NAN, .regret = NAN };
 	double *error = mq_arena_array(o->arena, t->n, double);
-	uint32_t n = 0, oom = 0, oom_right = 0, oom_wrong = 0;
+	uint32_t n = 0, oom = 0, oom_right = 0, oom_wrong = 0, oom_tight = 0, tight = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
 		if (t->verdict[i] == MQ_N_VERDICTS)
@@ -239,14 +239,16 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 		oom += is_oom_row(&t->run[i]);
 		oom_right += is_oom_row(&t->run[i]) && t->verdict[i] == MQ_VERDICT_OOM;
 		oom_wrong += !is_oom_row(&t->run[i]) && t->verdict[i] == MQ_VERDICT_OOM;
+		oom_tight += is_oom_row(&t->run[i]) && t->tight[i];
+		tight += !is_oom_row(&t->run[i]) && t->tight[i];
 		if (t->peak_B[i] > 0 && t->run[i].max_mem_GB > 0)
 			error[n++] = t->peak_B[i] / 1e9 / t->run[i].max_mem_GB - 1;
 	}
 	line.table = mq_arena_printf(o->arena, "%s memory", t->stem);
 	line.stats = mq_score_stats(error, n, o->arena);
 	if (oom || oom_wrong)
-		printf("  out of memory: %u of %u such runs judged so; %u runs that fitted judged "
-		       "not to\n", oom_right, oom, oom_wrong);
+		printf("  out of memory: %u of %u such runs judged so, %u more tight; %u runs that fitted judged "
+		       "not to, %u tight\n", oom_right, oom, oom_tight, oom_wrong, tight);
 	return line;
 }
 

@@ -27,6 +27,9 @@ struct mq_run {
 	const char *id, *model, *gpu, *intra, *inter, *precision, *zero, *stage_layers, *placement;
 	const char *schedule, *recompute, *metric, *unit, *basis, *status, *source, *provenance;
 	const char *notes, *locator, *software, *platform;
+	const char *mem_basis;     /* what max_mem_gb is: "device" (or blank: all, on the fullest device),
+				    * "reserved" (by the framework's allocator), "allocated" (its tensors); with
+				    * "first" before it, of the first rank */
 	const char *options;       /* of the software: "key=value;..." from software_options and columns */
 	double params_b, layers, hidden, ffn, heads, kv_heads, seq, vocab, gpus, gpus_per_node, nodes;
 	double tp, pp, dp, vp, cp, ep, mbs, gbs, accum, value, step_time_s, max_mem_GB;

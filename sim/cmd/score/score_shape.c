@@ -89,7 +89,9 @@ static void sync_of(struct mq_case *c)
 	const char *z = c->run->zero;
 
 	c->shape.sync = (uint8_t)c->software.software.sync;
-	if (mq_says(z, "zero-1"))
+	if (mq_says(z, "zero-0") || !strcmp(z, "none"))
+		c->shape.sync = MQ_SYNC_ALLREDUCE;
+	else if (mq_says(z, "zero-1"))
 		c->shape.sync = MQ_SYNC_ZERO1;
 	else if (mq_says(z, "zero-2") || mq_says(z, "shard_grad_op"))
 		c->shape.sync = MQ_SYNC_ZERO2;
