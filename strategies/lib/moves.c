@@ -222,8 +222,8 @@ static void list_choices(const struct mq_move_space *space, const struct mq_plan
 
 	if (space->problem->q->train->infer)
 		return;
-	for (uint32_t i = 0; i < 4; i++)
-		add(l, SYNC, MQ_NONE, syncs[i], 0);
+	for (uint32_t i = 0; i < MQ_N_SYNCS; i++)
+		add(l, SYNC, MQ_NONE, i, 0);
 	for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
 		if (r != MQ_RECOMPUTE_SELECTIVE || space->selective)
 			add(l, RECOMPUTE, MQ_NONE, r, 0);
