@@ -2,7 +2,8 @@
  * score.c - `maquette score TABLE -o DIR`: predictions against tables of published measurements.
  *
  * Step times of training runs (default), --collectives, --kernels, or --gemm. Output: DIR/score.csv with a row
- * per measurement, DIR/summary.csv with a line per table, a printed summary.
+ * per measurement, DIR/summary.csv with a line per table, DIR/groups.csv with one per set of runs that differ
+ * only in plan, a printed summary.
  */
 #include "cmd/cmd.h"
 
@@ -84,7 +85,8 @@ static const struct argp argp = {
 	       "placement (\"V100xTP2|T4xTP2 ; ...\"). A step time that is not given follows from value and unit "
 	       "(tokens/s, sequences/s, images/s, or these per GPU) with gbs and seq, and models.csv may give "
 	       "seq and gbs where they belong to a published recipe. Rows that cannot be scored are listed with the reason. DIR gets score.csv, "
-	       "memory.csv, refused.csv and summary.csv.",
+	       "memory.csv, refused.csv, summary.csv, and groups.csv: for runs that differ only in plan how well "
+	       "their order is predicted, and the measured time of the plan ranked first over the best (regret).",
 };
 
 static enum mq_status check(struct options *o, struct mq_err *err)

@@ -406,6 +406,11 @@ double mq_cost_issued(double busy_s, double host_s, bool waits)
 	return waits ? busy_s + host_s : fmax(busy_s, host_s);
 }
 
+double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train)
+{
+	return fmax(device->peak_flops[train->dtype], device->peak_flops[mq_train_products(train)]);
+}
+
 double mq_cost_copy(const struct mq_device_calib *device, double bytes)
 {
 	return bytes / device->copy_bw_Bps + device->launch_s;

@@ -28,6 +28,10 @@ MQ_API double mq_cost_issued(double busy_s, double host_s, bool waits);
 /* All kernels of a compute task, issued so. */
 MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work);
 
+/* The fastest that a device can train, flop/s: the greater of its peaks in the type of training and in that
+ * of the layers' products (fp8 where their operands are cast to it); 0 where it has neither. */
+MQ_API double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train);
+
 /* Host <-> device copy of `bytes`, seconds. */
 MQ_API double mq_cost_copy(const struct mq_device_calib *device, double bytes);
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/cost.h"
 #include "core/search.h"
 #include "executors/executor.h"
 #include "executors/verdict.h"
@@ -75,8 +76,8 @@ static double peak_flops(const struct mq_judge *j, const struct mq_lowered *low)
 	double sum = 0;
 
 	for (uint32_t i = 0; i < low->n_devices; i++)
-		sum += j->q->calib->device[j->q->cluster->device[low->device[i]].calib]
-			       .peak_flops[j->q->train->dtype];
+		sum += mq_cost_train_peak(&j->q->calib->device[j->q->cluster->device[low->device[i]].calib],
+					  j->q->train);
 	return sum;
 }
 

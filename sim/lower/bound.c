@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/cost.h"
 #include "lower/lower.h"
 
 static double profiled_s(const struct mq_model *m, const struct mq_train *train)
@@ -57,7 +58,7 @@ double mq_lower_bound(const struct mq_question *q)
 
 	for (uint32_t d = 0; d < cluster->n_devices; d++)
 		if (cluster->device[d].calib != MQ_NONE)
-			peak += q->calib->device[cluster->device[d].calib].peak_flops[q->train->dtype];
+			peak += mq_cost_train_peak(&q->calib->device[cluster->device[d].calib], q->train);
 	double bound = profiled_s(q->model, q->train) / cluster->n_devices;
 	return peak > 0 ? fmax(bound, flop * q->train->batch / peak) : bound;
 }

@@ -278,6 +278,21 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Held against the type that the products run in, where the device has it. */
+static void test_train_peak(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_train train = { .dtype = MQ_BF16, .products = MQ_BF16 };
+
+	(void)state;
+	d->peak_flops[MQ_FP8] = 2e12;
+	near(mq_cost_train_peak(d, &train), 1e12);
+	train.products = MQ_FP8;
+	near(mq_cost_train_peak(d, &train), 2e12);
+	d->peak_flops[MQ_FP8] = 0;
+	near(mq_cost_train_peak(d, &train), 1e12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +302,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_alignment, teardown),
 		cmocka_unit_test_teardown(test_plain_cores, teardown),
 		cmocka_unit_test_teardown(test_kinds, teardown),
+		cmocka_unit_test_teardown(test_train_peak, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),
 		cmocka_unit_test_teardown(test_convolutions, teardown),

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "cmd/score/score_groups.h"
 #include "score_rows.h"
 
 static void test_stats(void **state)
@@ -37,6 +38,37 @@ static void test_rank(void **state)
 	assert_true(isnan(mq_score_spearman(x, y, 2, &arena)));
 	near(mq_score_regret(y, x, 5), 2);    /* 1 is predicted for the second, measured 2 */
 	near(mq_score_regret(x, x, 5), 1);
+}
+
+/* Two sets of runs: plans of a batch of 64, of which the one ranked first took 4 s and the best 3, and a run of
+ * another batch that has nothing to be ranked with. A refused row takes no part. */
+static void test_groups(void **state)
+{
+	const double predicted[] = { 5, 9, 2, 1, 4 }, measured[] = { 3, 9, 4, 1, 1 };
+	struct mq_run run[5];
+	struct mq_case c[5];
+	enum mq_verdict verdict[5] = { MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_OK, MQ_VERDICT_OK,
+				       MQ_VERDICT_REFUSED };
+	struct mq_judged_table t = { .stem = "t", .run = run, .n = 5, .c = c, .verdict = verdict };
+
+	(void)state;
+	t.step_s = mq_arena_array(&arena, 5, double);
+	for (uint32_t i = 0; i < 5; i++) {
+		run[i] = gpt();
+		run[i].step_time_s = measured[i];
+		t.step_s[i] = predicted[i];
+		c[i] = (struct mq_case){ .run = &run[i], .system.name = "s" };
+	}
+	run[3].gbs = 8;
+	struct mq_score_groups g = mq_score_groups(&t, &arena);
+	assert_int_equal(g.n, 2);
+	assert_int_equal(g.group[0].n, 3);
+	assert_true(g.group[0].first == 2 && g.group[0].best == 0);
+	near(g.group[0].regret, 4.0 / 3);
+	near(g.group[0].spearman, .5); /* ranks 2 3 1 and 1 3 2: 1 - 6 (1 + 0 + 1) / (3 x 8) */
+	assert_true(isnan(g.group[1].regret) && isnan(g.group[1].spearman));
+	near(g.regret, 4.0 / 3);
+	near(g.spearman, .5);
 }
 
 static void test_patterns(void **state)
@@ -520,6 +552,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_stats, teardown),
 		cmocka_unit_test_teardown(test_rank, teardown),
+		cmocka_unit_test_teardown(test_groups, teardown),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test_setup_teardown(test_case, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_job, load_tables, teardown),

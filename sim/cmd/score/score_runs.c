@@ -3,8 +3,7 @@
  * simulation, file by file.
  *
  * Every row is scored or refused with its reason. Rank correlation and regret are taken inside groups
- * of rows that differ only in plan (Spearman's averaged over groups of three or more, weighted by
- * rows; regret weighted likewise over groups of two or more).
+ * of rows that differ only in plan (score_groups.h).
  */
 #include "cmd/score/score_runs.h"
 
@@ -12,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/score/score_groups.h"
 #include "cmd/score/score_judge.h"
 #include "cmd/score/score_set.h"
 #include "cmd/score/score_tables.h"
@@ -169,60 +169,22 @@ static void print_assumed(const struct mq_judged_table *t, struct mq_arena *aren
 	print_given(t, "  assumed: ", guess_of, arena);
 }
 
-struct ranking {
-	double rank_sum, rank_weight, regret_sum, regret_weight;
-};
-
-static void rank_group(const struct mq_score_options *o, const struct mq_judged_table *t, const char *key,
-		       const char *const *keys, struct ranking *r)
+static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t,
+				      const struct mq_score_groups *groups)
 {
-	double *predicted = mq_arena_array(o->arena, t->n, double);
-	double *measured = mq_arena_array(o->arena, t->n, double);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < t->n; i++)
-		if (mq_table_scored(t, i) && !strcmp(keys[i], key)) {
-			predicted[n] = t->step_s[i];
-			measured[n++] = t->run[i].step_time_s;
-		}
-	double rank = mq_score_spearman(predicted, measured, n, o->arena);
-	if (!isnan(rank)) {
-		r->rank_sum += rank * n;
-		r->rank_weight += n;
-	}
-	if (n >= 2) {
-		r->regret_sum += mq_score_regret(predicted, measured, n) * n;
-		r->regret_weight += n;
-	}
-}
-
-static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t)
-{
-	struct mq_score_line line = { .kind = "step-time", .table = t->stem };
-	const char **keys = mq_arena_array(o->arena, t->n, const char *);
+	struct mq_score_line line = { .kind = "step-time", .table = t->stem, .spearman = groups->spearman,
+				      .regret = groups->regret };
 	double *error = mq_arena_array(o->arena, t->n, double);
-	struct ranking r = { 0 };
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++) {
-		keys[i] = mq_table_scored(t, i) ? mq_run_group(&t->c[i], o->arena) : "";
 		if (mq_table_scored(t, i))
 			error[n++] = error_of(t, i);
 		else
 			line.refused += t->verdict[i] != MQ_N_VERDICTS &&
 					!is_oom_row(&t->run[i]);
 	}
-	for (uint32_t i = 0; i < t->n; i++) {
-		bool first = true;
-
-		for (uint32_t k = 0; k < i; k++)
-			first &= strcmp(keys[k], keys[i]) != 0;
-		if (first)
-			rank_group(o, t, keys[i], keys, &r);
-	}
 	line.stats = mq_score_stats(error, n, o->arena);
-	line.spearman = r.rank_weight > 0 ? r.rank_sum / r.rank_weight : (double)NAN;
-	line.regret = r.regret_weight > 0 ? r.regret_sum / r.regret_weight : (double)NAN;
 	return line;
 }
 
@@ -261,7 +223,7 @@ static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_li
 }
 
 struct outputs {
-	struct mq_csv_writer rows, memory, refused, summary;
+	struct mq_csv_writer rows, memory, refused, summary, groups;
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f,
@@ -277,6 +239,8 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 	MQ_TRY(mq_csv_open(&f->refused, mq_arena_printf(o->arena, "%s/refused.csv", o->out), "w",
 			   err));
 	MQ_TRY(mq_csv_put_header(&f->refused, "row_id,verdict,reason", err));
+	MQ_TRY(mq_csv_open(&f->groups, mq_arena_printf(o->arena, "%s/groups.csv", o->out), "w", err));
+	MQ_TRY(mq_csv_put_header(&f->groups, mq_score_groups_header, err));
 	MQ_TRY(mq_csv_open(&f->summary, mq_arena_printf(o->arena, "%s/summary.csv", o->out), "w",
 			   err));
 	return mq_csv_put_header(&f->summary, mq_score_summary_header, err);
@@ -285,16 +249,19 @@ static enum mq_status open_outputs(const struct mq_score_options *o, struct outp
 static enum mq_status report(const struct mq_score_options *o, const struct mq_judged_table *t,
 			     struct outputs *f, struct mq_score_line *line, struct mq_err *err)
 {
+	struct mq_score_groups groups = mq_score_groups(t, o->arena);
 	struct mq_score_line memory;
 
 	MQ_TRY(write_rows(t, &f->rows, err));
 	MQ_TRY(write_memory(t, &f->memory, err));
 	MQ_TRY(write_refused(t, &f->refused, err));
-	*line = summarise(o, t);
+	MQ_TRY(mq_score_put_groups(&groups, &f->groups, err));
+	*line = summarise(o, t, &groups);
 	MQ_TRY(put_line(&f->summary, line, err));
 	memory = memory_line(o, t);
 	if (memory.stats.n)
 		MQ_TRY(put_line(&f->summary, &memory, err));
+	mq_score_print_groups(&groups);
 	print_assumed(t, o->arena);
 	print_refused(t, mq_arena_array(o->arena, t->n, bool));
 	return MQ_OK;
@@ -343,5 +310,6 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(mq_csv_close(&f.rows, err));
 	MQ_TRY(mq_csv_close(&f.memory, err));
 	MQ_TRY(mq_csv_close(&f.refused, err));
+	MQ_TRY(mq_csv_close(&f.groups, err));
 	return mq_csv_close(&f.summary, err);
 }
