@@ -26,6 +26,8 @@
 
 #include "core/kernel_table.h"
 
+#define MOST_TAKEN .9 /* of a device, by others: they share what is left of it */
+
 struct tile {
 	double m, n;
 };
@@ -388,17 +390,40 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	return INFINITY;
 }
 
-double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work)
+static bool streams_memory(const struct mq_kernel *k)
 {
-	double busy = 0, host = 0;
+	return k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_EMBEDDING || k->kind == MQ_KERNEL_OPTIMIZER ||
+	       k->kind == MQ_KERNEL_COPY || k->kind == MQ_KERNEL_SCAN;
+}
+
+struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work)
+{
+	struct mq_cost_parts p = { .waits = work->waits && device->kind != MQ_CPU };
 
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
-		busy += mq_cost_kernel(device, &work->kernel[i]);
-		host += work->kernel[i].launches * device->host_launch_s;
+		const struct mq_kernel *k = &work->kernel[i];
+
+		*(streams_memory(k) ? &p.memory_s : &p.arithmetic_s) += mq_cost_kernel(device, k);
+		p.host_s += k->launches * device->host_launch_s;
 	}
 	if (work->host > 0 && device->kind != MQ_CPU)
-		host *= work->host;
-	return mq_cost_issued(busy, host, work->waits && device->kind != MQ_CPU);
+		p.host_s *= work->host;
+	return p;
+}
+
+double mq_cost_beside(const struct mq_cost_parts *p, double multiprocessors, double memory)
+{
+	double busy = p->arithmetic_s / (1 - fmin(multiprocessors, MOST_TAKEN)) +
+		      p->memory_s / (1 - fmin(memory, MOST_TAKEN));
+
+	return mq_cost_issued(busy, p->host_s, p->waits);
+}
+
+double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work)
+{
+	struct mq_cost_parts parts = mq_cost_parts(device, work);
+
+	return mq_cost_beside(&parts, 0, 0);
 }
 
 double mq_cost_issued(double busy_s, double host_s, bool waits)

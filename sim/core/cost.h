@@ -28,6 +28,19 @@ MQ_API double mq_cost_issued(double busy_s, double host_s, bool waits);
 /* All kernels of a compute task, issued so. */
 MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq_work *work);
 
+/* The same by what bounds it, seconds of a device that does nothing else. */
+struct mq_cost_parts {
+	double arithmetic_s; /* products, convolutions, attention: as many multiprocessors as there are */
+	double memory_s;     /* kernels that stream memory */
+	double host_s;       /* launching all */
+	bool waits;          /* see mq_cost_issued */
+};
+MQ_API struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work);
+/* A task of these parts where others hold these shares of the device's multiprocessors and of the bandwidth
+ * that kernels get of its memory, 0 .. 1: what is bound by arithmetic has fewer multiprocessors, what is bound
+ * by memory less of it (few multiprocessors fill it), and time that was the host's is not lost twice. */
+MQ_API double mq_cost_beside(const struct mq_cost_parts *parts, double multiprocessors, double memory);
+
 /* The fastest that a device can train, flop/s: the greater of its peaks in the type of training and in that
  * of the layers' products (fp8 where their operands are cast to it); 0 where it has neither. */
 MQ_API double mq_cost_train_peak(const struct mq_device_calib *device, const struct mq_train *train);

@@ -59,6 +59,17 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 	return *known;
 }
 
+struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct mq_task *t)
+{
+	const struct mq_schedule *s = c->request->schedule;
+
+	if (t->kind == MQ_TASK_COPY)
+		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
+	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
+		return (struct mq_cost_parts){ .host_s = s->fold->work_fixed_s[t->work] };
+	return mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
+}
+
 bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
 {
 	const struct mq_schedule *s = c->request->schedule;
@@ -101,6 +112,25 @@ static uint64_t key_of(const struct mq_task *t)
 	return mq_map_mix(bits, ends);
 }
 
+/* What a collective moves through the memory of the member that receives most. NCCL's primitives, between
+ * processes: the peer writes a received byte into a buffer here, from which it is read and, added to one of the
+ * input that is read for it or not, written to the output or to the next peer's buffer: three accesses for
+ * each. All-to-alls also read each byte that they send. */
+static double memory_Bps(const struct mq_task *t, const struct mq_flow *flow, uint32_t n_flows, uint32_t n,
+			 double seconds)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	double *in = mq_arena_array(&scratch, n, double), most = 0;
+
+	if (t->kind == MQ_TASK_COLLECTIVE)
+		for (uint32_t i = 0; i < n_flows; i++)
+			in[flow[i].dst] += flow[i].bytes;
+	for (uint32_t i = 0; i < n; i++)
+		most = fmax(most, in[i]);
+	mq_arena_fini(&scratch);
+	return seconds > 0 ? most * (t->coll == MQ_COLL_ALL_TO_ALL ? 4 : 3) / seconds : 0;
+}
+
 /* Folded: the representative's flows, and the times that they take beside those of all images. */
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 				    struct mq_err *err)
@@ -117,6 +147,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	m->bound_s = times.bound_s;
 	m->n_flows = image.n_flows;
 	m->channels = image.channels;
+	m->memory_Bps = memory_Bps(t, image.flow, image.n_flows, image.n, m->alone_s);
 	return MQ_OK;
 }
 
@@ -144,6 +175,7 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 		m->n_flows = flows.n_flows;
 		m->flow = flows.flow;
 		m->channels = flows.channels;
+		m->memory_Bps = memory_Bps(t, flows.flow, flows.n_flows, ask.n, flows.alone_s);
 		return MQ_OK;
 	}
 	bool send = t->kind == MQ_TASK_SEND;

@@ -8,6 +8,7 @@
 #define MQ_EXECUTORS_COSTING_H
 
 #include "core/collective.h"
+#include "core/cost.h"
 #include "core/events.h"
 #include "core/map.h"
 #include "executors/executor.h"
@@ -21,6 +22,7 @@ struct mq_meeting {
 				       for the images of the meeting itself) */
 	double bound_s;             /* latency and the bound of the flows; NaN until asked */
 	uint32_t channels;          /* of a collective, see mq_coll_flows */
+	double memory_Bps;          /* of a collective, through a member's memory while it runs alone */
 	uint32_t n_flows;
 	const struct mq_flow *flow; /* folded: NULL, see lower/images.h; so is rank */
 };
@@ -44,6 +46,11 @@ void mq_costing_init(struct mq_costing *costing, const struct mq_exec_request *r
 
 /* Seconds of a compute or copy task; +inf where the device cannot run it. */
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);
+
+/* The parts of a compute or copy task. A copy, and a work of fixed duration, have none that others
+ * could slow: all is in host_s
+ * (fold.h: its collectives end when they end, and lowering fuses none where communication interferes). */
+struct mq_cost_parts mq_costing_parts(const struct mq_costing *costing, const struct mq_task *task);
 
 /* Can every device run its compute tasks? Else the message of `err` says which cannot. */
 bool mq_costing_possible(struct mq_costing *costing, struct mq_err *err);

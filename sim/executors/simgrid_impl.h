@@ -50,6 +50,7 @@ struct device_state {
 	const struct mq_device_calib *calib;
 	uint32_t n_comm;        /* communications that interfere */
 	uint32_t channels;      /* of all of them together */
+	double memory_Bps;      /* likewise */
 	bool computes;
 	struct lane *compute_lane; /* of the compute that runs, where it may be slowed */
 	struct lane *comm_lane[MQ_N_STREAMS]; /* leaders of the communications that run */

@@ -8,9 +8,12 @@
  * lie in its future.
  *
  * Interference: a compute task and a communication that may slow each other run as amounts of work whose
- * speed is set anew whenever one of them begins or ends on the device: compute runs at 1 -
- * overlap_compute while a gradient collective runs, and stands still on a device whose cores carry its
- * communication; a collective of fixed length runs at 1 - overlap_comm (of its slowest member) while
+ * speed is set anew whenever one of them begins or ends on the device. While a gradient collective runs,
+ * compute has the multiprocessors that its channels leave (each is a thread block, which holds one as long as
+ * it runs, moving or waiting) and the memory that its bytes leave (cost.h, costing.h); it stands still on a
+ * device whose cores carry its communication. So a slow network costs compute the few multiprocessors of
+ * its few channels for longer, but no memory. A collective that meets others takes longer than alone, and its
+ * bytes are charged as if it did not. A collective of fixed length runs at 1 - overlap_comm (of its slowest member) while
  * compute runs. A collective that is simulated as flows gets that factor on its rates when it starts; which
  * of the two it is, its links say (simgrid_slow.c).
  */
@@ -52,16 +55,19 @@ static void wake(struct lane *lane, uint32_t event)
 
 /* ---- speeds ------------------------------------------------------------------------------------ */
 
-static double compute_speed(const struct device_state *d)
+static double compute_speed(const struct device_state *d, const struct mq_cost_parts *parts)
 {
+	const struct mq_device_calib *c = d->calib;
+
 	if (!d->n_comm)
 		return 1;
-	if (d->calib->serial_comm)
+	if (c->serial_comm)
 		return 0;
-	if (d->calib->overlap_compute >= 0)
-		return fmax(1 - d->calib->overlap_compute, 0);
-	/* each channel of a collective is a thread block, which holds a multiprocessor as long as it runs */
-	return fmax(1 - d->channels / d->calib->sm_count, 0);
+	if (c->overlap_compute >= 0)
+		return fmax(1 - c->overlap_compute, 0);
+	return mq_cost_beside(parts, 0, 0) /
+	       mq_cost_beside(parts, d->channels / c->sm_count,
+			      d->memory_Bps / (c->mem_bw_Bps * c->elementwise_bw_share));
 }
 
 static const struct mq_task *task_of(const struct sim *sim, uint32_t event)
@@ -107,8 +113,8 @@ static void signal_change(struct lane *lane)
 	sg_sem_release(lane->changed);
 }
 
-/* Run `work_s` seconds of work at a speed that others change. */
-static void run_work(struct lane *lane, double work_s, uint32_t event, bool compute)
+/* Run `work_s` seconds of work at a speed that others change; `parts` of compute, NULL of communication. */
+static void run_work(struct lane *lane, double work_s, uint32_t event, const struct mq_cost_parts *parts)
 {
 	struct sim *sim = lane->sim;
 	double left_s = work_s;
@@ -117,8 +123,8 @@ static void run_work(struct lane *lane, double work_s, uint32_t event, bool comp
 		lane->changed = sg_sem_init(0);
 	lane->running = true;
 	while (left_s > 0) {
-		double speed = compute ? compute_speed(&sim->device[lane->device])
-				       : comm_speed(sim, event);
+		double speed = parts ? compute_speed(&sim->device[lane->device], parts)
+				     : comm_speed(sim, event);
 		double since_s = sim->now_s;
 		bool over = false;
 
@@ -142,6 +148,7 @@ static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 	struct sim *sim = lane->sim;
 	uint32_t meeting = sim->sharing.meeting[event];
 	uint32_t channels = meeting == MQ_NONE ? 0 : sim->costing.meeting[meeting].channels;
+	double memory_Bps = meeting == MQ_NONE ? 0 : sim->costing.meeting[meeting].memory_Bps;
 
 	for (uint32_t t = sim->ev.first[event]; t != MQ_NONE; t = sim->ev.next[t]) {
 		const struct mq_task *task = &sim->s->task[t];
@@ -150,6 +157,7 @@ static void comm_changes(struct lane *lane, uint32_t event, bool begins)
 			continue;
 		d->n_comm += begins ? 1 : UINT32_MAX;
 		d->channels += begins ? channels : -channels;
+		d->memory_Bps = d->n_comm ? d->memory_Bps + (begins ? memory_Bps : -memory_Bps) : 0;
 		if (begins)
 			d->comm_lane[task->stream] = lane;
 		else if (d->comm_lane[task->stream] == lane)
@@ -180,6 +188,25 @@ static void finish(struct sim *sim, uint32_t event)
 	mq_sim_drain(sim);
 }
 
+/* The host launches at its own pace, whatever slows the kernels: they end no sooner than it has launched them. */
+static void run_kernels(struct lane *lane, uint32_t event)
+{
+	struct sim *sim = lane->sim;
+	const struct mq_device_calib *calib = sim->device[lane->device].calib;
+	struct mq_cost_parts parts = mq_costing_parts(&sim->costing, task_of(sim, event));
+	bool whole = parts.waits || calib->serial_comm || calib->overlap_compute >= 0;
+
+	if (whole) {
+		run_work(lane, mq_costing_task(&sim->costing, task_of(sim, event)), event, &parts);
+		return;
+	}
+	double launched_s = sim->now_s + parts.host_s;
+
+	parts.host_s = 0;
+	run_work(lane, parts.arithmetic_s + parts.memory_s, event, &parts);
+	sleep_until(sim, launched_s);
+}
+
 static void run_compute(struct lane *lane, uint32_t event)
 {
 	struct sim *sim = lane->sim;
@@ -187,7 +214,7 @@ static void run_compute(struct lane *lane, uint32_t event)
 	wait_for(lane, sim->known, event);
 	sleep_until(sim, sim->walk.start_s[event]);
 	compute_changes(lane, true);
-	run_work(lane, mq_costing_task(&sim->costing, task_of(sim, event)), event, true);
+	run_kernels(lane, event);
 	compute_changes(lane, false);
 	finish(sim, event);
 }
@@ -201,7 +228,7 @@ static void run_fixed(struct lane *lane, uint32_t event)
 	wait_for(lane, sim->known, event);
 	sleep_until(sim, sim->walk.start_s[event]);
 	comm_changes(lane, event, true);
-	run_work(lane, m->alone_s, event, false);
+	run_work(lane, m->alone_s, event, NULL);
 	comm_changes(lane, event, false);
 	finish(sim, event);
 }

@@ -278,6 +278,33 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* A product of 2 s and a stream of 1 s: half of the multiprocessors taken doubles the first, a fifth of the memory
+ * adds a quarter to the second; a host that needs 4.5 s hides what is below. No one takes more than nine tenths. */
+static void test_beside(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel kernel[] = {
+		{ .kind = MQ_KERNEL_GEMM, .dtype = MQ_FP16, .m = 1e4, .n = 1e4, .k = 1e4, .count = 1, .launches = 1 },
+		{ .kind = MQ_KERNEL_MEMORY, .bytes = 1e12, .launches = 2 },
+	};
+	struct mq_work work = { .kernel = kernel, .n_kernels = 2 };
+	struct mq_cost_parts p = mq_cost_parts(d, &work);
+
+	(void)state;
+	near(p.arithmetic_s, 2);
+	near(p.memory_s, 1);
+	near(mq_cost_work(d, &work), 3);
+	near(mq_cost_beside(&p, .5, .2), 4 + 1.25);
+	near(mq_cost_beside(&p, 5, 5), 20 + 10);
+	d->host_launch_s = 1.5;
+	p = mq_cost_parts(d, &work);
+	near(p.host_s, 4.5);
+	near(mq_cost_beside(&p, .25, 0), 4.5);
+	near(mq_cost_beside(&p, .5, .2), 5.25);
+	p.waits = true;
+	near(mq_cost_beside(&p, .5, .2), 9.75);
+}
+
 /* Held against the type that the products run in, where the device has it. */
 static void test_train_peak(void **state)
 {
@@ -302,6 +329,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_alignment, teardown),
 		cmocka_unit_test_teardown(test_plain_cores, teardown),
 		cmocka_unit_test_teardown(test_kinds, teardown),
+		cmocka_unit_test_teardown(test_beside, teardown),
 		cmocka_unit_test_teardown(test_train_peak, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),

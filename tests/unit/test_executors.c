@@ -140,6 +140,36 @@ static void interference(struct simulated *t)
 	calib->serial_comm = false;
 }
 
+/* What a collective takes of the device beside it: the multiprocessors of its two channels (of eight), as long
+ * as it runs, and three accesses to memory for each of the 2e9 bytes that an all-reduce of 2e9 on two ranks
+ * receives, which take 6e9 / 10e9 s however long the network takes. */
+static void copies_take_their_share(struct simulated *t)
+{
+	struct mq_schedule *s = hand_new(&t->arena, t->cluster);
+	struct mq_device_calib *calib = &t->calib->device[0];
+	uint32_t comm = hand_comm(s, 0, 1, 2), w = hand_work(s, 20);
+
+	for (uint32_t d = 0; d < 2; d++)
+		hand_collective(s, d, comm, MQ_COLL_ALL_REDUCE, 2e9);
+	double comm_s = simulated_step(t, s, mq_execute_simgrid, true);
+	EXPECT(t, comm_s < 15);
+	hand_compute(s, 0, w);
+	calib->overlap_compute = -1;
+	calib->sm_count = 8;
+	calib->mem_bw_Bps = 10e9;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 20 + comm_s / 4, 1e-9);
+	s->work[w].kernel->kind = MQ_KERNEL_MEMORY;
+	s->work[w].kernel->bytes = 200e9;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 20.6, 1e-9);
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 20, 1e-12);
+	/* A host that takes longer to launch than the device to run has the time. */
+	s->work[w].kernel->launches = 1;
+	calib->host_launch_s = 21;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 21, 1e-9);
+	calib->host_launch_s = 0;
+	calib->overlap_compute = 0;
+}
+
 /* After the time-out the process goes on serving. */
 /* Many flows on one link amplify the smallest difference; there must be none, whatever the clock. */
 static void repeats_to_the_last_bit(struct simulated *t)
@@ -491,6 +521,7 @@ static void case_collectives(void **state)
 	struct simulated_platform p = { .n = 8, .bw_Bps = 1e9, .lat_s = 1e-6 };
 	assert_true(simulated_run(&p, ring));
 	assert_true(simulated_run(&p, interference));
+	assert_true(simulated_run(&p, copies_take_their_share));
 }
 
 static void case_properties(void **state)
