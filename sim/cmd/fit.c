@@ -74,7 +74,8 @@ static const struct argp argp = {
 	       "all tables at once and each with the same weight, and tells how each table is predicted "
 	       "when it is left out.\vA table is a CSV file as for `maquette score`. Shipped files are "
 	       "not changed: put the values found there, with their source. --set of a free parameter is "
-	       "its start. DIR gets parameters.csv, correlation.csv, rows.csv and tables.csv.",
+	       "its start. DIR gets parameters.csv, correlation.csv, rows.csv, tables.csv and "
+	       "without.csv: the values where one table has no say.",
 };
 
 static enum mq_status fit(struct options *o, struct mq_err *err)

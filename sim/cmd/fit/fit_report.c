@@ -172,6 +172,19 @@ static enum mq_status put_tables(const struct mq_runs_fit *f, struct mq_csv_writ
 	return MQ_OK;
 }
 
+/* What stands in where a table has no say. */
+static enum mq_status put_without(const struct mq_runs_fit *f, struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t t = 0; t < f->n_tables && f->n_tables > 1; t++)
+		for (uint32_t p = 0; p < f->n_params; p++) {
+			mq_csv_put_text(w, f->table[t].stem);
+			mq_csv_put_text(w, f->param[p].knob.name);
+			mq_csv_put_f64(w, f->without[(size_t)t * f->n_params + p]);
+			MQ_TRY(mq_csv_end_row(w, err));
+		}
+	return MQ_OK;
+}
+
 enum mq_status mq_runs_fit_report(struct mq_runs_fit *f, const bool *own, struct mq_err *err)
 {
 	print_params(f);
@@ -179,6 +192,7 @@ enum mq_status mq_runs_fit_report(struct mq_runs_fit *f, const bool *own, struct
 	MQ_TRY(write_file(f, "parameters.csv", "parameter,value,unit,low,high,start,rows", put_params,
 			  err));
 	MQ_TRY(write_file(f, "correlation.csv", "parameter,with,correlation", put_correlation, err));
+	MQ_TRY(write_file(f, "without.csv", "table,parameter,value", put_without, err));
 	MQ_TRY(write_file(f, "rows.csv", "table,row_id,measured_s,start_s,fitted_s,left_out_s", put_rows,
 			  err));
 	return write_file(f, "tables.csv",

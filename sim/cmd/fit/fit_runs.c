@@ -110,6 +110,7 @@ enum mq_status mq_runs_fit_open(struct mq_runs_fit *f, const struct mq_list *tab
 	}
 	MQ_TRY(keep_scored(f, err));
 	f->slope = mq_arena_array(o->arena, (size_t)f->n_rows * f->n_params, double);
+	f->without = mq_arena_array(o->arena, (size_t)f->n_tables * f->n_params, double);
 	f->correlation = mq_arena_array(o->arena, (size_t)f->n_params * f->n_params, double);
 	return MQ_OK;
 }

@@ -48,6 +48,7 @@ struct mq_runs_fit {
 	uint32_t n_rows;
 	double *slope;        /* [n_rows * n_params] d log(predicted) / d log(parameter) */
 	double *correlation;  /* [n_params^2] of the logarithms, over bootstrap draws */
+	double *without;      /* [n_tables * n_params] the parameters that the other tables give */
 	uint32_t rounds, n_draws;
 	uint64_t seed;
 	uint32_t n_simulated; /* rows, all in all */
@@ -69,12 +70,12 @@ enum mq_status mq_runs_fit_slopes(struct mq_runs_fit *fit, const double *x,
 
 /* Solves; fills values, intervals, correlation, fitted_s. */
 enum mq_status mq_runs_fit_solve(struct mq_runs_fit *fit, struct mq_err *err) MQ_MUST_CHECK;
-/* Fills left_out_s of all rows; own[table * n_params + param]: no other table informs this parameter, so
+/* Fills left_out_s of all rows and `without`; own[table * n_params + param]: no other table informs this parameter, so
  * that it was left as fitted. */
 enum mq_status mq_runs_fit_leave_out(struct mq_runs_fit *fit, bool *own,
 				     struct mq_err *err) MQ_MUST_CHECK;
 
-/* Prints the tables and writes DIR/parameters.csv, correlation.csv, rows.csv, tables.csv. */
+/* Prints the tables and writes DIR/parameters.csv, correlation.csv, rows.csv, tables.csv, without.csv. */
 enum mq_status mq_runs_fit_report(struct mq_runs_fit *fit, const bool *own,
 				  struct mq_err *err) MQ_MUST_CHECK;
 

@@ -248,6 +248,7 @@ enum mq_status mq_runs_fit_leave_out(struct mq_runs_fit *f, bool *own, struct mq
 			own[t * f->n_params + p] = !informed(f, p, t);
 		if (fit.n_params)
 			status = mq_fit_solve(&fit, &scratch, err);
+		memcpy(f->without + (size_t)t * f->n_params, to, f->n_params * sizeof(*to));
 		if (status == MQ_OK)
 			status = mq_runs_fit_predict(f, to, t, MQ_NONE, seconds, err);
 		for (uint32_t i = 0; i < f->n_rows && status == MQ_OK; i++)
