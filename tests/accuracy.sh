@@ -16,7 +16,7 @@ fi
 mkdir -p $out
 echo "== step times and memory"
 for table in "$data"/measured/*.csv; do
-	$maquette score "$table" --row-tasks "${ROW_TASKS:-4e6}" -j "${JOBS:-$(nproc)}" \
+	$maquette score "$table" --left-out --row-tasks "${ROW_TASKS:-4e6}" -j "${JOBS:-$(nproc)}" \
 		-o "$out/$(basename "$table" .csv)" | tee "$out/$(basename "$table" .csv).txt"
 done
 for kind in gemm collectives kernels; do
@@ -28,7 +28,8 @@ for kind in gemm collectives kernels; do
 	$maquette score --$kind "$folder" -o $out/$kind | tee $out/$kind.txt
 done
 
-# One Markdown table out of the summaries; beside it what others reached on the same rows.
+# One Markdown table out of the summaries: tables that nothing was fitted to, tables with their source left
+# out, all that was fitted to, the rest; beside it what others reached on the same rows.
 awk -F, '
 function cell(x, scale, digits) { return x == "" ? "" : sprintf("%.*f", digits, x * scale) }
 function plain(x) { gsub(/"/, "", x); return x }
@@ -49,15 +50,41 @@ $at["rows"] > 0 || $at["refused"] > 0 {
 	name = plain($at["table"])
 	if ($at["kind"] ~ /collectives|kernel/ && name !~ /^all/)
 		next
-	printf "| %s %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", plain($at["kind"]), name,
-		$at["rows"], $at["refused"], cell($at["mean"], 100, 1), cell($at["median"], 100, 1),
-		cell($at["p90"], 100, 1), cell($at["bias"], 100, 1), cell($at["spearman"], 1, 2),
-		cell($at["regret"], 1, 3), peer[name]
+	kind = plain($at["kind"])
+	if (kind == "left-out")
+		rests[name] = 1
+	n++
+	kinds[n] = kind
+	names[n] = name
+	cells[n] = sprintf("%s | %s | %s | %s | %s | %s | %s | %s | %s |", $at["rows"], $at["refused"],
+		cell($at["mean"], 100, 1), cell($at["median"], 100, 1), cell($at["p90"], 100, 1),
+		cell($at["bias"], 100, 1), cell($at["spearman"], 1, 2), cell($at["regret"], 1, 3), peer[name])
+}
+# Lines whose kind is one, or of step times those of tables that something rests on or nothing does.
+function put(kind, label, resting,    i) {
+	for (i = 1; i <= n; i++)
+		if (kinds[i] == kind && (resting < 0 || (names[i] in rests) == resting))
+			printf "| %s %s | %s\n", label, names[i], cells[i]
+}
+END {
+	put("step-time", "never fitted:", 0)
+	put("left-out", "source left out:", -1)
+	put("step-time", "fitted:", 1)
+	put("memory", "memory:", -1)
+	put("gemm", "gemm", -1)
+	put("collectives", "collectives", -1)
 }' $out/*/summary.csv >$out/table.md
+
+# How many rows each fitted value rests on, the least first; the others rest on timings of kernels and collectives.
+awk -F, 'FNR > 1 { rows[$2] += $5; value[$2] = $3; tables[$2] = tables[$2] (tables[$2] ? ";" : "") $1 }
+	END { for (v in rows) print v "," value[v] "," rows[v] "," tables[v] }' $out/*/fitted.csv |
+	sort -t, -k3,3n -k1,1 >$out/rests.csv
+echo "accuracy: $(wc -l <$out/rests.csv) values are fitted to runs; rows each rests on: $out/rests.csv"
 
 # Every predicted row in one table, and the figure of it; measurements stay where they are.
 record=results/accuracy
 mkdir -p $record
+{ echo "value,fitted,rows,tables"; cat $out/rests.csv; } >$record/fitted.csv
 {
 	echo table,row_id,predicted_s,error
 	for scored in $out/*/score.csv; do

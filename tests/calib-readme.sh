@@ -108,12 +108,13 @@ How the fitted values came about:
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
-- **Training terms of the A100** (`sustained`, `attention_eff`, `bmm_misaligned`): one joint fit to five tables
+- **Training terms of the A100** (`sustained`, `attention_eff`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
   BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
   `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels.
-  **H100**: the same over MPT and torchtitan. **T4**: the AMP runs. **GH200**: the values of the H100, its clock too.
+  **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100, clock by the power law of boards
+  (`sustained`). **GH200**: the values of the H100, its clock too.
   Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../software/NAME.json`; [its page](../software/README.md) has the fields): what a training software's kernels move, its host takes, it
   overlaps and holds, each value with its evidence. Most fitted ones come from the same joint fits. `../publishers.csv` says which software a published table's
@@ -163,7 +164,7 @@ How the fitted values came about:
   (`port_Bps`; 50 Gb/s gave 3.7 GB/s to one, two and four rings at a time: a limit of the port, not of a stream). AMP's runs reduce gradients in
   fp32, as their DeepSpeed configuration says; taken for 16 bit, the same runs would ask for half that rate. Their `reduce_B` 28 is counted: flat copy 4,
   to fp32 6, division 8, back to 16 bit 6, out of the flat copy 4.
-- `bmm_misaligned` is fitted where unfused attention with odd heads was measured; elsewhere it is what ordinary cores do, peak_fp32 / peak.
+- `bmm_misaligned` (batched products of odd heads) is what ordinary cores do: peak_fp32 / peak.
 - Such joint fits are made, and judged by leaving one table out after the other, with `maquette fit TABLE... --free NAME,...`.
 - `links.json`: published collective timings; Omni-Path and RoCE from the training runs (no open table of collectives on them). The large errors
   are those of two systems: V100 on 10 GbE sockets (458 of 1,320 rows; 90th percentile 31 / 48 / 45 % from large to small; its own repeats of one

@@ -28,8 +28,8 @@ static const struct argp_option option_rows[] = {
 	  "the table holds timings or peak memory of norms, activations, losses, attention ...", 0 },
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm, --kernels: estimate the device's parameters first", 0 },
 	{ "left-out", KEY_LEFT_OUT, NULL, 0,
-	  "with --collectives: each table without what was fitted to it, its links' classes as their siblings",
-	  0 },
+	  "each table again with its source left out: for the values that were fitted to it stands in what "
+	  "fitted.csv of the platforms says; with --collectives: its links' classes as their siblings", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
 	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,
 	  "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`", 0 },
@@ -97,10 +97,10 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "-o DIR is missing: where results go");
 	if (o->gemm + o->collectives + o->kernels > 1)
 		return mq_fail(err, MQ_EINPUT, "--gemm, --collectives and --kernels exclude each other");
-	if (o->score.left_out && !o->collectives)
-		return mq_fail(err, MQ_EINPUT, "--left-out goes with --collectives; `maquette fit` says it of step times");
 	if (o->score.fit && !o->gemm && !o->kernels)
 		return mq_fail(err, MQ_EINPUT, "--fit goes with --gemm or --kernels");
+	if (o->score.left_out && (o->gemm || o->kernels))
+		return mq_fail(err, MQ_EINPUT, "--left-out is for runs and collectives, not for --gemm and --kernels");
 	return mq_score_open(&o->score, err);
 }
 

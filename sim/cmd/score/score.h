@@ -27,7 +27,9 @@ struct mq_score_options {
 	const char *executor;   /* --executor analytic|simgrid */
 	const char *only;       /* --only TEXT: rows whose row_id or model contains it, or NULL */
 	struct mq_list set;     /* --set NAME=VALUE, see score_set.h */
-	bool left_out;          /* --left-out: link classes without what was fitted to a row's table */
+	struct mq_list stand_in; /* NAME=VALUE of fitted values that are to have no say, see score_fitted.h;
+				 * --set wins */
+	bool left_out;          /* --left-out: each table again with its source left out */
 	bool fit;               /* --fit: estimate device parameters from the table first */
 	double threshold;       /* --threshold: mean error above which the exit status is 5 */
 	double row_tasks;       /* --row-tasks: tasks that the simulation of one row may have */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/score/score_fitted.h"
 #include "cmd/score/score_groups.h"
 #include "cmd/score/score_judge.h"
 #include "cmd/score/score_set.h"
@@ -170,9 +171,9 @@ static void print_assumed(const struct mq_judged_table *t, struct mq_arena *aren
 }
 
 static struct mq_score_line summarise(const struct mq_score_options *o, const struct mq_judged_table *t,
-				      const struct mq_score_groups *groups)
+				      const char *kind, const struct mq_score_groups *groups)
 {
-	struct mq_score_line line = { .kind = "step-time", .table = t->stem, .spearman = groups->spearman,
+	struct mq_score_line line = { .kind = kind, .table = t->stem, .spearman = groups->spearman,
 				      .regret = groups->regret };
 	double *error = mq_arena_array(o->arena, t->n, double);
 	uint32_t n = 0;
@@ -224,6 +225,7 @@ static enum mq_status put_line(struct mq_csv_writer *w, const struct mq_score_li
 
 struct outputs {
 	struct mq_csv_writer rows, memory, refused, summary, groups;
+	struct mq_csv_writer fitted; /* with --left-out */
 };
 
 static enum mq_status open_outputs(const struct mq_score_options *o, struct outputs *f,
@@ -256,7 +258,7 @@ static enum mq_status report(const struct mq_score_options *o, const struct mq_j
 	MQ_TRY(write_memory(t, &f->memory, err));
 	MQ_TRY(write_refused(t, &f->refused, err));
 	MQ_TRY(mq_score_put_groups(&groups, &f->groups, err));
-	*line = summarise(o, t, &groups);
+	*line = summarise(o, t, "step-time", &groups);
 	MQ_TRY(put_line(&f->summary, line, err));
 	memory = memory_line(o, t);
 	if (memory.stats.n)
@@ -276,17 +278,78 @@ static void print_unused(const struct mq_score_options *o, const bool *used)
 			       "platform of each\n", o->set.item[i]);
 }
 
+/* ---- with its source left out ---------------------------------------------------------------------- */
+
+static enum mq_status put_fitted(const struct mq_ledger *ledger, const struct mq_judged_table *t,
+				 struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < ledger->n; i++) {
+		const struct mq_fitted *f = &ledger->line[i];
+		uint32_t rows = mq_ledger_rows(f, t);
+
+		if (!rows)
+			continue;
+		mq_csv_put_text(w, t->stem);
+		mq_csv_put_text(w, f->value);
+		mq_csv_put_f64(w, f->knob.value);
+		mq_csv_put_f64(w, f->stand_in);
+		mq_csv_put_u64(w, rows);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
+/* The table again, with what stands in for the values that rest on it. Its rows are left as so judged. */
+static enum mq_status leave_out(const struct mq_score_options *o, const struct mq_score_tables *tables,
+				const struct mq_ledger *ledger, struct mq_judged_table *t, struct outputs *f,
+				struct mq_err *err)
+{
+	struct mq_score_options without = *o;
+	struct mq_score_line line;
+
+	MQ_TRY(put_fitted(ledger, t, &f->fitted, err));
+	MQ_TRY(mq_ledger_without(ledger, t->stem, o->arena, &without.stand_in, err));
+	if (!without.stand_in.n) {
+		printf("  nothing is fitted to this table\n");
+		return MQ_OK;
+	}
+	MQ_TRY(mq_table_renew(&without, tables, t, err));
+	MQ_TRY(mq_table_judge(&without, t, NULL, err));
+	struct mq_score_groups groups = mq_score_groups(t, o->arena);
+	line = summarise(o, t, "left-out", &groups);
+	line.table = mq_arena_printf(o->arena, "%s left out", t->stem);
+	mq_score_print_line(&line);
+	line.table = t->stem;
+	mq_score_put_line(&f->summary, &line);
+	printf("  left out:");
+	for (uint32_t i = 0; i < without.stand_in.n; i++)
+		printf(" %s", without.stand_in.item[i]);
+	printf("\n");
+	return mq_csv_end_row(&f->summary, err);
+}
+
+static enum mq_status open_ledger(const struct mq_score_options *o, const struct mq_score_tables *tables,
+				  struct mq_ledger *ledger, struct outputs *f, struct mq_err *err)
+{
+	MQ_TRY(mq_ledger_load(o, tables->software_dir, ledger, err));
+	MQ_TRY(mq_csv_open(&f->fitted, mq_arena_printf(o->arena, "%s/fitted.csv", o->out), "w", err));
+	return mq_csv_put_header(&f->fitted, "table,value,fitted,stand_in,rows", err);
+}
+
 enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, struct mq_err *err)
 {
 	struct mq_score_tables tables;
 	struct outputs f;
 	const char **files;
+	struct mq_ledger ledger;
 	bool used[MQ_MAX_LIST] = { false };
 	double sum = 0, n = 0;
 
 	MQ_TRY(mq_score_files(o->input, o->arena, &files, err));
 	MQ_TRY(mq_score_tables_load(o, &tables, err));
 	MQ_TRY(open_outputs(o, &f, err));
+	if (o->left_out)
+		MQ_TRY(open_ledger(o, &tables, &ledger, &f, err));
 	mq_score_print_header();
 	for (; *files; files++) {
 		struct mq_judged_table t = { .path = *files };
@@ -304,6 +367,8 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 		for (uint32_t i = 0; i < t.n; i++)
 			if (t.ready[i])
 				MQ_TRY(mq_score_set_mark(o, &t.c[i], used, err));
+		if (o->left_out)
+			MQ_TRY(leave_out(o, &tables, &ledger, &t, &f, err));
 	}
 	print_unused(o, used);
 	*mean = n > 0 ? sum / n : (double)NAN;
@@ -311,5 +376,7 @@ enum mq_status mq_score_runs(const struct mq_score_options *o, double *mean, str
 	MQ_TRY(mq_csv_close(&f.memory, err));
 	MQ_TRY(mq_csv_close(&f.refused, err));
 	MQ_TRY(mq_csv_close(&f.groups, err));
+	if (o->left_out)
+		MQ_TRY(mq_csv_close(&f.fitted, err));
 	return mq_csv_close(&f.summary, err);
 }

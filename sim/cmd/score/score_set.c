@@ -196,6 +196,24 @@ bool mq_score_knob_concerns(const struct mq_score_knob *knob, const struct mq_ca
 	return !c->n_parts;
 }
 
+/* The file that the value of a software's field comes from; NULL = a default, or an option. */
+static const char *file_of(const struct mq_case *c, const char *field)
+{
+	uint32_t f = mq_software_field_find(field);
+
+	return f == UINT32_MAX || !c->software.note ? NULL : c->software.note[f].file;
+}
+
+bool mq_score_value_reaches(const struct mq_score_knob *knob, const struct mq_case *c)
+{
+	const char *file;
+
+	if (!knob->software)
+		return mq_score_knob_concerns(knob, c);
+	file = file_of(c, strrchr(knob->name, '.') + 1);
+	return file && entry_fits(knob->name + strlen(software_prefix), file);
+}
+
 enum mq_status mq_score_set_check(const struct mq_score_options *o, const char *dir, struct mq_err *err)
 {
 	for (uint32_t i = 0; i < o->set.n; i++) {
@@ -234,16 +252,18 @@ struct changes {
 	const char **software;
 };
 
-/* What one --set means for a row. */
-static enum mq_status change_row(const struct mq_score_options *o, const char *set, const struct mq_case *c,
-				 const struct changes *to, struct mq_err *err)
+/* What one --set means for a row, or one value that stands in for another wherever that is inherited. */
+static enum mq_status change_row(const struct mq_score_options *o, const char *set, bool stand_in,
+				 const struct mq_case *c, const struct changes *to, struct mq_err *err)
 {
 	struct found found = { .n = 0 };
 	struct parts p;
 
 	MQ_TRY(split(set, o->arena, &p, err));
 	if (p.software) {
-		if (!fnmatch(p.entry, c->software.software.file, 0))
+		const char *file = stand_in ? file_of(c, p.field) : c->software.software.file;
+
+		if (file && !fnmatch(p.entry, file, 0))
 			*to->software = mq_arena_printf(o->arena, "%s,%s=%s", *to->software, p.field, p.value);
 		return MQ_OK;
 	}
@@ -265,8 +285,10 @@ enum mq_status mq_score_changes(const struct mq_score_options *o, const struct m
 {
 	const struct changes to = { change, n, software };
 
+	for (uint32_t i = 0; i < o->stand_in.n; i++)
+		MQ_TRY(change_row(o, o->stand_in.item[i], true, c, &to, err));
 	for (uint32_t i = 0; i < o->set.n; i++)
-		MQ_TRY(change_row(o, o->set.item[i], c, &to, err));
+		MQ_TRY(change_row(o, o->set.item[i], false, c, &to, err));
 	return MQ_OK;
 }
 
@@ -279,7 +301,7 @@ enum mq_status mq_score_set_mark(const struct mq_score_options *o, const struct 
 		const char *software = "";
 		uint32_t n = 0;
 
-		MQ_TRY(change_row(o, o->set.item[i], c, &(struct changes){ change, &n, &software }, err));
+		MQ_TRY(change_row(o, o->set.item[i], false, c, &(struct changes){ change, &n, &software }, err));
 		used[i] |= n || *software;
 	}
 	return MQ_OK;
