@@ -38,7 +38,7 @@ try 2 'no such device type' fit one.csv --free Z9.sustained -o x
 try 2 'no such field' fit one.csv --free 'A100*.speed' -o x
 try 2 'different values' fit one.csv --free '*.gemm_eff' -o x
 try 2 'must be above 0' fit one.csv --free ib.chunk_B -o x
-try 2 'no prediction of these tables depends on it' fit one.csv --free 'A100*.bmm_misaligned' -o x
+try 2 'no prediction of these tables depends on it' fit one.csv --free 'A100*.conv_depthwise' -o x
 try 2 '0 rows of the tables can be scored' fit one.csv --free T4.sustained -o x
 try 2 'give ENTRY.FIELD' score one.csv --set sustained=1 -o x
 try 2 'a number from 0.1 to 1' score one.csv --set 'A100*.sustained=2' -o x
