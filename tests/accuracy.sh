@@ -61,18 +61,22 @@ $at["rows"] > 0 || $at["refused"] > 0 {
 		cell($at["bias"], 100, 1), cell($at["spearman"], 1, 2), cell($at["regret"], 1, 3), peer[name])
 }
 # Lines whose kind is one, or of step times those of tables that something rests on or nothing does.
-function put(kind, label, resting,    i) {
-	for (i = 1; i <= n; i++)
-		if (kinds[i] == kind && (resting < 0 || (names[i] in rests) == resting))
-			printf "| %s %s | %s\n", label, names[i], cells[i]
+function put(kind, label, resting,    k) {
+	for (k = 1; k <= n; k++)
+		if (kinds[k] == kind && (resting < 0 || (names[k] in rests) == resting))
+			printf "| %s %s | %s\n", label, names[k], cells[k]
 }
 END {
 	put("step-time", "never fitted:", 0)
 	put("left-out", "source left out:", -1)
 	put("step-time", "fitted:", 1)
 	put("memory", "memory:", -1)
-	put("gemm", "gemm", -1)
-	put("collectives", "collectives", -1)
+	told["step-time"] = told["left-out"] = told["memory"] = 1
+	for (i = 1; i <= n; i++)
+		if (!(kinds[i] in told)) {
+			told[kinds[i]] = 1
+			put(kinds[i], kinds[i], -1)
+		}
 }' $out/*/summary.csv >$out/table.md
 
 # How many rows each fitted value rests on, the least first; the others rest on timings of kernels and collectives.
