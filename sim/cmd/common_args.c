@@ -392,6 +392,17 @@ void mq_asked_train(const struct mq_asked *asked, const struct mq_software *soft
 
 enum { MAX_LONG = 128 };
 
+static bool has_key(const struct argp *argp, int key)
+{
+	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++)
+		if (o->key == key)
+			return true;
+	for (const struct argp_child *c = argp->children; c && c->argp; c++)
+		if (has_key(c->argp, key))
+			return true;
+	return false;
+}
+
 static uint32_t long_names(const struct argp *argp, const char **names, uint32_t n)
 {
 	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++)
@@ -438,6 +449,10 @@ enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, voi
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!strncmp(argv[i], "--", 2))
 			MQ_TRY(check_long(argv[0], argv[i] + 2, names, err));
+	static char help[] = "--help";
+	for (int i = 1; i < argc && strcmp(argv[i], "--") && !has_key(argp, 'h'); i++)
+		if (!strcmp(argv[i], "-h"))
+			argv[i] = help;
 	char full_name[64];
 	char *command = argv[0];
 	snprintf(full_name, sizeof(full_name), "maquette %s", command);

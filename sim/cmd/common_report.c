@@ -132,11 +132,57 @@ static void print_tight(const struct mq_search_outcome *out, FILE *file)
 			100 * MQ_MEMORY_ERROR);
 }
 
+/* What plans are ranked by, where that is not the step time; NULL: it is. */
+static const char *objective_text(const struct mq_candidate *c, const char *objective, char text[32])
+{
+	if (!objective || !strcmp(objective, "step-time"))
+		return NULL;
+	if (!isfinite(c->objective))
+		return "not known";
+	if (!strcmp(objective, "cost"))
+		snprintf(text, 32, "$%.4g", c->objective);
+	else if (!strcmp(objective, "energy"))
+		snprintf(text, 32, "%.4g kWh", c->objective);
+	else if (c->plan->engine_unit && strcmp(c->plan->engine_unit, "s"))
+		snprintf(text, 32, "%.6g %.12s", c->objective, c->plan->engine_unit);
+	else
+		mq_text_s(c->objective, text);
+	return text;
+}
+
+/* Device types without a price (or power) make a plan's cost unknown: they are named. */
+static void print_unpriced(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
+{
+	bool cost = out->objective && !strcmp(out->objective, "cost");
+	bool energy = out->objective && !strcmp(out->objective, "energy");
+	const struct mq_cluster *c = s->cluster;
+
+	for (uint32_t i = 0; (cost || energy) && i < c->n_devices; i++) {
+		bool first = isnan(cost ? c->device[i].price_per_h : c->device[i].power_W);
+
+		for (uint32_t k = 0; k < i && first; k++)
+			first = strcmp(c->device[k].type, c->device[i].type);
+		if (first)
+			fprintf(file, "no %s of %s is known: plans on it are ranked last; give %s to the platform\n",
+				cost ? "price" : "power", c->device[i].type, cost ? "price_per_h=$" : "power_W=W");
+	}
+}
+
+static void print_idle(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
+{
+	uint32_t used = mq_plan_degrees(out->best[0].plan).n_devices, all = s->cluster->n_devices;
+
+	if (used < all)
+		fprintf(file, "\nplan 1 uses %u of %u devices; %u are left idle\n", used, all, all - used);
+}
+
 static void print_table(const struct mq_session *session, const struct mq_search_outcome *out,
 			FILE *file)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	bool tokens = session->model->tokens_per_sample > 0;
+	char goal[32];
+	bool other = objective_text(&out->best[0], out->objective, goal);
 	int width = 4;
 
 	for (uint32_t i = 0; i < out->n_best; i++) {
@@ -144,7 +190,10 @@ static void print_table(const struct mq_session *session, const struct mq_search
 
 		width = n > width ? n : width;
 	}
-	fprintf(file, "%4s %11s %10s %12s %12s %6s %10s  %-14s %-*s  %s\n", "rank", "step",
+	fprintf(file, "%4s ", "rank");
+	if (other)
+		fprintf(file, "%14s ", out->objective);
+	fprintf(file, "%11s %10s %12s %12s %6s %10s  %-14s %-*s  %s\n", "step",
 		"samples/s", tokens ? "tokens/s/GPU" : "-", "TFLOP/s/GPU", "MFU %",
 		"memory", "engine", width, "plan", "runs in");
 	for (uint32_t i = 0; i < out->n_best; i++) {
@@ -153,7 +202,10 @@ static void print_table(const struct mq_session *session, const struct mq_search
 		char time[32], memory[32], marked[40];
 
 		snprintf(marked, sizeof(marked), "%s%s", mark, mq_text_B(c->result.peak_memory_B, memory));
-		fprintf(file, "%4u %11s", i + 1, mq_text_s(c->result.step_time_s, time));
+		fprintf(file, "%4u ", i + 1);
+		if (other)
+			fprintf(file, "%14s ", objective_text(c, out->objective, goal));
+		fprintf(file, "%11s", mq_text_s(c->result.step_time_s, time));
 		number(file, c->result.samples_per_s, 2, 10);
 		number(file, mq_tokens_per_s_device(session, c->plan, &c->result), 0, 12);
 		number(file, mq_tflops_per_device(session, c->plan, &c->result), 1, 12);
@@ -265,6 +317,8 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		return;
 	}
 	print_table(session, out, file);
+	print_unpriced(session, out, file);
+	print_idle(session, out, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out);
 	if (second) {
 		struct mq_arena scratch = MQ_ARENA_INIT;

@@ -47,6 +47,11 @@ uint64_t mq_hash_file(uint64_t hash, const char *path);
 void mq_search_print(const struct mq_session *session, const struct mq_search_outcome *outcome,
 		     FILE *file);
 
+/* The same for programs, and as DIR/report.html for people. */
+void mq_search_json(const struct mq_session *session, const struct mq_search_outcome *outcome, FILE *file);
+enum mq_status mq_search_page(const struct mq_session *session, const struct mq_search_outcome *outcome,
+			      const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+
 /* --proof: one line per lower bound, and the same as DIR/proof.csv. */
 /* MQ_EBUG: a bound lies above a plan that was simulated. */
 enum mq_status mq_proof_check(const struct mq_search_outcome *outcome, struct mq_err *err) MQ_MUST_CHECK;

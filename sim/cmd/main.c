@@ -67,6 +67,12 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return MQ_EINPUT;
 	}
+	if (!strcmp(argv[1], "help") && argc > 2) { /* help COMMAND */
+		static char option[] = "--help";
+		argv[1] = argv[2];
+		argv[2] = option;
+		argc = 3;
+	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
 		return usage(stdout);
 	if (!strcmp(argv[1], "--version")) {

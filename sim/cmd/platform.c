@@ -345,7 +345,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	const char *word = argc > 1 ? argv[1] : "";
 	char name[64];
 
-	if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "--usage")) {
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "-?") || !strcmp(word, "--usage")) {
 		return usage(stdout, err);
 	}
 	if (argc > 1) { /* the name that --help and messages show */

@@ -12,11 +12,15 @@ struct options {
 	struct mq_asked asked;
 	struct mq_search_options search;
 	const char *dir;
+	bool json;
 };
+
+enum { KEY_JSON = 2700 };
 
 static const struct argp_option option_rows[] = {
 	{ NULL, 0, NULL, 0, "Output:", 5 },
-	{ "output", 'o', "DIR", 0, "folder for candidates.csv, plan-1.json, ..., run.ini", 5 },
+	{ "output", 'o', "DIR", 0, "folder for candidates.csv, plan-1.json, ..., report.html, run.ini", 5 },
+	{ "json", KEY_JSON, NULL, 0, "print the result as JSON", 5 },
 	{ 0 },
 };
 
@@ -31,6 +35,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'o':
 		o->dir = arg;
+		return 0;
+	case KEY_JSON:
+		o->json = true;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -94,13 +101,14 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 		MQ_TRY(write_job(o, 0, err));
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));
 	MQ_TRY(write_plans(o, session, &outcome, err));
-	mq_search_print(session, &outcome, stdout);
+	(o->json ? mq_search_json : mq_search_print)(session, &outcome, stdout);
 	if (o->search.proof) {
-		mq_proof_print(&outcome, stdout);
+		mq_proof_print(&outcome, o->json ? stderr : stdout);
 		MQ_TRY(mq_proof_write(&outcome, o->dir, err));
 		MQ_TRY(mq_proof_check(&outcome, err));
 	}
 	MQ_TRY(write_job(o, mq_now_s() - begin, err));
+	MQ_TRY(mq_search_page(session, &outcome, o->dir, err));
 	if (outcome.crashed)
 		return mq_fail(err, MQ_ETIME, "%llu of %llu plans have no result: their simulator died twice "
 			       "(verdict crash in %s/candidates.csv); run again with fewer -j, they are tried "

@@ -10,16 +10,18 @@
 #include <string.h>
 
 #include "cmd/validate/validate_plans.h"
+#include "cmd/common_page.h"
 #include "cmd/common_search.h"
 #include "core/ini.h"
 #include "executors/pool.h"
 
-enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST };
+enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON };
 
 struct options {
 	struct mq_asked asked;
 	const char *plan, *dir, *trace, *schedule;
-	bool analytic, intervals;
+	bool analytic, intervals, json;
+	uint32_t timeline;
 	struct mq_list against;
 };
 
@@ -31,6 +33,9 @@ static const struct argp_option option_rows[] = {
 	  "result is printed only", 4 },
 	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace", 4 },
 	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
+	{ "timeline", KEY_TIMELINE, "WHICH", 0,
+	  "timeline.csv and tasks.csv: none, folded (default: one device for all like it), or all", 4 },
+	{ "json", KEY_JSON, NULL, 0, "print the result as JSON", 4 },
 	{ "intervals", KEY_INTERVALS, NULL, 0,
 	  "how far the step time may be off, from what the --calib files say about themselves", 4 },
 	{ "against", KEY_AGAINST, "PLAN", 0,
@@ -59,6 +64,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_SCHEDULE:
 		o->schedule = arg;
 		return 0;
+	case KEY_JSON:
+		o->json = true;
+		return 0;
+	case KEY_TIMELINE:
+		o->timeline = !strcmp(arg, "none") ? MQ_TIMELINE_NONE : !strcmp(arg, "all") ? MQ_TIMELINE_ALL : MQ_TIMELINE_FOLDED;
+		if (o->timeline || !strcmp(arg, "folded"))
+			return 0;
+		mq_fail(o->asked.err, MQ_EINPUT, "--timeline %s: give none, folded or all", arg);
+		return EINVAL;
 	case KEY_INTERVALS:
 		o->intervals = true;
 		return 0;
@@ -78,9 +92,9 @@ static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 
 static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
-	.doc = "Simulates one plan and writes what happens in a step. Of plans on more than 64 devices the "
+	.doc = "Simulates one plan and writes what happens in a step. Of plans on more than 8 devices the "
 	       "timeline, the tasks and the trace show one device for all that do the same at the same "
-	       "time; step time, memory and links are those of all, and --no-fold shows every device.",
+	       "time; step time, memory and links are those of all, and --timeline all shows every device.",
 	.children = children,
 };
 
@@ -107,6 +121,8 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 		mq_ini_put(file, "against", o->against.item[i]);
 	if (o->schedule)
 		mq_ini_put(file, "schedule", o->schedule);
+	if (o->timeline)
+		fprintf(file, "timeline = %s\n", o->timeline == MQ_TIMELINE_ALL ? "all" : "none");
 	return mq_job_end(file, o->dir, 0, err);
 }
 
@@ -142,9 +158,39 @@ static void print_result(const struct simulation *s)
 		printf(": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
 	printf("\n");
 	printf("bottleneck: %s\n", r->bottleneck);
-	if (s->options->dir && r->n_simulated < n_devices)
+	if (s->options->dir && s->options->timeline != MQ_TIMELINE_NONE && r->n_simulated < n_devices)
 		printf("timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
-		       "(--no-fold: all)\n", r->n_simulated, n_devices);
+		       "(--timeline all: all)\n", r->n_simulated, n_devices);
+}
+
+static void print_json(const struct simulation *s)
+{
+	const struct mq_result *r = &s->result;
+	const struct {
+		const char *key;
+		double value;
+	} rows[] = {
+		{ "step_time_s", r->step_time_s }, { "samples_per_s", r->samples_per_s },
+		{ "tokens_per_s_per_device", mq_tokens_per_s_device(s->session, &s->plan, r) },
+		{ "tflops_per_device", mq_tflops_per_device(s->session, &s->plan, r) }, { "mfu", r->mfu },
+		{ "compute_s", r->compute_s }, { "exposed_comm_s", r->exposed_comm_s }, { "bubble_s", r->bubble_s },
+		{ "lower_bound_s", r->lower_bound_s }, { "peak_memory_B", r->peak_memory_B },
+		{ "memory_limit_B", r->memory_limit_B },
+	};
+
+	fputs("{\"plan\": ", stdout);
+	mq_json_put_text(stdout, mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
+	fputs(", \"verdict\": ", stdout);
+	mq_json_put_text(stdout, mq_verdict_name(r->verdict));
+	fputs(", \"message\": ", stdout);
+	mq_json_put_text(stdout, r->message);
+	fputs(", \"bottleneck\": ", stdout);
+	mq_json_put_text(stdout, r->bottleneck);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		printf(", \"%s\": ", rows[i].key);
+		mq_json_put_f64(stdout, rows[i].value);
+	}
+	puts("}");
 }
 
 /* The analytic executor needs no SimGrid: it runs here. */
@@ -215,12 +261,14 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 				     struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
-	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule };
+	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline };
 	const struct mq_result *r = &s.result;
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
 	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));
-	if (r->step_time_s > 0)
+	if (o->json)
+		print_json(&s);
+	else if (r->step_time_s > 0)
 		print_result(&s);
 	if (r->verdict == MQ_VERDICT_OK)
 		return o->intervals ? print_intervals(&s, err) : MQ_OK;

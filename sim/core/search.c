@@ -526,6 +526,7 @@ enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,
 
 	mq_assert(s->n_engines > 0 && s->top > 0);
 	*outcome = (struct mq_search_outcome){
+		.objective = s->objective,
 		.best = mq_arena_array(arena, s->top + 1, struct mq_candidate),
 		.n_reports = s->n_engines,
 		.report = mq_arena_array(arena, s->n_engines, struct mq_engine_report),

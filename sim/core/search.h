@@ -26,7 +26,8 @@
 /* The agreed columns of candidates.csv. The verdict of a plan that runs is ok, or tight (core/result.h). */
 #define MQ_CANDIDATES_HEADER                                                                       \
 	"engine,index,plan_hash,verdict,step_time_s,samples_per_s,mfu,peak_memory_B,"               \
-	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan,runs_in"
+	"best_step_time_s,devices,dp,tp,pp,micro_batches,schedule,recompute,engine_objective,plan,"         \
+	"cp,ep,virtual,sync,runs_in"
 
 struct mq_evaluator {
 	void *context;
@@ -95,6 +96,7 @@ struct mq_engine_report {
 };
 
 struct mq_search_outcome {
+	const char *objective;         /* what the best are ranked by */
 	uint32_t n_best;
 	struct mq_candidate *best;     /* [n_best], best first, distinct plans */
 	uint64_t proposals, feasible, judged, cached, resumed;

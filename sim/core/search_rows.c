@@ -121,6 +121,14 @@ static const char *recompute_text(const struct mq_plan *plan)
 	return plan->n_configs ? mq_recompute_name(plan->config[0].recompute) : "none";
 }
 
+static const char *sync_text(const struct mq_plan *plan)
+{
+	for (uint32_t i = 1; i < plan->n_configs; i++)
+		if (plan->config[i].sync != plan->config[0].sync)
+			return "mixed";
+	return plan->n_configs ? mq_sync_name(plan->config[0].sync) : "none";
+}
+
 enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, double best,
 			   const struct mq_cluster *cluster, struct mq_err *err)
 {
@@ -151,6 +159,10 @@ enum mq_status mq_rows_add(struct mq_rows *rows, const struct mq_candidate *c, d
 	mq_csv_put_text(&w, recompute_text(c->plan));
 	mq_csv_put_f64(&w, c->plan->engine_objective);
 	mq_csv_put_text(&w, mq_plan_describe(c->plan, cluster, &scratch));
+	put_degree(&w, degrees.cp);
+	put_degree(&w, degrees.ep);
+	mq_csv_put_u64(&w, c->plan->virtual);
+	mq_csv_put_text(&w, sync_text(c->plan));
 	mq_csv_put_text(&w, c->runs_in);
 	enum mq_status status = mq_csv_end_row(&w, err);
 	fclose(w.file);

@@ -136,7 +136,8 @@ struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_p
 {
 	struct mq_judge j = *judge;
 
-	j.fold = j.fold && !outputs->schedule && mq_plan_degrees(plan).n_devices > MQ_OUTPUTS_WHOLE;
+	j.fold = j.fold && !outputs->schedule && outputs->timeline != MQ_TIMELINE_ALL &&
+		 mq_plan_degrees(plan).n_devices > MQ_OUTPUTS_WHOLE;
 	j.keep_tasks = true;
 	return j;
 }
@@ -170,10 +171,12 @@ enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq
 				   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
 				   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B", memory_rows));
 	}
-	if (out->dir && timed) {
+	if (out->dir && timed && out->timeline != MQ_TIMELINE_NONE) {
 		MQ_TRY(write_timeline(judged, out->dir, err));
 		MQ_TRY(write_table(&t, out->dir, "tasks.csv", "task,stage,phase,micro_batch",
 				   task_rows));
+	}
+	if (out->dir && timed) {
 		MQ_TRY(write_table(&t, out->dir, "links.csv",
 				   "link,class,bandwidth_Bps,bytes,utilisation", link_rows));
 	}

@@ -6,17 +6,19 @@
 
 #include "executors/verdict.h"
 
+enum mq_outputs_timeline { MQ_TIMELINE_FOLDED, MQ_TIMELINE_NONE, MQ_TIMELINE_ALL };
 struct mq_outputs {
 	const char *dir;      /* summary.csv, memory.csv and, where there is a step time, timeline.csv,
 				 tasks.csv, links.csv go here; NULL = no tables */
 	const char *trace;    /* Chrome / Perfetto trace, or NULL */
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
+	uint32_t timeline;    /* of timeline.csv and tasks.csv: enum mq_outputs_timeline */
 };
 
 /* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
- * MQ_OUTPUTS_WHOLE devices, or where there is a schedule file; of larger ones a representative of the ranks
+ * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of the ranks
  * that are alike, where `judge` folds. No task is fused, so that links.csv counts all bytes. */
-enum { MQ_OUTPUTS_WHOLE = 64 };
+enum { MQ_OUTPUTS_WHOLE = 8 };
 struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_plan *plan,
 				 const struct mq_outputs *outputs);
 

@@ -76,7 +76,7 @@ const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struc
 		return NULL;
 	for (uint32_t i = 0; i < gen->n_groups; i++) {
 		const struct mq_gen_group *g = &gen->group[i];
-		bool memory = spec->memory_GB <= 0, bw = spec->bw_TBps <= 0;
+		bool memory = spec->memory_GB <= 0, bw = spec->bw_TBps <= 0 && spec->mem_GBps <= 0;
 
 		if (g->known || (!memory && !bw))
 			continue;

@@ -44,6 +44,7 @@ const struct mq_opt mq_platform_opts[] = {
 	MQ_F64(SPEC, tflops, 0, 0, 1e6, "peak of a device type that is not known, 16 bit, Tflop/s"),
 	MQ_F64(SPEC, memory_GB, 0, 0, 1e6, "memory of such a device, GB (0: 30 ms of its bandwidth)"),
 	MQ_F64(SPEC, bw_TBps, 0, 0, 1e6, "its memory bandwidth, TB/s (0: 1 byte per 200 flop)"),
+	MQ_F64(SPEC, mem_GBps, 0, 0, 1e9, "the same in GB/s"),
 	MQ_F64(SPEC, price_per_h, -1, -1, 1e6, "$ per device and hour (negative: the calibration's)"),
 	MQ_F64(SPEC, power_W, -1, -1, 1e6, "power of a device, W (negative: the calibration's)"),
 	MQ_END
@@ -118,7 +119,8 @@ static void describe(const struct mq_platform_spec *spec, struct mq_gen_group *g
 {
 	if (g->known)
 		return;
-	g->mem_bw_Bps = spec->bw_TBps > 0 ? spec->bw_TBps * 1e12 : g->tflops * 1e12 / FLOP_PER_BYTE;
+	g->mem_bw_Bps = spec->bw_TBps > 0 ? spec->bw_TBps * 1e12 :
+			spec->mem_GBps > 0 ? spec->mem_GBps * 1e9 : g->tflops * 1e12 / FLOP_PER_BYTE;
 	g->memory_B = spec->memory_GB > 0 ? spec->memory_GB * 1e9 : g->mem_bw_Bps * MEMORY_S;
 }
 

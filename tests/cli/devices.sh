@@ -21,10 +21,10 @@ try 0 'step time' simulate -m $tiny --batch 8 -p gpu=A100,nodes=2,gpus=2,network
 try 2 "no option 'nic'; did you mean 'nics'" search $ask -p gpu=A100,nic=2 -o none
 try 2 "no such device type; did you mean 'A100'" search $ask -p gpu=A10O -o none
 # a type without a file: what the platform says, and what had to be assumed
-try 0 'MI300X has no calibration: assumed 196.1 GB of memory and 6.535 TB/s' platform generate gpu=MI300X nodes=2 tflops=1307 -o mi.xml
+try 0 'MI999X has no calibration: assumed 196.1 GB of memory and 6.535 TB/s' platform generate gpu=MI999X nodes=2 tflops=1307 -o mi.xml
 try 0 'efficiencies are defaults' search $ask -p mi.xml -o mi
-try 0 'MI300X: 1307 Tflop/s, 5.3 TB/s and 192 GB' search $ask -p gpu=MI300X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 -o mi2
-! "$M" platform generate gpu=MI300X tflops=1307 memory_GB=192 bw_TBps=5.3 2>&1 >/dev/null | grep . || bad=1
+try 0 'MI999X: 1307 Tflop/s, 5.3 TB/s and 192 GB' search $ask -p gpu=MI999X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 -o mi2
+! "$M" platform generate gpu=MI999X tflops=1307 memory_GB=192 bw_TBps=5.3 2>&1 >/dev/null | grep . || bad=1
 sed '/<host/s/mq_mem_bw_Bps/mq_other/' mi.xml >less.xml
 try 2 'state mq_memory_B and mq_mem_bw_Bps' platform check less.xml
 # a file of one's own

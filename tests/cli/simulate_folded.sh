@@ -1,5 +1,5 @@
 . "$ROOT/tests/cli/lib.sh.inc"
-# Plans on more than 64 devices are simulated folded: the tables say what they say with every rank simulated, but
+# Plans on more than 8 devices are simulated folded: the tables say what they say with every rank simulated, but
 # for timeline.csv and tasks.csv, which have a device for all like it. A schedule has every rank all the same.
 "$M" platform generate gpu=A100-SXM4-80GB nodes=16 gpus=8 -o p.xml >/dev/null
 ask=(-m gpt:layers=10,hidden=512,heads=8,seq=256,vocab=1024 -p p.xml --batch 64)
@@ -8,7 +8,11 @@ printf '%s\n' --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --
 	--account-for-loss-in-pipeline-split --use-distributed-optimizer --overlap-grad-reduce >in.sh
 "$M" export --import in.sh "${ask[@]}" -o plan.json >/dev/null || bad=1
 "$M" simulate "${ask[@]}" -P plan.json --trace few.json -o few >few.txt || bad=1
-"$M" simulate "${ask[@]}" -P plan.json --no-fold -o all >all.txt || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --timeline all -o all >all.txt || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --timeline none -o none >/dev/null || bad=1
+[ ! -e none/timeline.csv ] && [ -e none/links.csv ] || bad=1
+try 2 'give none, folded or all' simulate "${ask[@]}" -P plan.json --timeline some
+"$M" simulate "${ask[@]}" -P plan.json --json | python3 -c 'import json,sys; json.load(sys.stdin)["step_time_s"]' || bad=1
 "$M" simulate "${ask[@]}" -P plan.json --schedule all.sched -o sched >/dev/null || bad=1
 grep -h "devices, each" few.txt all.txt
 python3 - <<'P' || bad=1

@@ -8,7 +8,7 @@ ask=(-m $model -p dgx1_v100 --batch 16)
 "$M" simulate "${ask[@]}" -P zb/plan-1.json -o zb/sim >/dev/null || bad=1
 try 2 'invalid: megatron-core runs the schedules interleaved or 1f1b, not zb-h1' simulate "${ask[@]}" -P zb/plan-1.json --software megatron-core -o zb/m
 try 2 'torchtitan trains in bf16 or fp32, not fp16' simulate "${ask[@]}" -P zb/plan-1.json --software torchtitan -o zb/t
-head -n 1 zb/candidates.csv | grep -q ',plan,runs_in$' || { head -n 1 zb/candidates.csv; bad=1; }
+head -n 1 zb/candidates.csv | grep -q ',plan,cp,ep,virtual,sync,runs_in$' || { head -n 1 zb/candidates.csv; bad=1; }
 tail -n +2 zb/candidates.csv | grep -qv ',-$' && { echo "zb-h1 runs somewhere:"; cat zb/candidates.csv; bad=1; }
 # Data parallelism runs nearly everywhere; the table and the file agree.
 "$M" search "${ask[@]}" -e data-parallel --evals 2 --top 1 -j 1 -o dp >dp.txt

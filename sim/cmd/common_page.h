@@ -1,0 +1,38 @@
+/*
+ * common_page.h - what commands write for browsers and for other programs: text made safe for HTML and JSON, and
+ * pages that are one file and fetch nothing.
+ */
+#ifndef MQ_CMD_COMMON_PAGE_H
+#define MQ_CMD_COMMON_PAGE_H
+
+#include <stdio.h>
+
+#include "core/arena.h"
+#include "core/err.h"
+
+/* Text as HTML shows it, and as a JSON value; a number that is none is null. */
+void mq_page_text(FILE *file, const char *text);
+void mq_json_put_text(FILE *file, const char *text);
+void mq_json_put_f64(FILE *file, double value);
+
+/* A page: light or dark as the browser is, columns of tables sort at a click on their head. */
+void mq_page_begin(FILE *file, const char *title);
+void mq_page_end(FILE *file);
+/* A file of text as it is, in a frame; nothing where it is not there. */
+void mq_page_file(FILE *file, const char *path);
+
+/* Points in a plane with axes at round numbers; those with a label have it beside them, all have it as tooltip. */
+struct mq_page_point {
+	double x, y;
+	const char *label;      /* or NULL */
+	const char *tip;
+};
+struct mq_page_plot {
+	const char *title, *x, *y; /* axes, with units */
+	const struct mq_page_point *point;
+	uint32_t n;
+};
+/* Lower left is better; the points that no other beats in both are joined. */
+void mq_page_put_plot(FILE *file, const struct mq_page_plot *plot, struct mq_arena *arena);
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * common_search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/common_page.h"
+#include "cmd/common_search.h"
+#include "core/csv.h"
+
+/* ---- JSON ------------------------------------------------------------------------------------------- */
+
+struct pair {
+	const char *key;
+	double value;
+};
+
+static void put_pairs(FILE *f, const struct pair *pair, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		fprintf(f, ", \"%s\": ", pair[i].key);
+		mq_json_put_f64(f, pair[i].value);
+	}
+}
+
+static void put_plan(const struct mq_session *s, const struct mq_candidate *c, uint32_t rank, FILE *f)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	const struct mq_degrees d = mq_plan_degrees(c->plan);
+	const struct mq_result *r = &c->result;
+	const struct pair pairs[] = {
+		{ "step_time_s", r->step_time_s }, { "samples_per_s", r->samples_per_s },
+		{ "tokens_per_s_per_device", mq_tokens_per_s_device(s, c->plan, r) },
+		{ "tflops_per_device", mq_tflops_per_device(s, c->plan, r) }, { "mfu", r->mfu },
+		{ "peak_memory_B", r->peak_memory_B }, { "memory_limit_B", r->memory_limit_B },
+		{ "compute_s", r->compute_s }, { "exposed_comm_s", r->exposed_comm_s }, { "bubble_s", r->bubble_s },
+		{ "objective", c->objective }, { "devices", d.n_devices }, { "dp", d.dp }, { "tp", d.tp }, { "pp", d.pp },
+		{ "cp", d.cp }, { "ep", d.ep }, { "virtual", c->plan->virtual },
+		{ "micro_batches", c->plan->micro_batches },
+	};
+
+	fprintf(f, "%s\n    {\"rank\": %u, \"engine\": ", rank > 1 ? "," : "", rank);
+	mq_json_put_text(f, c->engine);
+	fprintf(f, ", \"plan_hash\": \"%016" PRIx64 "\", \"plan\": ", c->hash);
+	mq_json_put_text(f, mq_plan_describe(c->plan, s->cluster, &scratch));
+	fputs(", \"runs_in\": ", f);
+	mq_json_put_text(f, c->runs_in ? c->runs_in : "");
+	fputs(", \"bottleneck\": ", f);
+	mq_json_put_text(f, r->bottleneck);
+	put_pairs(f, pairs, sizeof(pairs) / sizeof(*pairs));
+	fputc('}', f);
+	mq_arena_fini(&scratch);
+}
+
+void mq_search_json(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+{
+	fputs("{\"model\": ", f);
+	mq_json_put_text(f, s->model->name);
+	fputs(", \"platform\": ", f);
+	mq_json_put_text(f, s->cluster->name);
+	fprintf(f, ", \"devices\": %u, \"batch\": %.0f, \"proposals\": %" PRIu64 ", \"feasible\": %" PRIu64 ",\n  \"plans\": [",
+		s->cluster->n_devices, s->train.batch, out->proposals, out->feasible);
+	for (uint32_t i = 0; i < out->n_best; i++)
+		put_plan(s, &out->best[i], i + 1, f);
+	fputs("],\n  \"engines\": [", f);
+	for (uint32_t i = 0; i < out->n_reports; i++) {
+		const struct mq_engine_report *r = &out->report[i];
+
+		fprintf(f, "%s\n    {\"engine\": ", i ? "," : "");
+		mq_json_put_text(f, r->engine);
+		fprintf(f, ", \"plans\": %" PRIu64 ", \"feasible\": %" PRIu64 ", \"screens\": %" PRIu64
+			", \"best_step_time_s\": ", r->proposals, r->feasible, r->screens);
+		mq_json_put_f64(f, r->best_step_time_s);
+		fputs(", \"stopped\": ", f);
+		mq_json_put_text(f, r->stopped);
+		fputc('}', f);
+	}
+	fputs("]}\n", f);
+}
+
+/* ---- the page --------------------------------------------------------------------------------------- */
+
+static void put_cell(FILE *f, double value, const char *text)
+{
+	fprintf(f, "<td class=\"n\" data-v=\"%.9g\">", isfinite(value) ? value : 0);
+	mq_page_text(f, isfinite(value) ? text : "-");
+	fputs("</td>", f);
+}
+
+static void put_ranking(const struct mq_session *s, const struct mq_search_outcome *out, FILE *f)
+{
+	static const char *const heads[] = { "rank", "step", "samples/s", "TFLOP/s/GPU", "MFU %", "memory", "compute",
+					     "exposed comm.", "bubble", "engine", "plan", "runs in", "bottleneck" };
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	char a[32];
+
+	fputs("<h2>Plans</h2>\n<div class=\"wide\"><table class=\"sorts\" id=\"plans\"><thead><tr>", f);
+	for (size_t i = 0; i < sizeof(heads) / sizeof(*heads); i++)
+		fprintf(f, "<th>%s</th>", heads[i]);
+	fputs("</tr></thead><tbody>\n", f);
+	for (uint32_t i = 0; i < out->n_best; i++) {
+		const struct mq_candidate *c = &out->best[i];
+		const struct mq_result *r = &c->result;
+		double tflops = mq_tflops_per_device(s, c->plan, r);
+
+		fprintf(f, "<tr><td class=\"n\">%u</td>", i + 1);
+		put_cell(f, r->step_time_s, mq_text_s(r->step_time_s, a));
+		put_cell(f, r->samples_per_s, mq_arena_printf(&scratch, "%.2f", r->samples_per_s));
+		put_cell(f, tflops, mq_arena_printf(&scratch, "%.1f", tflops));
+		put_cell(f, r->mfu, mq_arena_printf(&scratch, "%.1f", 100 * r->mfu));
+		put_cell(f, r->peak_memory_B, mq_text_B(r->peak_memory_B, a));
+		put_cell(f, r->compute_s, mq_text_s(r->compute_s, a));
+		put_cell(f, r->exposed_comm_s, mq_text_s(r->exposed_comm_s, a));
+		put_cell(f, r->bubble_s, mq_text_s(r->bubble_s, a));
+		const char *texts[] = { c->engine, mq_plan_describe(c->plan, s->cluster, &scratch),
+					c->runs_in ? c->runs_in : "", r->bottleneck };
+		for (size_t k = 0; k < sizeof(texts) / sizeof(*texts); k++) {
+			fputs("<td>", f);
+			mq_page_text(f, texts[k]);
+			fputs("</td>", f);
+		}
+		fputs("</tr>\n", f);
+	}
+	fputs("</tbody></table></div>\n<p>A click on a column's head sorts by it.</p>\n", f);
+	mq_arena_fini(&scratch);
+}
+
+/* All plans that fit, from candidates.csv; the best have their rank beside them. */
+static enum mq_status put_plot(const struct mq_search_outcome *out, const char *dir, FILE *f, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_page_point *point;
+	struct mq_csv csv;
+	uint32_t n = 0;
+
+	enum mq_status status = mq_csv_load(mq_arena_printf(&arena, "%s/candidates.csv", dir), &arena, &csv, err);
+	if (status != MQ_OK) {
+		mq_arena_fini(&arena);
+		return status;
+	}
+	int verdict = (int)mq_csv_column(&csv, "verdict"), hash = (int)mq_csv_column(&csv, "plan_hash");
+	point = mq_arena_array(&arena, csv.n_rows + 1, struct mq_page_point);
+	for (uint32_t i = 0; i < csv.n_rows; i++) {
+		struct mq_page_point *p = &point[n];
+		char rank[24];
+
+		if (strcmp(mq_csv_text(&csv, i, verdict), "ok") ||
+		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "step_time_s"), NAN, &p->x) ||
+		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "peak_memory_B"), NAN, &p->y) || !isfinite(p->x + p->y))
+			continue;
+		p->y /= 1e9;
+		for (uint32_t k = 0; k < out->n_best; k++) {
+			snprintf(rank, sizeof(rank), "%016" PRIx64, out->best[k].hash);
+			if (!strcmp(rank, mq_csv_text(&csv, i, hash)))
+				p->label = mq_arena_printf(&arena, "%u", k + 1);
+		}
+		p->tip = mq_arena_printf(&arena, "%s: %.4g s, %.4g GB, %s", mq_csv_text(&csv, i, mq_csv_column(&csv, "engine")),
+					 p->x, p->y, mq_csv_text(&csv, i, mq_csv_column(&csv, "plan")));
+		n++;
+	}
+	mq_page_put_plot(f, &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
+						    "memory of the fullest device in GB", point, n }, &arena);
+	mq_arena_fini(&arena);
+	return MQ_OK;
+}
+
+/* Device types and software: where the numbers behind the times come from. */
+static void put_sources(const struct mq_session *s, FILE *f)
+{
+	fputs("<h2>What it rests on</h2>\n<ul><li>software: ", f);
+	mq_page_text(f, s->q.software->name);
+	fputs("</li>\n", f);
+	for (uint32_t i = 0; i < s->calib->n_devices; i++) {
+		const struct mq_device_calib *d = &s->calib->device[i];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < s->cluster->n_devices; k++)
+			n += !strcmp(s->cluster->device[k].type, d->name);
+		if (!n)
+			continue;
+		fprintf(f, "<li>%u x ", n);
+		mq_page_text(f, d->name);
+		fprintf(f, ": %.4g TFLOP/s peak, %.4g TB/s and %.4g GB of memory, as platforms/calib has it</li>\n",
+			mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12, d->memory_B / 1e9);
+	}
+	fputs("</ul>\n", f);
+}
+
+static enum mq_status put_page(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir, FILE *f,
+			       struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	char *text;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	mq_assert(memory);
+	mq_search_print(s, out, memory);
+	fclose(memory);
+	mq_page_begin(f, mq_arena_printf(&scratch, "%s on %s", s->model->name, s->cluster->name));
+	fprintf(f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n", out->proposals,
+		out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
+	put_ranking(s, out, f);
+	enum mq_status status = put_plot(out, dir, f, err);
+	fputs("<h2>In words</h2>\n<pre id=\"words\">", f);
+	mq_page_text(f, text);
+	fputs("</pre>\n", f);
+	put_sources(s, f);
+	fputs("<h2>The command</h2>\n", f);
+	mq_page_file(f, mq_arena_printf(&scratch, "%s/run.ini", dir));
+	mq_page_end(f);
+	free(text);
+	mq_arena_fini(&scratch);
+	return status;
+}
+
+enum mq_status mq_search_page(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
+			      struct mq_err *err)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/report.html", dir);
+	FILE *f = fopen(path, "w");
+	if (!f)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	enum mq_status status = put_page(s, out, dir, f, err);
+	bool bad = ferror(f) != 0;
+	if ((fclose(f) || bad) && status == MQ_OK)
+		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	return status;
+}

@@ -1,0 +1,48 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# report.html of a search: one file that fetches nothing, a row per plan, a point per plan that fits, nothing of what
+# was asked unescaped; and the same result as JSON.
+command -v python3 >/dev/null || { echo "skip: no python3"; exit 77; }
+mkdir 'a<b>&"c'; printf '{"model_type":"gpt2","n_embd":256,"n_layer":4,"n_head":4,"n_positions":512,"vocab_size":1000}' >'a<b>&"c/m.json'
+"$M" search -m 'a<b>&"c/m.json' -p dgx1_v100 --batch 16 -e data-parallel,random --evals 8 --top 4 -j 1 --json -o s >s.json || bad=1
+python3 - <<'P' || bad=1
+import csv, json, math
+from html.parser import HTMLParser
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__(); self.open = []; self.rows = self.points = self.labelled = 0; self.words = ""; self.titles = 0
+    def handle_starttag(self, tag, attrs):
+        a = dict(attrs)
+        for key in ("src", "href"): assert key not in a, (tag, a)
+        if tag not in ("meta", "br"): self.open.append(tag)
+        self.rows += tag == "tr"; self.points += tag == "circle"; self.labelled += tag == "circle" and a["class"] == "b"
+    def handle_startendtag(self, tag, attrs): pass
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+    def handle_data(self, data): self.words += data
+text = open("s/report.html").read()
+page = Page(); page.feed(text); assert not page.open, page.open
+rows = list(csv.DictReader(open("s/candidates.csv")))
+plans = json.load(open("s.json"))["plans"]
+fit = sum(r["verdict"] == "ok" for r in rows)
+print(len(plans), "plans,", page.rows - 1, "rows;", fit, "that fit,", page.points, "points;", page.labelled, "labelled")
+assert page.rows - 1 == len(plans) == 4 and page.points == fit and page.labelled >= 4
+assert "<b>" not in text and 'a<b>&"c' in page.words, "escaping"
+assert "nan" not in text.replace("nanotron", "") and "inf" not in text.replace("information", ""), "nan or inf"
+for p in plans:
+    assert p["step_time_s"] > 0 and p["devices"] == 8 or p["devices"] < 8, p
+    row = next(r for r in rows if r["plan_hash"] == p["plan_hash"])
+    assert math.isclose(float(row["step_time_s"]), p["step_time_s"]) and row["plan"] == p["plan"] and int(row["virtual"]) == p["virtual"]
+assert [p["step_time_s"] for p in plans] == sorted(p["step_time_s"] for p in plans)
+P
+# What is asked of the best plan is said: devices left idle, the objective's own column.
+"$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 1 -e data-parallel --evals 2 -j 1 -o idle | grep -A 1 '^$' | grep 'left idle' || bad=1
+"$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o cost >cost.txt; grep -q '^rank  *cost ' cost.txt || { cat cost.txt; bad=1; }
+"$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p 'gpu=L40S nodes=1' --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o free >free.txt; grep 'no price of L40S is known' free.txt || { cat free.txt; bad=1; }
+grep -qE '\$ ?nan|\$ ?inf' cost.txt free.txt && bad=1
+# -h and help COMMAND.
+"$M" search -h >h1.txt || bad=1; "$M" help search >h2.txt || bad=1; "$M" search --help | cmp - h1.txt || bad=1; cmp h1.txt h2.txt || bad=1
+# What another command wrote is left as it is.
+"$M" simulate -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -P cost/plan-1.json -o sim >/dev/null; cp -r sim before
+try 2 'choose another -o' search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -o sim
+diff -r sim before || bad=1
+finish
