@@ -203,7 +203,7 @@ contest-figure:
 		out='build/plots/contest/contest'; seconds=$$(test -f results/contest/seconds.csv && echo 1 || echo 0); \
 		engines='$$(awk -F, 'NR > 1 && !seen[$$1]++ { printf "%s ", $$1 }' results/contest/curve.csv)'" \
 		plots/contest.gp; done
-install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man page under PREFIX
+install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## copy programs, engines, platforms and man page under PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/maquette/engines \
 		$(DESTDIR)$(PREFIX)/lib/maquette/executors $(DESTDIR)$(PREFIX)/share/maquette/plots \
 		$(DESTDIR)$(PREFIX)/share/maquette/platforms/calib \
@@ -218,9 +218,34 @@ install: all $(BUILD)/maquette.1 ## copy programs, engines, platforms and man pa
 	install -m 644 $(wildcard platforms/software/*.json platforms/software/README.md) $(DESTDIR)$(PREFIX)/share/maquette/platforms/software
 	install -m 644 $(wildcard plots/*.gp) $(DESTDIR)$(PREFIX)/share/maquette/plots
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -m 644 $(BUILD)/maquette.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/maquette
+	install -D -m 644 $(BUILD)/_maquette $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_maquette
+	for h in $(notdir $(wildcard sim/core/*.h)); do \
+		install -D -m 644 sim/core/$$h $(DESTDIR)$(PREFIX)/include/maquette/core/$$h; done
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	printf 'prefix=%s\nenginesdir=$${prefix}/lib/maquette/engines\n\nName: maquette\nDescription: headers for search engines\nVersion: %s\nCflags: -I$${prefix}/include/maquette\n' \
+		'$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/maquette.pc
+uninstall: ## take away what install copied under PREFIX
+	rm -rf $(addprefix $(DESTDIR)$(PREFIX)/,bin/maquette bin/maquette-replay lib/maquette lib/pkgconfig/maquette.pc \
+		share/maquette share/man/man1/maquette.1 include/maquette share/bash-completion/completions/maquette \
+		share/zsh/site-functions/_maquette)
+dist: ## the sources as build/maquette-VERSION.tar.gz
+	@mkdir -p build; git archive --format=tar.gz --prefix=maquette-$(VERSION)/ -o build/maquette-$(VERSION).tar.gz HEAD
+	@echo build/maquette-$(VERSION).tar.gz
+deb: $(BUILD)/maquette $(BUILD)/maquette.1 ## a Debian package as build/maquette_VERSION_ARCH.deb
+	@rm -rf build/deb; $(MAKE) -s install PREFIX=/usr DESTDIR=build/deb
+	@mkdir -p build/deb/DEBIAN; arch=$$(dpkg --print-architecture); \
+		needs=$$(ldd $(BUILD)/maquette | awk '$$3 ~ "^/" { print $$3 }' | xargs -n 1 readlink -f | xargs dpkg -S 2>/dev/null | \
+			sed 's/:.*//' | sort -u | paste -sd, | sed 's/,/, /g'); \
+		printf 'Package: maquette\nVersion: %s\nArchitecture: %s\nMaintainer: the Maquette developers <maquette@localhost>\nDepends: %s\nDescription: tries training plans on a model of a cluster\n' \
+			'$(VERSION)' "$$arch" "$$needs" >build/deb/DEBIAN/control; \
+		dpkg-deb --root-owner-group --build build/deb build/maquette_$(VERSION)_$$arch.deb
 # The man page comes from the option tables, through --help.
 $(BUILD)/maquette.1: $(BUILD)/maquette $(ENGINE_SO) tests/make-manpage
 	@tests/make-manpage $(BUILD)/maquette $(VERSION) >$@
+# So do the completions.
+$(BUILD)/maquette.bash $(BUILD)/_maquette: $(BUILD)/maquette $(ENGINE_SO) tests/make-completions
+	@tests/make-completions $(BUILD)/maquette $(if $(filter %.bash,$@),bash,zsh) >$@
 
 ##@ Test
 # Stand-ins for NVIDIA's libraries, so that the cuda executor is tested where there is no GPU.
@@ -308,5 +333,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install tests test check unit bless mutants tune-host validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install uninstall dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean FORCE

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -199,4 +200,19 @@ enum mq_status mq_job_allows(const struct mq_ini_item *item, bool allow_exec, st
 		return MQ_OK;
 	return mq_fail(err, MQ_EINPUT, "%s:%u: %s = %.100s runs a program of your machine; if you trust this "
 		       "file, add --allow-exec", item->path, item->line, item->key, item->value);
+}
+
+static void stopped(int signal_number)
+{
+	static const char text[] = "\nmaquette: stopped; the same command goes on from here\n";
+	ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+	(void)written;
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+void mq_job_resumable(void)
+{
+	signal(SIGINT, stopped);
 }

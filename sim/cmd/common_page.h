@@ -35,4 +35,7 @@ struct mq_page_plot {
 /* Lower left is better; the points that no other beats in both are joined. */
 void mq_page_put_plot(FILE *file, const struct mq_page_plot *plot, struct mq_arena *arena);
 
+/* DIR/report.html of a simulated plan, from the tables of DIR; `words` is what was printed. */
+enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err) MQ_MUST_CHECK;
+
 #endif

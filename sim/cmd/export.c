@@ -60,7 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (o->plan)
 			return ARGP_ERR_UNKNOWN;
-		o->plan = arg;
+		o->plan = strcmp(arg, "-") ? arg : "/dev/stdin";
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;

@@ -41,12 +41,26 @@ static void list_options(const struct mq_opt *opts, struct mq_arena *arena)
 	}
 }
 
+/* A name that is none of them, with the near one. */
+static enum mq_status check_name(const char *what, const char *only, const char *const *names, struct mq_err *err)
+{
+	for (const char *const *n = names; only && *n; n++)
+		if (!strcmp(*n, only))
+			return MQ_OK;
+	const char *near = only ? mq_nearest(only, names) : NULL;
+	if (!only)
+		return MQ_OK;
+	return mq_fail(err, MQ_EINPUT, "no %s '%s'%s%s%s; `maquette list %ss` has them all", what, only,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", what);
+}
+
 static enum mq_status list_engines(const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *dir, **names;
 
 	MQ_TRY(mq_find_dir("engines", arena, &dir, err));
 	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
+	MQ_TRY(check_name("engine", only, names, err));
 	for (uint32_t i = 0; names[i]; i++) {
 		const struct mq_engine *engine;
 		struct mq_err why = MQ_ERR_INIT;
@@ -110,6 +124,14 @@ static enum mq_status list_platforms(const char *only, struct mq_arena *arena, s
 
 static enum mq_status list_models(const char *only, struct mq_arena *arena, struct mq_err *err)
 {
+	const char **names = NULL;
+	uint32_t n = 0, room = 0;
+
+	for (const struct mq_format *const *f = mq_formats; *f; f++)
+		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
+			MQ_PUSH(arena, names, n, room, *name);
+	MQ_PUSH(arena, names, n, room, NULL);
+	MQ_TRY(check_name("model", only, names, err));
 	for (const struct mq_format *const *f = mq_formats; *f; f++)
 		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
 			if (!only || !strcmp(only, *name)) {

@@ -134,6 +134,31 @@ static enum mq_status write_csv(const char *path, const struct mq_model *m,
 	return status == MQ_OK ? closed : status;
 }
 
+/* Amounts as people say them: 8.03 B, 85.6 M, 1.2 T. */
+static const char *in_words(double x, const char *const unit[4], char text[24])
+{
+	int k = x >= 1e12 ? 3 : x >= 1e9 ? 2 : x >= 1e6 ? 1 : 0;
+
+	snprintf(text, 24, "%.4g%s", k ? x / pow(1e3, k + 1) : x, unit[k]);
+	return text;
+}
+
+static void print_words(const struct mq_model *m, const struct mq_train *train)
+{
+	static const char *const count[4] = { "", " M", " B", " T" }, *const flop[4] = { " ", " M", " G", " T" };
+	struct mq_model_totals t = mq_model_totals(m);
+	char a[24], b[24];
+
+	printf("in words: %s parameters", in_words(t.parameters, count, a));
+	if (m->n_layers)
+		printf(", %u layers", m->n_layers);
+	printf(", %sFLOP forward for %.0f %s%s", in_words(t.forward_flop * train->batch, flop, b), train->batch, m->unit,
+	       train->batch > 1 ? "s" : "");
+	if (m->tokens_per_sample > 0)
+		printf(" of %.0f tokens", m->tokens_per_sample);
+	putchar('\n');
+}
+
 static void print_totals(const struct mq_model *m, const struct mq_train *train)
 {
 	struct mq_model_totals t = mq_model_totals(m);
@@ -170,6 +195,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		fprintf(stderr, "note: %s\n", model->note);
 	if (status == MQ_OK)
 		print_totals(model, &o.asked.train);
+	if (status == MQ_OK)
+		print_words(model, &o.asked.train);
 	mq_arena_fini(&arena);
 	return status;
 }

@@ -130,6 +130,7 @@ static enum mq_status claim_and_run(const struct options *o, struct mq_session *
 	enum mq_status status = mq_job_claim(o->dir, "search", question, &claim, err);
 	free(question);
 	MQ_TRY(status);
+	mq_job_resumable();
 	status = run_session(o, session, claim.resumes, err);
 	mq_job_release(&claim);
 	return status;

@@ -27,9 +27,9 @@ struct options {
 
 static const struct argp_option option_rows[] = {
 	{ NULL, 0, NULL, 0, "The plan and the output:", 4 },
-	{ "plan", 'P', "FILE", 0, "plan to simulate (JSON)", 4 },
+	{ "plan", 'P', "FILE", 0, "plan to simulate (JSON); - reads standard input", 4 },
 	{ "output", 'o', "DIR", 0,
-	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, run.ini; without it the "
+	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it the "
 	  "result is printed only", 4 },
 	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace", 4 },
 	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
@@ -53,7 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &o->asked;
 		return 0;
 	case 'P':
-		o->plan = arg;
+		o->plan = strcmp(arg, "-") ? arg : "/dev/stdin";
 		return 0;
 	case 'o':
 		o->dir = arg;
@@ -126,40 +126,40 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 	return mq_job_end(file, o->dir, 0, err);
 }
 
-static void print_share(const char *name, double part_s, double step_s)
+static void print_share(FILE *f, const char *name, double part_s, double step_s)
 {
 	char text[32];
 
-	printf("  %-24s %12s  %5.1f %%\n", name, mq_text_s(part_s, text), 100 * part_s / step_s);
+	fprintf(f, "  %-24s %12s  %5.1f %%\n", name, mq_text_s(part_s, text), 100 * part_s / step_s);
 }
 
-static void print_result(const struct simulation *s)
+static void print_result(const struct simulation *s, FILE *f)
 {
 	const struct mq_result *r = &s->result;
 	const struct mq_session *session = s->session;
 	uint32_t n_devices = mq_plan_degrees(&s->plan).n_devices;
 	char text[32], limit[32];
 
-	printf("%s\n", mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
-	printf("step time %s, %.4g %ss/s", mq_text_s(r->step_time_s, text), r->samples_per_s,
+	fprintf(f, "%s\n", mq_plan_describe(&s->plan, s->session->cluster, &s->session->arena));
+	fprintf(f, "step time %s, %.4g %ss/s", mq_text_s(r->step_time_s, text), r->samples_per_s,
 	       session->model->unit);
 	if (session->model->tokens_per_sample > 0)
-		printf(", %.0f tokens/s/GPU", mq_tokens_per_s_device(session, &s->plan, r));
+		fprintf(f, ", %.0f tokens/s/GPU", mq_tokens_per_s_device(session, &s->plan, r));
 	if (!isnan(mq_tflops_per_device(session, &s->plan, r)))
-		printf(", %.1f TFLOP/s/GPU", mq_tflops_per_device(session, &s->plan, r));
-	printf(", MFU %.1f %%\n", 100 * r->mfu);
-	print_share("compute", r->compute_s, r->step_time_s);
-	print_share("exposed communication", r->exposed_comm_s, r->step_time_s);
-	print_share("bubble", r->bubble_s, r->step_time_s);
-	print_share("(lower bound)", r->lower_bound_s, r->step_time_s);
-	printf("memory %s of %s on %s", mq_text_B(r->peak_memory_B, text),
+		fprintf(f, ", %.1f TFLOP/s/GPU", mq_tflops_per_device(session, &s->plan, r));
+	fprintf(f, ", MFU %.1f %%\n", 100 * r->mfu);
+	print_share(f, "compute", r->compute_s, r->step_time_s);
+	print_share(f, "exposed communication", r->exposed_comm_s, r->step_time_s);
+	print_share(f, "bubble", r->bubble_s, r->step_time_s);
+	print_share(f, "(lower bound)", r->lower_bound_s, r->step_time_s);
+	fprintf(f, "memory %s of %s on %s", mq_text_B(r->peak_memory_B, text),
 	       mq_text_B(r->memory_limit_B, limit), s->session->cluster->device[r->memory_device].name);
 	if (mq_result_tight(r))
-		printf(": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
-	printf("\n");
-	printf("bottleneck: %s\n", r->bottleneck);
+		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
+	fprintf(f, "\n");
+	fprintf(f, "bottleneck: %s\n", r->bottleneck);
 	if (s->options->dir && s->options->timeline != MQ_TIMELINE_NONE && r->n_simulated < n_devices)
-		printf("timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
+		fprintf(f, "timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
 		       "(--timeline all: all)\n", r->n_simulated, n_devices);
 }
 
@@ -245,6 +245,21 @@ static enum mq_status write_results(struct simulation *s, const struct mq_output
 	return mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err);
 }
 
+static enum mq_status write_page(const struct simulation *s, struct mq_err *err)
+{
+	char *text;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	mq_assert(memory);
+	print_result(s, memory);
+	fclose(memory);
+	enum mq_status status = mq_plan_page(s->options->dir, mq_arena_printf(&s->session->arena, "%s on %s",
+					     s->session->model->name, s->session->cluster->name), text, err);
+	free(text);
+	return status;
+}
+
 static enum mq_status write_in_folder(struct simulation *s, const struct mq_outputs *outputs,
 				      struct mq_err *err)
 {
@@ -269,7 +284,9 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 	if (o->json)
 		print_json(&s);
 	else if (r->step_time_s > 0)
-		print_result(&s);
+		print_result(&s, stdout);
+	if (o->dir && r->step_time_s > 0)
+		MQ_TRY(write_page(&s, err));
 	if (r->verdict == MQ_VERDICT_OK)
 		return o->intervals ? print_intervals(&s, err) : MQ_OK;
 	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan,

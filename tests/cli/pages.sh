@@ -39,6 +39,28 @@ P
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o cost >cost.txt; grep -q '^rank  *cost ' cost.txt || { cat cost.txt; bad=1; }
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p 'gpu=L40S nodes=1' --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o free >free.txt; grep 'no price of L40S is known' free.txt || { cat free.txt; bad=1; }
 grep -qE '\$ ?nan|\$ ?inf' cost.txt free.txt && bad=1
+try 2 "no engine 'hybrd'; did you mean 'hybrid'" list engines hybrd
+try 2 "no model 'lama'; did you mean 'llama'" list models lama
+# A simulated plan's page: a timeline of the whole step, memory of every device, links; a plan from standard input.
+"$M" simulate -m 'a<b>&"c/m.json' -p dgx1_v100 --batch 16 -P - -o one <s/plan-1.json >one.txt || bad=1
+"$M" simulate -m 'a<b>&"c/m.json' -p dgx1_v100 --batch 16 -P s/plan-1.json | cmp - one.txt || bad=1
+python3 - <<'P' || bad=1
+import csv, html, re
+text = open("one/report.html").read()
+part = lambda name: re.search(rf'<svg id="{name}".*?</svg>', text, re.S)[0]
+devices = {r["device"] for r in csv.DictReader(open("one/timeline.csv"))}
+last = max(float(r["finish_s"]) for r in csv.DictReader(open("one/timeline.csv")))
+ends = [float(x) + float(w) for x, w in re.findall(r'<rect x="([0-9.]+)" y="[0-9]+" width="([0-9.]+)"', part("timeline"))]
+assert abs(max(ends) - 1100) < 1, max(ends) # drawn to the end of the step
+assert f"{1e3 * last:.4g} ms" in part("timeline") and all(d in part("timeline") for d in devices)
+memory = list(csv.DictReader(open("one/memory.csv")))
+assert part("memory").count("<text") == len(memory) == 8 and part("memory").count("<rect") == 7 * 8
+links = [r for r in csv.DictReader(open("one/links.csv"))]
+rows = re.search(r'<table class="sorts" id="links">.*?</table>', text, re.S)[0].count("<tr>") - 1
+assert rows == min(len(links), 64), (rows, len(links))
+assert html.unescape(re.search(r'<pre id="words">(.*?)</pre>', text, re.S)[1]) == open("one.txt").read()
+assert "nan" not in text and "<b>" not in text
+P
 # -h and help COMMAND.
 "$M" search -h >h1.txt || bad=1; "$M" help search >h2.txt || bad=1; "$M" search --help | cmp - h1.txt || bad=1; cmp h1.txt h2.txt || bad=1
 # What another command wrote is left as it is.
