@@ -302,15 +302,19 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 		tl->finish_s[i] = finish_s[ev->of[i]];
 		tl->step_time_s = fmax(tl->step_time_s, tl->finish_s[i]);
 	}
-	uint64_t *calls = mq_arena_array(c->arena, c->n_meetings, uint64_t);
+	/* A walk that ended in a deadlock has not asked for all meetings: there may be new ones. */
+	uint32_t *meeting = mq_arena_array(c->arena, ev->n, uint32_t);
 	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++) {
 		const struct mq_task *t = &s->task[ev->first[e]];
-		uint32_t index;
-		if (t->kind == MQ_TASK_COMPUTE || t->kind == MQ_TASK_COPY)
-			continue;
-		MQ_TRY(mq_costing_meeting(c, t, &index, err));
-		calls[index]++;
+
+		meeting[e] = MQ_NONE;
+		if (t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY)
+			MQ_TRY(mq_costing_meeting(c, t, &meeting[e], err));
 	}
+	uint64_t *calls = mq_arena_array(c->arena, c->n_meetings, uint64_t);
+	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++)
+		if (meeting[e] != MQ_NONE)
+			calls[meeting[e]]++;
 	tl->n_links = c->request->cluster->n_links;
 	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
 	MQ_TRY(load_links(c, calls, tl->link_busy_B, err));

@@ -24,7 +24,7 @@ static inline void near(double got, double want)
 static inline struct mq_run blank(void)
 {
 	struct mq_run r = { .id = "x", .model = "GPT", .gpu = "A100-80GB", .intra = "", .inter = "",
-			    .precision = "fp16", .zero = "", .stage_layers = "", .placement = "",
+			    .precision = "fp16", .zero = "", .mem_basis = "", .stage_layers = "", .placement = "",
 			    .schedule = "", .recompute = "", .metric = "", .unit = "", .basis = "",
 			    .status = "ok", .source = "", .provenance = "text", .notes = "",
 			    .software = "megatron-lm-2021", .options = "", .platform = "",

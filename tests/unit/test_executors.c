@@ -228,6 +228,10 @@ static void verdicts(struct simulated *t)
 		hand_send(s, d, 1 - d, 5);
 		hand_dep(s, r);
 	}
+	for (int k = 0; k < 500; k++) { /* behind it, each another meeting that the walk never comes to */
+		hand_send(s, 0, 1, 10 + k);
+		hand_recv(s, 1, 0, 10 + k);
+	}
 	hand_compute(s, 2, w);
 	hand_compute(never, 0, hand_work(never, INFINITY));
 	for (int i = 0; i < 6; i++) {
@@ -236,6 +240,11 @@ static void verdicts(struct simulated *t)
 		request.schedule = i < 4 ? s : never;
 		EXPECT(t, both[i % 2](&request, &t->arena, &timeline, &verdict, &err) == MQ_OK);
 		EXPECT(t, verdict == (i < 4 ? MQ_VERDICT_DEADLOCK : MQ_VERDICT_INVALID));
+		double moved = 0, asked = 2 * 5 + 500 * 10 + 499 * 500 / 2; /* all of it, over every link once */
+		for (uint32_t l = 0; !i && l < timeline.n_links; l++)
+			moved = fmax(moved, timeline.link_busy_B[l]);
+		EXPECT(t, i || moved <= asked);
+		EXPECT(t, i || moved >= asked - 5);
 	}
 	EXPECT(t, strstr(err.text, "cannot run") != NULL);
 }
