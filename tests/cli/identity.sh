@@ -38,7 +38,7 @@ ls past | tr '\n' ' '; echo
 # Without a folder the result is printed, and nothing is written.
 grep -v '^output' at/rows.jobs/gpt.ini >print.ini; before=$(ls | wc -l)
 "$M" run print.ini >printed.txt || bad=1
-"$M" run at/rows.jobs/gpt.ini -o again >kept.txt || bad=1
+"$M" run at/rows.jobs/gpt.ini -o again | grep -v '^timeline.csv' >kept.txt || bad=1 # what its files hold is said
 cmp printed.txt kept.txt || bad=1
 [ "$(ls | wc -l)" -eq $((before + 3)) ] || { echo "more than printed.txt, kept.txt and again"; bad=1; }
 finish
