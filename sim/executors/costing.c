@@ -147,7 +147,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 	m->bound_s = times.bound_s;
 	m->n_flows = image.n_flows;
 	m->channels = image.channels;
-	m->memory_Bps = memory_Bps(t, image.flow, image.n_flows, image.n, m->alone_s);
+	m->memory_Bps = memory_Bps(t, image.flow, image.n_flows, image.n, image.alone_s);
 	return MQ_OK;
 }
 

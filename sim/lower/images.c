@@ -147,6 +147,7 @@ enum mq_status mq_images_get(struct mq_images *im, const struct mq_task *t, uint
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		MQ_TRY(expand(im, t, im->rank, n, &flows, err));
 		image->latency_s = flows.latency_s;
+		image->alone_s = flows.alone_s;
 		image->channels = flows.channels;
 		image->n_flows = flows.n_flows;
 		image->flow = flows.flow;

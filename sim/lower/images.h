@@ -39,6 +39,7 @@ struct mq_image {
 	uint32_t n;
 	const uint32_t *rank;       /* [n] cluster ranks; valid until the next call */
 	double latency_s;
+	double alone_s;             /* of a collective: nothing else, no other image, is on the links */
 	uint32_t channels;          /* of a collective, see mq_coll_flows */
 	uint32_t n_flows;
 	const struct mq_flow *flow; /* valid until the next call; those of no bytes are no flows */

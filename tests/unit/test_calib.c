@@ -222,7 +222,7 @@ static void test_names_in_text(void **state)
 		{ "4x H100 NVL", "H100-NVL-94GB", "H100-NVL-94GB" },
 		{ "8x H100 NVLink", "H100-SXM-80GB", "none" },
 		{ "NVIDIA GB200", "GB200", "GB200" }, { "NVIDIA H200", "H200-SXM-141GB", "H200-SXM-141GB" },
-		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" }, { "L40S", "none", "none" },
+		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" }, { "P40", "none", "none" },
 		{ "GP102 [GeForce GTX 1080 Ti]", "1080Ti", "1080Ti" }, { "TU104GL [Tesla T4]", "T4", "T4" },
 		{ "p3dn.24xlarge", "V100-SXM2-32GB", "none" }, { "", "none", "none" },
 	};

@@ -440,7 +440,7 @@ static void a_type_without_calibration(void **state)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	const struct mq_calib *calib = shipped_calib(&arena);
-	struct mq_platform_spec spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1", &arena);
+	struct mq_platform_spec spec = parsed("gpu=Gaudi3+T4,tflops=1000,gpus=1", &arena);
 	struct mq_err err = MQ_ERR_INIT;
 	char *text;
 	size_t size;
@@ -448,15 +448,15 @@ static void a_type_without_calibration(void **state)
 
 	const char *note = mq_platform_assumed(&spec, calib, &arena);
 	assert_non_null(note); /* 1e15 / 200 = 5 TB/s, 30 ms of it are 150 GB */
-	assert_non_null(strstr(note, "MI300X has no calibration: assumed 150 GB of memory and 5 TB/s"));
-	spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1,memory_GB=192", &arena);
+	assert_non_null(strstr(note, "Gaudi3 has no calibration: assumed 150 GB of memory and 5 TB/s"));
+	spec = parsed("gpu=Gaudi3+T4,tflops=1000,gpus=1,memory_GB=192", &arena);
 	note = mq_platform_assumed(&spec, calib, &arena);
 	assert_true(note && !strstr(note, "memory_GB=") && strstr(note, "bw_TBps="));
-	spec = parsed("gpu=MI300X+T4,tflops=1000,gpus=1,memory_GB=192,bw_TBps=5.3", &arena);
+	spec = parsed("gpu=Gaudi3+T4,tflops=1000,gpus=1,memory_GB=192,bw_TBps=5.3", &arena);
 	assert_null(mq_platform_assumed(&spec, calib, &arena));
 	assert_int_equal(mq_platform_generate_to(&spec, calib, file, &err), MQ_OK);
 	fclose(file);
-	assert_non_null(strstr(text, "\"MI300X\""));
+	assert_non_null(strstr(text, "\"Gaudi3\""));
 	const char *memory = strstr(text, "<prop id=\"mq_memory_B\" value=\"1.92e+11\"/>");
 	assert_non_null(memory);
 	assert_non_null(strstr(text, "<prop id=\"mq_mem_bw_Bps\" value=\"5.3e+12\"/>"));
