@@ -25,7 +25,7 @@
 #include "lib/plans.h"
 #include "lib/refine.h"
 
-enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, REFINE = MAX_CHILDREN };
+enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN };
 
 struct child {
 	const struct mq_engine *engine;
@@ -37,6 +37,7 @@ struct child {
 	bool started, done, waiting; /* waiting: for the result of its proposal */
 	double best_s, slice_s, until_s; /* until_s: seconds left at which its slice is over */
 	uint64_t turns, idle; /* proposals; those since its last new best of all */
+	uint32_t dry;         /* times in a row that it was asked and all that it proposed was known */
 };
 
 struct portfolio {
@@ -307,6 +308,7 @@ static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, st
 	give_slice(c, 0.1);
 	for (uint32_t skips = 0; skips < SKIPS; skips++) {
 		struct mq_err why = MQ_ERR_INIT;
+		struct mq_arena_mark mark = mq_arena_mark(arena);
 		enum mq_status status =
 		        c->engine->propose(c->state, &c->problem, arena, plan, &why);
 
@@ -318,13 +320,19 @@ static bool ask(struct portfolio *s, struct child *c, struct mq_arena *arena, st
 		}
 		c->turns++;
 		mq_limits_apply(s->problem->limits, plan, s->problem->q->train);
-		if (!answered(s, c, plan))
+		if (!answered(s, c, plan)) {
+			c->dry = 0;
 			return true;
+		}
+		mq_arena_rewind(arena, mark);
 		s->skipped++;
 		if (!child_tick(c, (double)NAN, c->name))
 			break;
 	}
 	c->idle++;
+	/* An engine that never ends, in a space that is no larger than what is known. */
+	if (++c->dry == DRY)
+		end_child(c, "proposes known plans alone");
 	return false;
 }
 

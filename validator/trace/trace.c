@@ -120,7 +120,8 @@ enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq
 	if (!t->n_read)
 		return mq_fail(err, MQ_EINPUT, "%s: no \"traceEvents\": is it a trace of PyTorch's "
 		               "profiler?", path);
-	qsort(t->event, t->n, sizeof(*t->event), by_start);
+	if (t->n)
+		qsort(t->event, t->n, sizeof(*t->event), by_start);
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->event[i].kind == MQ_EVENT_KERNEL)
 			return MQ_OK;
