@@ -3,8 +3,8 @@
  *
  * Engines are asked in turn, the first of the list most at the start; every judged plan, whoever made it, is
  * a place where refinement (lib/refine.h) goes on. A turn goes to where it is worth most: the best so far
- * counts, and each turn without a new best of all makes it wait longer; nobody is stopped for good while
- * there is budget. An engine that refuses the question, or has no more to propose, drops out and says so.
+ * counts, and each turn without a new best of all makes it wait longer. An engine that refuses the question,
+ * has no more to propose, or proposes nothing but known plans (DRY x SKIPS in a row), drops out and says so.
  *
  * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on
  * one that the analytic executor finds too large: its engine hears the verdict at once.

@@ -1,5 +1,9 @@
 /*
  * attention.h - how long attention kernels take: tiles of queries that go through the keys they see.
+ *
+ * The shares of the peak, and what starts and ends a kernel, are read off published timings, those that
+ * `score --kernels` holds it against among them. Simulated training is not timed by it: its attention has one
+ * `attention_eff` per device (cost.h), which the runs were fitted with; the two are to become one.
  */
 #ifndef MQ_CORE_ATTENTION_H
 #define MQ_CORE_ATTENTION_H

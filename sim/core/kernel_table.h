@@ -8,8 +8,10 @@
  * what is kept for the backward pass and the peak of temporaries all follow from that one list.
  *
  * Amounts are per element of the part (see enum mq_part) in two units: elements of the training type, and
- * bytes, for what has its own type whatever is trained (fp32 copies, masks). A few kernels are not limited
- * by memory: `work` is what they issue per element.
+ * bytes, for what has its own type whatever is trained (fp32 copies, masks). These and the launches are
+ * counted. A few kernels are not limited by memory; what they are limited by no source tells: `work`, `held`
+ * and `serial_s` are read off published timings of these very kernels on A100, H100 and A40 (Liger-Kernel,
+ * vidur), so errors on those tables are in part of rows that they were taken from.
  */
 #ifndef MQ_CORE_KERNEL_TABLE_H
 #define MQ_CORE_KERNEL_TABLE_H
