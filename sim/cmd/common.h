@@ -32,6 +32,7 @@ struct mq_asked {
 	const char *platform;   /* -p: a file, the name of a shipped platform, keys of
 				 * `platform generate` ("gpu=H100 nodes=8"), or "model" */
 	const char *start;      /* --start: plan file, or NULL */
+	const char *expert_load;/* --expert-load, as mq_expert_load_read takes it; NULL = even */
 	const char *devices;    /* --devices: ranks of the platform to use, "0-31"; NULL = all */
 	struct mq_list calib;   /* --calib, on top of the shipped calibrations */
 	struct mq_list change;  /* --change: what-if changes of the hardware (core/change.h) */
@@ -55,8 +56,10 @@ void mq_asked_init(struct mq_asked *asked, struct mq_err *err);
 /* "key = value" lines of a job file for every option that differs from its default. */
 void mq_asked_print(const struct mq_asked *asked, FILE *file);
 
-/* What was left open in the training options is the software's: the type of reduced gradients. */
-void mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_train *train);
+/* The training options, read: lists and files into the arena. What was left open is the software's: the type of
+ * reduced gradients. */
+enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software,
+			      struct mq_arena *arena, struct mq_train *train, struct mq_err *err) MQ_MUST_CHECK;
 
 /* argp_parse with errors as one line: an unknown long option (with the nearest known one), and what
  * option parsers left in `err` when they returned EINVAL. --help prints and exits with 0. */

@@ -16,7 +16,7 @@
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
        KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
-       KEY_DEVICES, KEY_SOFTWARE, KEY_TIME_OOM };
+       KEY_DEVICES, KEY_SOFTWARE, KEY_TIME_OOM, KEY_EXPERT_LOAD, KEY_EXPERT_CAPACITY, KEY_EXPERT_PAD };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
@@ -35,6 +35,10 @@ static const struct argp_option options[] = {
 	  "fp8, mxfp8 or fp4: of the operands of layers' products, the rest in --dtype (default as that)", 1 },
 	{ "optimizer", KEY_OPTIMIZER, "NAME", 0, "adam sgd momentum (default adam)", 1 },
 	{ "mode", KEY_MODE, "MODE", 0, "train or infer (default train)", 1 },
+	{ "expert-load", KEY_EXPERT_LOAD, "LOAD", 0,
+	  "mixtures: tokens of the fullest expert-parallel rank / the mean, or tokens of each expert: 5,3,1,1 or a file (default: all alike)", 1 },
+	{ "expert-capacity", KEY_EXPERT_CAPACITY, "C", 0, "an expert takes C times the mean of all, the rest is dropped", 1 },
+	{ "expert-pad", KEY_EXPERT_PAD, NULL, 0, "experts are padded to their capacity", 1 },
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
 	{ NULL, 0, NULL, 0, "Constraints on plans:", 2 },
 	{ "fix", KEY_FIX, "KEY=VALUE", 0,
@@ -269,6 +273,14 @@ static int parse_training(int key, const char *arg, struct mq_asked *q)
 		bad = choose("--mode", arg, mode_name, 2, &index, q->err);
 		q->train.infer = index == 1;
 		return bad;
+	case KEY_EXPERT_LOAD:
+		q->expert_load = arg;
+		return 0;
+	case KEY_EXPERT_CAPACITY:
+		return mq_arg_f64("--expert-capacity", arg, 1e-3, 1e6, &q->train.experts.capacity, q->err);
+	case KEY_EXPERT_PAD:
+		q->train.experts.pad = true;
+		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -342,6 +354,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp mq_asked_argp = { .options = options, .parser = parse };
 
+static void print_experts(const struct mq_asked *q, FILE *file)
+{
+	if (q->expert_load)
+		mq_ini_put(file, "expert-load", q->expert_load);
+	if (q->train.experts.capacity > 0)
+		fprintf(file, "expert-capacity = %.12g\n", q->train.experts.capacity);
+	if (q->train.experts.pad)
+		fputs("expert-pad = true\n", file);
+}
+
 void mq_asked_print(const struct mq_asked *q, FILE *file)
 {
 	if (q->model)
@@ -360,6 +382,7 @@ void mq_asked_print(const struct mq_asked *q, FILE *file)
 		mode_name(q->train.infer));
 	if (mq_train_casts(&q->train))
 		fprintf(file, "products = %s%s\n", q->train.mx ? "mx" : "", mq_dtype_name(q->train.products));
+	print_experts(q, file);
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		mq_ini_put(file, "calib", q->calib.item[i]);
 	for (uint32_t i = 0; i < q->change.n; i++)
@@ -381,11 +404,16 @@ void mq_asked_print(const struct mq_asked *q, FILE *file)
 		fputs("debug-check = true\n", file);
 }
 
-void mq_asked_train(const struct mq_asked *asked, const struct mq_software *software, struct mq_train *train)
+enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_software *software,
+			      struct mq_arena *arena, struct mq_train *train, struct mq_err *err)
 {
 	*train = asked->train;
 	if (!asked->grad_given)
 		train->grad_dtype = mq_software_grad_dtype(software, train->dtype);
+	if (train->experts.pad && !(train->experts.capacity > 0))
+		return mq_fail(err, MQ_EINPUT, "--expert-pad: give --expert-capacity too, to which experts are padded");
+	return asked->expert_load ?
+		       mq_expert_load_read("--expert-load", asked->expert_load, arena, &train->experts, err) : MQ_OK;
 }
 
 /* ---- one-line errors -------------------------------------------------------------------------- */

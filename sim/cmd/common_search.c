@@ -337,6 +337,7 @@ uint64_t mq_session_context(const struct mq_session *s)
 	fclose(stream);
 	hash = hash_text(hash, text);
 	free(text);
+	hash = hash_text(hash, mq_expert_load_text(&s->train.experts, &scratch));
 	char *file = mq_arena_strdup(&scratch, q->model);
 	hash = mq_hash_file(hash, file);
 	file[strcspn(file, ":")] = '\0';

@@ -152,6 +152,20 @@ enum mq_status mq_software_open(const char *text, struct mq_arena *arena, struct
 	return mq_software_load(dir, text, arena, record, err);
 }
 
+/* Are there as many experts as the question counts tokens of? */
+static enum mq_status check_experts(const struct mq_session *s, struct mq_err *err)
+{
+	const struct mq_expert_load *l = &s->train.experts;
+
+	if ((l->n || l->stated > 0 || l->capacity > 0) && !s->model->experts)
+		return mq_fail(err, MQ_EINPUT, "--expert-%s: '%s' has no experts; leave it out or take a mixture",
+			       l->n || l->stated > 0 ? "load" : "capacity", s->model->name);
+	if (l->n && l->n != s->model->experts)
+		return mq_fail(err, MQ_EINPUT, "--expert-load: tokens of %u experts, but '%s' has %u in a layer; give one "
+			       "number for each", l->n, s->model->name, s->model->experts);
+	return MQ_OK;
+}
+
 static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 {
 	const struct mq_asked *q = s->asked;
@@ -165,8 +179,9 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 			       "-p is missing: give a platform file, a name of `maquette list "
 			       "platforms`, or \"gpu=TYPE nodes=N\"");
 	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
-	mq_asked_train(q, &s->software.software, &s->train);
+	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
+	MQ_TRY(check_experts(s, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
 }
 

@@ -21,6 +21,7 @@
 #define MQ_CORE_MODEL_H
 
 #include "core/arena.h"
+#include "core/experts.h"
 #include "core/types.h"
 
 enum mq_op_kind {
@@ -144,6 +145,7 @@ struct mq_train {
 	 * type: in `dtype`. With `mx` fp8 operands have a scale for each block of 32 elements (MXFP8). */
 	enum mq_dtype products;
 	bool mx;
+	struct mq_expert_load experts; /* of mixtures: zeroes = tokens visit all alike */
 };
 
 /* Are operands of layers' products cast to a type of their own? */
@@ -181,6 +183,14 @@ MQ_API uint32_t mq_model_vocab_op(const struct mq_model *model);
  * shares. The model itself where that changes nothing. */
 MQ_API const struct mq_model *mq_model_pad_vocab(const struct mq_model *model, double multiple, uint32_t parts,
 						 struct mq_arena *arena);
+
+/* Is it an op on the experts' side of an all-to-all, or that all-to-all's end? */
+static inline bool mq_op_of_experts(const struct mq_op *op)
+{
+	return op->extent[MQ_DIM_EXPERT] > 0;
+}
+/* Does the edge carry tokens, or the weights of their routing, to experts or back? */
+MQ_API bool mq_edge_to_experts(const struct mq_model *model, const struct mq_edge *edge);
 
 /* Totals for one sample. */
 struct mq_model_totals {

@@ -13,7 +13,8 @@
  *   all others          o, h, e: everything.
  * A split along the experts says into how many parts the experts of a group are divided; `samples`
  * are then all samples of that group, so each device works on 1/e of the group's tokens: as many
- * as it had before the all-to-all. Routing is taken to be balanced.
+ * as it had before the all-to-all; where tokens do not visit all experts alike, on those of the fullest
+ * rank (experts.h).
  *
  * Backward of Y = X W: dX = dY W' is [m x n][n x k], dW = X' dY is [k x m][m x n]. A convolution's dX
  * is one too: its window gathers dY, [m x n window][n window x k / window]. An op whose
@@ -28,7 +29,7 @@
  *
  * RECURRENT: m steps of a product [samples x k][k x n]; see recurrent_kernels.
  *
- * Not modelled: unbalanced experts, padding of uneven shares (they are fractions).
+ * Not modelled: padding of uneven shares (they are fractions).
  */
 #include "core/model.h"
 
@@ -154,6 +155,7 @@ struct work {
 	const struct mq_model *model;
 	double traffic;          /* of element-wise kernels / their least */
 	bool fp8;                /* the layers' products are in fp8 */
+	double load;             /* copies of tokens of this rank's experts / the mean */
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -381,7 +383,7 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 /* Is it an element-wise op between the products of experts? */
 static bool op_of_experts(const struct mq_op *op)
 {
-	return op->kind == MQ_OP_ELEMENTWISE && op->extent[MQ_DIM_EXPERT] > 0;
+	return op->kind == MQ_OP_ELEMENTWISE && mq_op_of_experts(op);
 }
 
 /*
@@ -396,7 +398,7 @@ static void exchange_kernels(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
 	double scale = fmax(w->scale.read, w->scale.write);
-	double copies = fmax(op->read, op->write), elems = op->read + op->write;
+	double copies = fmax(op->read, op->write) * w->load, elems = fmin(op->read, op->write) + copies;
 
 	if (!w->software->fused_experts) {
 		elems += 2 * copies;
@@ -574,11 +576,23 @@ static double param_B(const struct work *w, const struct mq_share *share)
 	       (share->accumulates ? w->software->accum_B : 0);
 }
 
+/* The share with the tokens of the fullest rank's experts. What of an exchange are copies is told apart later. */
+static struct mq_share loaded(const struct mq_op *op, const struct mq_share *share, double load)
+{
+	struct mq_share own = *share;
+
+	if (mq_op_of_experts(op) && op->kind != MQ_OP_DISPATCH && op->kind != MQ_OP_COMBINE)
+		own.samples *= load;
+	return own;
+}
+
 uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase phase,
-		       const struct mq_share *share, const char *type, struct mq_kernel *kernel)
+		       const struct mq_share *asked, const char *type, struct mq_kernel *kernel)
 {
 	const struct mq_op *op = &q->model->op[id];
 	const struct mq_train *train = q->train;
+	double load = mq_op_of_experts(op) ? mq_expert_load(&train->experts, asked->split[MQ_DIM_EXPERT]) : 1;
+	const struct mq_share own = loaded(op, asked, load), *share = &own;
 	const struct mq_software *software = mq_question_software(q);
 	struct work w = {
 		.op = op,
@@ -591,6 +605,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.model = q->model,
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),
+		.load = load,
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
 		.kernel = kernel,
 	};
@@ -612,10 +627,10 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		return w.n;
 	}
 	if (is_gemm(op) || op->kind == MQ_OP_RECURRENT) {
-		struct mq_op own = *op; /* a tied op multiplies with weights it does not own */
+		struct mq_op with = *op; /* a tied op multiplies with weights it does not own */
 
-		own.param = fmax(op->param, op->k * op->n * (op->count > 0 ? op->count : 1));
-		w.weights = mq_op_param_shard(&own, share->split);
+		with.param = fmax(op->param, op->k * op->n * (op->count > 0 ? op->count : 1));
+		w.weights = mq_op_param_shard(&with, share->split);
 	} else if (op->kind != MQ_OP_EMBEDDING) { /* which reads only the rows it looks up */
 		w.weights = mq_op_param_shard(op, share->split);
 	}
@@ -624,6 +639,13 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) +
 					 op->fixed_bwd * w.size_B);
 	return w.n;
+}
+
+bool mq_edge_to_experts(const struct mq_model *m, const struct mq_edge *e)
+{
+	enum mq_op_kind from = m->op[e->src].kind, to = m->op[e->dst].kind;
+
+	return from == MQ_OP_COMBINE || to == MQ_OP_DISPATCH || (from == MQ_OP_ROUTER && to == MQ_OP_COMBINE);
 }
 
 double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])

@@ -125,7 +125,8 @@ const struct mq_space_flag *mq_space_flags(void)
 {
 #define FLAG(member) { #member, offsetof(struct mq_software_space, member) }
 	static const struct mq_space_flag flags[] = {
-		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(mixtures),
+		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(expert_capacity),
+		FLAG(mixtures),
 		FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),
 		FLAG(unequal_degrees), FLAG(shares), FLAG(replica_major), FLAG(any_order),
 		FLAG(placement), { NULL, 0 },

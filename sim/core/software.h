@@ -71,6 +71,7 @@ struct mq_software_space {
 	bool gpu, cpu;             /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
 	bool expert_tensor;        /* experts split over tensor-parallel ranks beside expert parallelism */
+	bool expert_capacity;      /* experts that take so many tokens and drop the rest */
 	bool mixtures;             /* models of experts */
 	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
 	bool tensor_pipeline;      /* tensor parallelism beside pipeline stages */

@@ -99,6 +99,8 @@ static bool model_runs(const struct ask *a)
 			  "another --software", m->name);
 	if (!r->mixtures && m->experts)
 		return no(a, "runs no mixtures of experts; try another --software");
+	if (!r->expert_capacity && m->experts && t->experts.capacity > 0)
+		return no(a, "has no setting for experts' capacity: none of its tokens is dropped; leave --expert-capacity out");
 	if (!has(r->dtypes, t->dtype))
 		return no(a, "trains in %s, not %s; ask with another --dtype",
 			  EITHER(r->dtypes & TRAINING_DTYPES, mq_dtype_name, MQ_N_DTYPES, text),

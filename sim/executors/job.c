@@ -31,6 +31,10 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 	argv[n++] = mq_arena_printf(a, "grad_dtype=%d", (int)j->train.grad_dtype);
 	argv[n++] = mq_arena_printf(a, "products=%d", (int)j->train.products);
 	argv[n++] = mq_arena_printf(a, "mx=%d", j->train.mx);
+	argv[n++] = mq_arena_printf(a, "expert_capacity=%.17g", j->train.experts.capacity);
+	argv[n++] = mq_arena_printf(a, "expert_pad=%d", j->train.experts.pad);
+	if (*mq_expert_load_text(&j->train.experts, a))
+		argv[n++] = mq_arena_printf(a, "expert_load=%s", mq_expert_load_text(&j->train.experts, a));
 	argv[n++] = mq_arena_printf(a, "optimizer=%d", (int)j->train.optimizer);
 	argv[n++] = mq_arena_printf(a, "infer=%d", j->train.infer);
 	argv[n++] = mq_arena_printf(a, "fold=%d", j->fold);
@@ -42,7 +46,7 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 		argv[n++] = mq_arena_printf(a, "timeout=%.17g", j->timeout_s);
 	return n;
 }
-enum { QUESTION_ARGS = 20 };
+enum { QUESTION_ARGS = 24 };
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
@@ -80,7 +84,14 @@ static bool whole(const char *text, uint64_t below, uint64_t *value)
 	return mq_parse_u64(text, value) && *value < below;
 }
 
-static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
+static bool read_load(struct mq_job *j, const char *text, struct mq_arena *arena)
+{
+	struct mq_err lost = MQ_ERR_INIT;
+
+	return mq_expert_load_read("expert_load", text, arena, &j->train.experts, &lost) == MQ_OK;
+}
+
+static bool set(struct mq_job *j, const char *key, size_t n, const char *text, struct mq_arena *arena)
 {
 #define IS(name) (n == sizeof(name) - 1 && !strncmp(key, name, n))
 	uint64_t v = 0;
@@ -100,6 +111,12 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text)
 		j->software_dir = text;
 	else if (IS("mx") && (good = whole(text, 2, &v)))
 		j->train.mx = v;
+	else if (IS("expert_capacity"))
+		good = mq_parse_f64(text, &j->train.experts.capacity);
+	else if (IS("expert_pad") && (good = whole(text, 2, &v)))
+		j->train.experts.pad = v;
+	else if (IS("expert_load"))
+		good = read_load(j, text, arena);
 	else if (IS("analytic") && (good = whole(text, 2, &v)))
 		j->analytic = v;
 	else if (IS("time_oom") && (good = whole(text, 2, &v)))
@@ -142,7 +159,7 @@ enum mq_status mq_job_unpack(const char *bytes, uint32_t size, struct mq_arena *
 	for (const char *at = bytes; at < end; at += strlen(at) + 1) {
 		const char *equals = strchr(at, '=');
 
-		if (!equals || !set(job, at, (size_t)(equals - at), mq_arena_strdup(arena, equals + 1)))
+		if (!equals || !set(job, at, (size_t)(equals - at), mq_arena_strdup(arena, equals + 1), arena))
 			return mq_fail(err, MQ_EBUG, "a question with '%s'", at);
 	}
 	return MQ_OK;
@@ -164,7 +181,7 @@ enum mq_status mq_job_decode(int argc, char **argv, struct mq_arena *arena, stru
 			calib[job->n_calib++] = equals + 1;
 		else if (n == 6 && !strncmp(argv[i], "change", 6))
 			change[job->n_change++] = equals + 1;
-		else if (!equals || !set(job, argv[i], n, equals + 1))
+		else if (!equals || !set(job, argv[i], n, equals + 1, arena))
 			return mq_fail(err, MQ_EINPUT, "bad argument '%s'; this command is "
 				       "started by the others and not meant to be typed", argv[i]);
 	}

@@ -64,7 +64,8 @@ static void op_memory(void *context, uint32_t op, const uint32_t split[MQ_N_DIMS
 {
 	struct asked *a = context;
 	const struct mq_op *o = &a->q.model->op[op];
-	struct mq_share share = { .samples = samples };
+	double load = mq_op_of_experts(o) ? mq_expert_load(&a->q.train->experts, split[MQ_DIM_EXPERT]) : 1;
+	struct mq_share share = { .samples = samples * load };
 	double size = mq_dtype_size(a->q.train->dtype), n = dp ? dp : 1;
 
 	for (int i = 0; i < MQ_N_DIMS; i++)
@@ -211,6 +212,8 @@ static bool reshard(void *context, uint32_t edge, const struct mq_config *from,
 	const struct mq_op *u = &a->q.model->op[e->src], *v = &a->q.model->op[e->dst];
 	double bytes = e->elems * samples * mq_dtype_size(a->q.train->dtype);
 
+	if (mq_edge_to_experts(a->q.model, e))
+		bytes *= mq_expert_load(&a->q.train->experts, fmax(from->split[MQ_DIM_EXPERT], to->split[MQ_DIM_EXPERT]));
 	*forward_s = *backward_s = 0;
 	if (u->kind == MQ_OP_INPUT)
 		return true;

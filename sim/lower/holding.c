@@ -478,6 +478,8 @@ static bool find(const struct mq_low *low, uint32_t op, uint32_t device, struct 
 			     .config = mq_low_config(low, op), .calib = calib_of(low, device),
 			     .gpu = low->q.cluster->device[device].kind == MQ_GPU,
 			     .share = seat->share, .shard = seat->shard, .reduced = seat->reduced };
+	if (mq_op_of_experts(at->op)) /* as the fullest rank has them */
+		at->share.samples *= mq_expert_load(&low->train->experts, at->share.split[MQ_DIM_EXPERT]);
 	return true;
 }
 

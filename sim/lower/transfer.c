@@ -196,21 +196,29 @@ static double visited(const struct mq_model *m, double places)
 
 /* The part of a token's copies that travels: once to each rank that it visits. Between machines it goes once
  * to each, and is passed on inside. */
-static double merged(const struct mq_low *low, const struct mq_edge *e)
+static double merged(const struct mq_low *low, const struct mq_config *c)
 {
-	enum mq_op_kind from = low->model->op[e->src].kind, to = low->model->op[e->dst].kind;
-	uint32_t op = from == MQ_OP_COMBINE ? e->src : e->dst;
-	const struct mq_config *c = &low->plan->config[low->plan->config_of[op]];
-	double ep = c->split[MQ_DIM_EXPERT], machines;
-	double k = low->model->top_k;
+	double ep = c->split[MQ_DIM_EXPERT], k = low->model->top_k, machines;
 
-	if (!low->software->merge_copies || !(ep > 1 && k > 1) ||
-	    (from != MQ_OP_COMBINE && (to != MQ_OP_DISPATCH || from == MQ_OP_ROUTER)))
+	if (!low->software->merge_copies || !(ep > 1 && k > 1))
 		return 1;
 	machines = machines_of_experts(low, c);
 	if (machines > 1)
 		ep = machines;
 	return visited(low->model, ep) / k;
+}
+
+/* Elements of an edge as they travel: to experts, as many as the fullest rank gets. */
+static double travelling(const struct mq_low *low, const struct mq_edge *e)
+{
+	if (!mq_edge_to_experts(low->model, e))
+		return e->elems;
+	uint32_t op = low->model->op[e->src].kind == MQ_OP_COMBINE ? e->src : e->dst;
+	const struct mq_config *c = &low->plan->config[low->plan->config_of[op]];
+
+	double part = low->model->op[e->src].kind == MQ_OP_ROUTER ? 1 : merged(low, c);
+
+	return e->elems * part * mq_expert_load(&low->train->experts, c->split[MQ_DIM_EXPERT]);
 }
 
 static struct mq_transfer forward_transfer(const struct mq_low *low, const struct mq_edge *e)
@@ -228,7 +236,7 @@ static struct mq_transfer forward_transfer(const struct mq_low *low, const struc
 		.to = mq_layout_of(v, &low->plan->config[to], MQ_TENSOR_IN),
 		.channel = back,
 		.inside = u->layer != MQ_NONE && u->layer == v->layer,
-		.elems = e->elems * merged(low, e),
+		.elems = travelling(low, e),
 		.from_stage = low->stage_of[e->src],
 		.to_stage = low->stage_of[e->dst],
 		.pass = back ? MQ_PASS_B : MQ_PASS_F,
@@ -283,7 +291,7 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 			.to = mq_layout_of(&low->model->op[op], &low->plan->config[to], MQ_TENSOR_DY),
 			.channel = 1,
 			.from_stage = low->stage_of[edge->dst],
-			.elems = edge->elems * merged(low, edge),
+			.elems = travelling(low, edge),
 			.to_stage = low->stage_of[op],
 			.pass = MQ_PASS_B,
 		};

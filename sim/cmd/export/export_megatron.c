@@ -58,6 +58,16 @@ static void put_types(const struct mq_export *e, FILE *f)
 		fputs(" \\\n  --fp4-format e2m1 --fp4-recipe nvfp4", f);
 }
 
+static void put_capacity(const struct mq_export *e, FILE *f)
+{
+	const struct mq_expert_load *l = &e->train->experts;
+
+	if (!(l->capacity > 0) || !e->model->experts)
+		return;
+	fprintf(f, " \\\n  --moe-expert-capacity-factor %.9g%s", l->capacity,
+		l->pad ? " --moe-pad-expert-input-to-capacity" : "");
+}
+
 static void put_overlap(const struct mq_export *e, FILE *f)
 {
 	const struct mq_plan *p = &e->dressed;
@@ -209,6 +219,7 @@ enum mq_status mq_export_megatron(const struct mq_export *e, FILE *f, struct mq_
 	put_switches(e, f);
 	fputs(model, f);
 	put_types(e, f);
+	put_capacity(e, f);
 	if (*e->software->flags)
 		fprintf(f, " \\\n  %s", e->software->flags);
 	fputc('\n', f);
