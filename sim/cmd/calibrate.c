@@ -149,7 +149,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_SEED:
 		return mq_arg_u64("--seed", arg, 0, 1000000, &c->seed, c->err);
 	case OPT_DEADLINE:
-		return mq_arg_f64("--deadline", arg, .1, 86400, &c->deadline_s, c->err);
+		return mq_arg_quantity("--deadline", arg, "s", .1, 86400, &c->deadline_s, c->err);
 	case ARGP_KEY_ARG:
 		mq_fail(c->err, MQ_EINPUT, "calibrate takes no argument '%s'; see --help", arg);
 		return EINVAL;

@@ -68,6 +68,9 @@ enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, voi
 /* Helpers for option parsers: store a bad value's message and return EINVAL (0 when fine). */
 int mq_arg_f64(const char *option, const char *text, double min, double max, double *value,
 	       struct mq_err *err);
+/* The same with a unit, as in core/quantity.h: --seconds 5min. */
+int mq_arg_quantity(const char *option, const char *text, const char *unit, double min, double max, double *value,
+		    struct mq_err *err);
 int mq_arg_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value,
 	       struct mq_err *err);
 int mq_arg_push(const char *option, struct mq_list *list, const char *text, struct mq_err *err);
@@ -86,6 +89,7 @@ struct mq_session {
 	const char *platform_path;    /* the XML file that SimGrid loads */
 	struct mq_plan *start;        /* --start, or NULL */
 	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
+	const char *platform_calib;   /* the file of calibrations beside it, where there is one */
 	bool own_platform;            /* platform_path is a temporary file: removed on close */
 	const char *assumed;          /* of device types without calibration, for people; or NULL */
 	struct mq_session_files *files;

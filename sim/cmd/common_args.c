@@ -12,6 +12,7 @@
 
 #include "core/ini.h"
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "platform/platform_generate.h"
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
@@ -86,6 +87,20 @@ int mq_arg_f64(const char *option, const char *text, double min, double max, dou
 		return 0;
 	}
 	mq_fail(err, MQ_EINPUT, "%s %s: give a number from %g to %g", option, text, min, max);
+	return EINVAL;
+}
+
+int mq_arg_quantity(const char *option, const char *text, const char *unit, double min, double max, double *value,
+		    struct mq_err *err)
+{
+	double v;
+
+	if (mq_parse_quantity(text, unit, &v) && v >= min && v <= max) {
+		*value = v;
+		return 0;
+	}
+	mq_fail(err, MQ_EINPUT, "%s %s: give a number from %g to %g, in %s where it has no unit", option, text, min, max,
+		unit);
 	return EINVAL;
 }
 
@@ -170,21 +185,22 @@ static bool read_budget(const char *key, const char *value, struct mq_limits *li
 {
 	const struct {
 		const char *name;
-		double *field, unit;
+		double *field, size;
+		const char *unit;
 	} rows[] = {
-		{ "cost", &limits->max_usd, 1 },
-		{ "energy", &limits->max_kWh, 1 },
-		{ "step-time", &limits->max_step_s, 1 },
-		{ "memory", &limits->max_memory_B, 1e9 },
+		{ "cost", &limits->max_usd, 1, "$" },
+		{ "energy", &limits->max_kWh, 1, "kWh" },
+		{ "step-time", &limits->max_step_s, 1, "s" },
+		{ "memory", &limits->max_memory_B, 1e9, "GB" },
 	};
 	char label[32];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		if (!strcmp(key, rows[i].name)) {
 			snprintf(label, sizeof(label), "--max %s", key);
-			*bad = mq_arg_f64(label, value, 1e-12, 1e12, rows[i].field, err);
+			*bad = mq_arg_quantity(label, value, rows[i].unit, 1e-12, 1e12, rows[i].field, err);
 			if (!*bad)
-				*rows[i].field *= rows[i].unit;
+				*rows[i].field *= rows[i].size;
 			return true;
 		}
 	return false;
@@ -299,7 +315,7 @@ static int parse_simulation(int key, const char *arg, struct mq_asked *q)
 		q->jobs = (uint32_t)number;
 		return bad;
 	case KEY_TIMEOUT:
-		return mq_arg_f64("--timeout", arg, 1e-9, 1e12, &q->timeout_s, q->err);
+		return mq_arg_quantity("--timeout", arg, "s", 1e-9, 1e12, &q->timeout_s, q->err);
 	case KEY_NO_INTERFERENCE:
 		q->no_interference = true;
 		return 0;

@@ -42,7 +42,7 @@ enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, 
 
 void mq_platform_file_close(const struct mq_platform_file *file)
 {
-	static const char *const names[] = { "platform.xml", "accelerator.json", "cpu.json" };
+	static const char *const names[] = { "platform.xml", "platform.calib.json", "accelerator.json", "cpu.json" };
 	struct mq_arena scratch = MQ_ARENA_INIT;
 
 	for (size_t i = 0; file->dir && i < sizeof(names) / sizeof(*names); i++)

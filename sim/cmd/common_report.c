@@ -150,22 +150,34 @@ static const char *objective_text(const struct mq_candidate *c, const char *obje
 	return text;
 }
 
-/* Device types without a price (or power) make a plan's cost unknown: they are named. */
-static void print_unpriced(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
+/* What a ranking by cost (or energy) rests on, by type of device: prices with source and date. A type without
+ * a price makes the cost of plans on it unknown, so it is named. */
+static void print_prices(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
 {
-	bool cost = out->objective && !strcmp(out->objective, "cost");
-	bool energy = out->objective && !strcmp(out->objective, "energy");
+	bool cost = (out->objective && !strcmp(out->objective, "cost")) || s->asked->limits.max_usd > 0;
+	bool energy = (out->objective && !strcmp(out->objective, "energy")) || s->asked->limits.max_kWh > 0;
 	const struct mq_cluster *c = s->cluster;
 
 	for (uint32_t i = 0; (cost || energy) && i < c->n_devices; i++) {
-		bool first = isnan(cost ? c->device[i].price_per_h : c->device[i].power_W);
+		const struct mq_device *d = &c->device[i];
+		const char *source = d->calib == MQ_NONE ? NULL : s->calib->device[d->calib].price_source;
+		bool first = true;
 
 		for (uint32_t k = 0; k < i && first; k++)
-			first = strcmp(c->device[k].type, c->device[i].type);
-		if (first)
-			fprintf(file, "no %s of %s is known: plans on it are ranked last; give %s to the platform\n",
-				cost ? "price" : "power", c->device[i].type, cost ? "price_per_h=$" : "power_W=W");
+			first = strcmp(c->device[k].type, d->type);
+		if (!first)
+			continue;
+		if (cost && !isnan(d->price_per_h))
+			fprintf(file, "%s: %.4g $/h (%s)\n", d->type, d->price_per_h,
+				source ? source : "as its platform or calibration says");
+		if (cost && isnan(d->price_per_h))
+			fprintf(file, "no price of %s is known: plans on it are ranked last\n", d->type);
+		if (energy && isnan(d->power_W))
+			fprintf(file, "no power of %s is known: plans on it are ranked last; give power_W=W to the platform\n",
+				d->type);
 	}
+	if (cost)
+		fputs("another price: --change device.TYPE.price_per_h=N\n", file);
 }
 
 static void print_idle(const struct mq_session *s, const struct mq_search_outcome *out, FILE *file)
@@ -317,7 +329,7 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 		return;
 	}
 	print_table(session, out, file);
-	print_unpriced(session, out, file);
+	print_prices(session, out, file);
 	print_idle(session, out, file);
 	const struct mq_candidate *first = &out->best[0], *second = rival(out);
 	if (second) {

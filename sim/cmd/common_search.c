@@ -69,7 +69,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->evals_given = true;
 		return mq_arg_u64("--evals", arg, 1, UINT64_MAX - 1, &o->evals, o->err);
 	case KEY_SECONDS:
-		return mq_arg_f64("--seconds", arg, 1e-3, 1e9, &o->seconds, o->err);
+		return mq_arg_quantity("--seconds", arg, "s", 1e-3, 1e9, &o->seconds, o->err);
 	case KEY_TOP:
 		bad = mq_arg_u64("--top", arg, 1, 10000, &number, o->err);
 		o->top = (uint32_t)number;
@@ -342,8 +342,10 @@ uint64_t mq_session_context(const struct mq_session *s)
 	hash = mq_hash_file(hash, file);
 	file[strcspn(file, ":")] = '\0';
 	hash = mq_hash_file(hash, file);
-	if (!s->own_platform)
+	if (!s->own_platform) {
 		hash = mq_hash_file(hash, s->platform_path);
+		hash = mq_hash_file(hash, s->platform_calib);
+	}
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		hash = mq_hash_file(hash, q->calib.item[i]);
 	if (mq_find_dir("platforms/calib", &scratch, &dir, &lost) == MQ_OK &&

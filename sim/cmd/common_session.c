@@ -25,7 +25,7 @@
 struct mq_session_files {
 	struct mq_job job;
 	struct mq_platform_file platform;
-	const char *calib[MQ_MAX_LIST + 2];
+	const char *calib[MQ_MAX_LIST + 3];
 	uint32_t n_calib;
 };
 
@@ -238,6 +238,9 @@ static enum mq_status open_all(struct mq_session *s, struct mq_err *err)
 		MQ_TRY(generated_platform(s, files, err));
 	else
 		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
+	s->platform_calib = mq_platform_calib_path(s->platform_path, &s->arena);
+	if (!access(s->platform_calib, F_OK))
+		files->calib[files->n_calib++] = s->platform_calib;
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		files->calib[files->n_calib++] = q->calib.item[i];
 	MQ_TRY(open_pool(s, files, err));
@@ -271,6 +274,8 @@ void mq_session_close(struct mq_session *s)
 
 void mq_session_note(const struct mq_session *s, FILE *file)
 {
+	bool here = !s->own_platform && !access(s->platform_calib, F_OK);
+
 	if (s->model->note)
 		fprintf(file, "note: %s\n", s->model->note);
 	if (s->assumed)
@@ -280,8 +285,9 @@ void mq_session_note(const struct mq_session *s, FILE *file)
 
 		if (d->described)
 			fprintf(file, "note: %s: %.4g Tflop/s, %.4g TB/s and %.4g GB as the platform says, "
-				"efficiencies are defaults; a file as in platforms/calib says more\n", d->name,
-				mq_calib_peak_flops(d) / 1e12, d->mem_bw_Bps / 1e12, d->memory_B / 1e9);
+				"efficiencies are defaults; %s%s says more\n", d->name, mq_calib_peak_flops(d) / 1e12,
+				d->mem_bw_Bps / 1e12, d->memory_B / 1e9, here ? "edit " : "a file as in platforms/calib",
+				here ? s->platform_calib : "");
 	}
 }
 

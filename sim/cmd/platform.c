@@ -76,6 +76,8 @@ static enum mq_status generate(struct generating *g, struct mq_err *err)
 			   mq_platform_generate_to(&g->spec, calib, stdout, err));
 	if (g->output)
 		printf("%s\n", g->output);
+	if (g->output && (g->spec.tflops > 0 || g->spec.memory_GB > 0 || g->spec.bw_TBps > 0 || g->spec.mem_GBps > 0))
+		printf("%s\n", mq_platform_calib_path(g->output, &g->arena));
 	const char *note = mq_platform_assumed(&g->spec, calib, &g->arena);
 	if (note)
 		fprintf(stderr, "note: %s\n", note);
@@ -169,14 +171,16 @@ static const struct argp show_argp = {
 };
 
 /* A file, or keys of `generate`. */
-static enum mq_status explore(const struct looking *l, struct mq_arena *arena,
+static enum mq_status explore(const struct looking *l, struct mq_arena *arena, struct mq_calib **calib,
 			      struct mq_cluster **cluster, struct mq_err *err)
 {
 	struct mq_platform_file file;
-	struct mq_calib *calib;
 
-	MQ_TRY(mq_calib_open(&l->calib, arena, &calib, err));
-	enum mq_status status = mq_platform_open(l->file, calib, arena, &file, err);
+	MQ_TRY(mq_calib_open(&l->calib, arena, calib, err));
+	enum mq_status status = mq_platform_open(l->file, *calib, arena, &file, err);
+	const char *beside = status == MQ_OK ? mq_platform_calib_path(file.path, arena) : NULL;
+	if (beside && !access(beside, F_OK))
+		status = mq_calib_load(*calib, beside, err);
 	if (status == MQ_OK)
 		status = mq_platform_explore(file.path, arena, cluster, err);
 	mq_platform_file_close(&file);
@@ -190,8 +194,7 @@ static enum mq_status look(const struct looking *l, bool show, struct mq_arena *
 	struct mq_calib *calib;
 	struct mq_platform_sample sample;
 
-	MQ_TRY(explore(l, arena, &cluster, err));
-	MQ_TRY(mq_calib_open(&l->calib, arena, &calib, err));
+	MQ_TRY(explore(l, arena, &calib, &cluster, err));
 	MQ_TRY(mq_calib_bind(calib, cluster, err));
 	if (!show) {
 		mq_platform_sample(cluster, arena, &sample);

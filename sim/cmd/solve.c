@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_SEED:
 		return mq_arg_u64("--seed", arg, 0, UINT64_MAX, &o->seed, o->err);
 	case KEY_SECONDS:
-		return mq_arg_f64("--seconds", arg, 1e-3, 1e9, &o->seconds, o->err);
+		return mq_arg_quantity("--seconds", arg, "s", 1e-3, 1e9, &o->seconds, o->err);
 	case ARGP_KEY_ARG:
 		if (o->path)
 			return ARGP_ERR_UNKNOWN;

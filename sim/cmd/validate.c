@@ -149,7 +149,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_AGAINST:
 		return mq_arg_push("--against", &v->against, arg, v->err);
 	case OPT_DEADLINE:
-		return mq_arg_f64("--deadline", arg, .1, 86400, &v->deadline_s, v->err);
+		return mq_arg_quantity("--deadline", arg, "s", .1, 86400, &v->deadline_s, v->err);
 	case OPT_THRESHOLD:
 		return mq_arg_f64("--threshold", arg, 0, 1e6, &v->threshold, v->err);
 	case ARGP_KEY_ARG:

@@ -146,19 +146,19 @@ static void put_words(json_t *root, const char *key, const char *const *list)
 		json_object_set_new(root, key, array);
 }
 
-enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
-				    struct mq_err *err)
+static json_t *device_json(const struct mq_device_calib *device)
 {
 	json_t *values = json_object();
 	json_t *root = json_pack("{s:s, s:s, s:s, s:s, s:b, s:o}", "kind", "device", "name",
 				 device->name, "device_kind", device->kind == MQ_CPU ? "cpu" : "gpu",
 				 "source", device->source ? device->source : "", "serial_comm",
 				 (int)device->serial_comm, "values", values);
-	FILE *file;
-	int bad;
 
 	put_words(root, "aliases", device->alias);
+	put_words(root, "asks", device->asks);
 	put_words(root, "reported", device->reported);
+	if (device->described)
+		json_object_set_new(root, "described", json_true());
 	for (const struct mq_calib_field *f = device_fields; f->name; f++) {
 		double x = *(const double *)(const void *)((const char *)device + f->offset);
 
@@ -166,7 +166,23 @@ enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const 
 			json_object_set_new(values, f->name, json_pack("{s:f, s:s}", "value", x,
 					    "unit", f->unit));
 	}
-	file = fopen(path, "w");
+	return root;
+}
+
+enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path, struct mq_err *err)
+{
+	return mq_calib_save_devices(&device, 1, path, err);
+}
+
+enum mq_status mq_calib_save_devices(const struct mq_device_calib *const *device, uint32_t n, const char *path,
+				     struct mq_err *err)
+{
+	json_t *root = n == 1 ? device_json(device[0]) : json_pack("{s:[]}", "entries");
+	FILE *file = fopen(path, "w");
+	int bad;
+
+	for (uint32_t i = 0; i < n && n > 1; i++)
+		json_array_append_new(json_object_get(root, "entries"), device_json(device[i]));
 	if (!file) {
 		json_decref(root);
 		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %m", path);
@@ -304,27 +320,34 @@ double mq_calib_peak_flops(const struct mq_device_calib *d)
 	return fmax(d->peak_flops[MQ_FP32], fmax(d->peak_flops[MQ_FP16], d->peak_flops[MQ_BF16]));
 }
 
-/* A type that only the platform knows: defaults, and peaks in the proportions of an A100, whose plain
- * cores do a sixteenth of what its tensor cores do in 16 bits; of a CPU, those of its vector units. */
+void mq_calib_describe(struct mq_device_calib *d, const char *name, enum mq_device_kind kind, double peak_flops,
+		       double mem_bw_Bps, double memory_B)
+{
+	bool cpu = kind == MQ_CPU;
+
+	*d = (struct mq_device_calib){ .name = name, .source = "the platform file", .kind = kind, .described = true };
+	for (const struct mq_calib_field *f = device_fields; f->name; f++)
+		*(double *)(void *)((char *)d + f->offset) = f->initial;
+	d->mem_bw_Bps = mem_bw_Bps;
+	d->memory_B = memory_B;
+	/* plain cores of an A100 do a sixteenth of what its tensor cores do; a CPU has its vector units */
+	d->peak_flops[MQ_FP32] = peak_flops / (cpu ? 1 : 16);
+	d->peak_flops[MQ_FP64] = d->peak_flops[MQ_FP32] / 2;
+	if (cpu)
+		d->compute_capability = 0;
+	else
+		d->peak_flops[MQ_FP16] = d->peak_flops[MQ_BF16] = peak_flops;
+	if (!cpu)
+		d->peak_flops[MQ_TF32] = peak_flops / 2;
+}
+
+/* A type that only the platform knows. */
 static const struct mq_device_calib *describe(struct mq_calib *calib, const struct mq_device *device)
 {
-	struct mq_device_calib d = { .name = mq_arena_strdup(calib->arena, device->type),
-				     .source = "the platform file", .kind = device->kind,
-				     .described = true };
-	bool cpu = device->kind == MQ_CPU;
+	struct mq_device_calib d;
 
-	for (const struct mq_calib_field *f = device_fields; f->name; f++)
-		*(double *)(void *)((char *)&d + f->offset) = f->initial;
-	d.mem_bw_Bps = device->mem_bw_Bps;
-	d.memory_B = device->memory_B;
-	d.peak_flops[MQ_FP32] = device->speed_flops / (cpu ? 1 : 16);
-	d.peak_flops[MQ_FP64] = d.peak_flops[MQ_FP32] / 2;
-	if (cpu)
-		d.compute_capability = 0;
-	else
-		d.peak_flops[MQ_FP16] = d.peak_flops[MQ_BF16] = device->speed_flops;
-	if (!cpu)
-		d.peak_flops[MQ_TF32] = device->speed_flops / 2;
+	mq_calib_describe(&d, mq_arena_strdup(calib->arena, device->type), device->kind, device->speed_flops,
+			  device->mem_bw_Bps, device->memory_B);
 	mq_calib_put_device(calib, &d);
 	return mq_calib_device(calib, d.name);
 }

@@ -9,7 +9,9 @@
  * "unit": "1", "source": "...", "low": .88, "high": .92}, ...}}; a bare number is accepted for a value,
  * null stands for the default. A device may have "aliases": [...], "reported": [...] (other names) and
  * "inherits": NAME: what it leaves out is as NAME's, which may stand in the same file or folder, in any
- * order, or in one loaded before; a device that inherits its own name changes the one loaded before.
+ * order, or in one loaded before; a device that inherits its own name changes the one loaded before. A price
+ * is not inherited from another device; it may have a "date". "asks": aliases that stand for several variants.
+ * "described": true says that efficiencies are defaults.
  * A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...], the
  * tables of measurements that it rests on: see mq_calib_leave_out.
  * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
@@ -27,8 +29,9 @@ struct mq_device_calib {
 	const char *source;
 	const char *const *alias;    /* other names it goes by, NULL-terminated; NULL = none */
 	const char *const *reported; /* what drivers and the PCI list call it; the same */
+	const char *const *asks;     /* aliases that could mean another variant too: who makes a platform is asked */
 	enum mq_device_kind kind;
-	bool described;              /* has no file: made from what a platform says of it */
+	bool described;              /* made from its speed and memory alone: efficiencies are defaults */
 	double peak_flops[MQ_N_DTYPES]; /* dense peak, flop/s; 0 = the type is not supported */
 	double mem_bw_Bps;           /* nominal memory bandwidth */
 	double memory_B;             /* nominal capacity */
@@ -74,6 +77,7 @@ struct mq_device_calib {
 	double host_bw_Bps;          /* host memory, share of one device (offloaded optimizer) */
 	bool serial_comm;            /* communication and compute cannot overlap (CPU cores) */
 	double price_per_h, power_W; /* $, W; NaN = not known */
+	const char *price_source;    /* where the price is from and when, for people; NULL = not said */
 };
 
 enum { MQ_CALL_P2P = MQ_N_COLL_KINDS, MQ_N_CALLS, MQ_CALL_KNOTS = 9 };
@@ -136,6 +140,13 @@ MQ_API enum mq_status mq_calib_load_dir(struct mq_calib *calib, const char *dir,
 					struct mq_err *err) MQ_MUST_CHECK;
 MQ_API enum mq_status mq_calib_save_device(const struct mq_device_calib *device, const char *path,
 					   struct mq_err *err) MQ_MUST_CHECK;
+/* Several in one file. */
+MQ_API enum mq_status mq_calib_save_devices(const struct mq_device_calib *const *device, uint32_t n, const char *path,
+					    struct mq_err *err) MQ_MUST_CHECK;
+/* A device of which only kind, 16-bit peak (of a CPU fp32), memory bandwidth and memory are known: defaults for
+ * the rest, peaks of other types in the proportions of an A100. */
+MQ_API void mq_calib_describe(struct mq_device_calib *device, const char *name, enum mq_device_kind kind,
+			      double peak_flops, double mem_bw_Bps, double memory_B);
 MQ_API const struct mq_device_calib *mq_calib_device(const struct mq_calib *calib, const char *type);
 /* Adds an entry, or replaces that of the same name. */
 MQ_API void mq_calib_put_device(struct mq_calib *calib, const struct mq_device_calib *entry);
@@ -146,6 +157,9 @@ MQ_API const struct mq_device_calib *mq_calib_type(const struct mq_calib *calib,
 /* The same; MQ_EINPUT with the nearest, or all, known types. `option`: where the word stands ("gpu"). */
 MQ_API enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *option,
 					const char *word, const struct mq_device_calib **type,
+					struct mq_err *err) MQ_MUST_CHECK;
+/* MQ_EINPUT where the word is an alias that several variants go by: the message names them. */
+MQ_API enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word,
 					struct mq_err *err) MQ_MUST_CHECK;
 /* The device type whose name stands in running text; NULL = none. Case and separators ("RTX 2080 Ti",
  * "RTX-2080Ti") do not count, words do ("B200" is not in "GB200"); the longest name wins, of equals the

@@ -59,6 +59,23 @@ enum mq_status mq_calib_type_get(const struct mq_calib *calib, const char *optio
 	return status;
 }
 
+enum mq_status mq_calib_type_ask(const struct mq_calib *calib, const char *option, const char *word,
+				 struct mq_err *err)
+{
+	char list[256] = "";
+	size_t used = 0, n = strlen(word);
+	bool several = false;
+
+	for (uint32_t i = 0; i < calib->n_devices; i++) {
+		const struct mq_device_calib *d = &calib->device[i];
+
+		several |= listed(d->asks, word);
+		if (!strncasecmp(d->name, word, n) && d->name[n] == '-' && used + strlen(d->name) + 3 < sizeof(list))
+			used += (size_t)sprintf(list + used, "%s%s", used ? ", " : "", d->name);
+	}
+	return several ? mq_fail(err, MQ_EINPUT, "%s=%s: which one? %s", option, word, list) : MQ_OK;
+}
+
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c);

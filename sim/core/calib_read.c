@@ -177,6 +177,16 @@ static enum mq_status find_parent(struct reading *r, const struct item *item, co
 	return *found ? MQ_OK : unknown_parent(r, item, parent, err);
 }
 
+/* Where a price is from, and its date: prices change, data sheets do not. */
+static const char *price_source(const json_t *values, struct mq_arena *arena)
+{
+	const json_t *price = json_object_get(values, "price_per_h");
+	const char *source = json_string_value(json_object_get(price, "source"));
+	const char *date = json_string_value(json_object_get(price, "date"));
+
+	return source ? mq_arena_printf(arena, "%s%s%s", source, date ? "; " : "", date ? date : "") : NULL;
+}
+
 static enum mq_status read_device(struct reading *r, struct item *item, struct mq_err *err)
 {
 	const char *kind = json_string_value(json_object_get(item->object, "device_kind"));
@@ -194,6 +204,10 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 				       item->name);
 		MQ_TRY(find_parent(r, item, parent, &found, err));
 		*entry = *found;
+		if (strcmp(parent, item->name)) { /* what a sibling costs is no price of this one */
+			entry->price_per_h = NAN;
+			entry->price_source = NULL;
+		}
 	} else {
 		set_defaults(mq_calib_device_fields(), entry);
 		entry->kind = MQ_GPU;
@@ -202,8 +216,12 @@ static enum mq_status read_device(struct reading *r, struct item *item, struct m
 	entry->source = item->source;
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "aliases", &entry->alias, err));
 	MQ_TRY(read_words(r->calib->arena, item, item->object, "reported", &entry->reported, err));
+	MQ_TRY(read_words(r->calib->arena, item, item->object, "asks", &entry->asks, err));
+	entry->described = json_is_true(json_object_get(item->object, "described"));
 	MQ_TRY(set_fields(mq_calib_device_fields(), entry, json_object_get(item->object, "values"),
 			  item->path, err));
+	if (json_object_get(json_object_get(item->object, "values"), "price_per_h"))
+		entry->price_source = price_source(json_object_get(item->object, "values"), r->calib->arena);
 	if (kind && strcmp(kind, "gpu") && strcmp(kind, "cpu"))
 		return mq_fail(err, MQ_EINPUT, "%s: device_kind '%s' is neither gpu nor cpu", item->path,
 			       kind);

@@ -5,12 +5,14 @@
 #include <stdio.h>
 
 #include "core/opt.h"
+#include "core/quantity.h"
 #include "core/rng.h"
 
 /* TARGET split at its dots: kind.name.what, where the name may hold dots itself. */
 struct target {
 	char kind[32], name[128], what[64];
-	double value;
+	const char *text;        /* the value as given; borrowed */
+	double value;            /* NaN: the text is no bare number */
 };
 
 static enum mq_status split(const char *change, struct target *t, struct mq_err *err)
@@ -34,8 +36,12 @@ static enum mq_status split(const char *change, struct target *t, struct mq_err 
 	memcpy(t->what, last + 1, what);
 	if (name)
 		memcpy(t->name, first + 1, name);
-	if (!mq_parse_f64(equals + 1, &t->value))
-		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a number", change, equals + 1);
+	t->text = equals + 1;
+	if (mq_parse_f64(t->text, &t->value))
+		return MQ_OK;
+	t->value = NAN;
+	if (strcmp(t->what, "bw") && strcmp(t->what, "latency") && strcmp(t->what, "price_per_h"))
+		return mq_fail(err, MQ_EINPUT, "change '%s': '%s' is not a number", change, t->text);
 	return MQ_OK;
 }
 
@@ -76,17 +82,22 @@ static enum mq_status change_links(const struct target *t, const char *change, b
 
 	if (!bandwidth && strcmp(t->what, "latency"))
 		return mq_fail(err, MQ_EINPUT, "change '%s': a link has bw and latency", change);
-	MQ_TRY(need_factor(t, change, err));
+	bool absolute = isnan(t->value);
+	double value = t->value;
+	if (absolute && (!mq_parse_quantity(t->text, bandwidth ? "B/s" : "s", &value) || !(value >= 0) ||
+			 (bandwidth && !(value > 0))))
+		return mq_fail(err, MQ_EINPUT, "change '%s': give a factor, or a value with its unit (%s)", change,
+			       bandwidth ? "400Gb/s" : "2us");
+	if (!absolute)
+		MQ_TRY(need_factor(t, change, err));
 	for (uint32_t l = 0; l < cluster->n_links; l++) {
 		struct mq_link *link = &cluster->link[l];
+		double *field = bandwidth ? &link->bw_Bps : &link->lat_s;
 
 		if (by_name ? !is_named(link, t->name) : !in_class(link, t->name))
 			continue;
 		found++;
-		if (bandwidth)
-			link->bw_Bps *= t->value;
-		else
-			link->lat_s *= t->value;
+		*field = absolute ? value : *field * value;
 	}
 	if (found)
 		return MQ_OK;
@@ -134,8 +145,33 @@ static struct mq_device_calib *own_calib(struct mq_calib *calib, struct mq_devic
 
 static enum mq_status bad_device_field(const char *change, struct mq_err *err)
 {
-	return mq_fail(err, MQ_EINPUT, "change '%s': a device has flops, mem_bw, clock and memory",
-		       change);
+	return mq_fail(err, MQ_EINPUT, "change '%s': a device has flops, mem_bw, clock and memory, each a factor, "
+		       "and price_per_h ($)", change);
+}
+
+/* What a device of a type costs, in $ an hour: the one value of a device that is no factor. */
+static enum mq_status set_price(const struct target *t, const char *change, struct mq_cluster *cluster,
+				struct mq_calib *calib, struct mq_err *err)
+{
+	const struct mq_device_calib *type = mq_calib_type(calib, t->name);
+	uint32_t found = 0;
+
+	double usd;
+
+	if (!mq_parse_quantity(t->text, "$", &usd) || !(usd >= 0) || usd > 1e6)
+		return mq_fail(err, MQ_EINPUT, "change '%s': a price is 0 to 1e6 $ an hour", change);
+	for (uint32_t i = 0; i < cluster->n_devices; i++) {
+		struct mq_device *d = &cluster->device[i];
+
+		if (strcmp(t->name, "all") && strcmp(t->name, d->type) && !(type && !strcmp(type->name, d->type)))
+			continue;
+		d->price_per_h = usd;
+		if (d->calib != MQ_NONE)
+			calib->device[d->calib].price_source = "as asked";
+		found++;
+	}
+	return found ? MQ_OK : mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'", change,
+				       t->name);
 }
 
 static enum mq_status change_type(const struct target *t, const char *change,
@@ -147,6 +183,8 @@ static enum mq_status change_type(const struct target *t, const char *change,
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	enum mq_status status = MQ_OK;
 
+	if (!strcmp(t->what, "price_per_h"))
+		return set_price(t, change, cluster, calib, err);
 	MQ_TRY(need_factor(t, change, err));
 	done = mq_arena_array(&scratch, calib->n_devices, bool);
 	for (uint32_t i = 0; i < cluster->n_devices && status == MQ_OK; i++) {

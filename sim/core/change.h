@@ -5,10 +5,11 @@
  * One change is TARGET=NUMBER:
  *   link.CLASS.bw, link.CLASS.latency    factor on every link of a class (nvlink nvswitch pcie pcie-switch
  *                                        socket nic fabric host loopback other), or of `network` (nic and
- *                                        fabric) or `all`
+ *                                        fabric) or `all`; with its unit (400Gb/s, 2us) the new value itself
  *   linkname.NAME.bw, .latency           factor on one link (both directions of a duplex one)
  *   device.TYPE.flops, .mem_bw, .clock, .memory   factor on a device type or `all`; clock = arithmetic and
  *                                        memory bandwidth together, overheads divided by it
+ *   device.TYPE.price_per_h              new price in $ an hour
  *   rank.N.clock, rank.N.flops, ...      the same for one device (a straggler)
  *   spread.clock                         standard deviation of a random factor per device: exp(N(0, s))
  *   calib.TYPE.FIELD                     new value of a calibration field of a device type

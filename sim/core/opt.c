@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/quantity.h"
+
 enum { MAX_NAMES = 256, MAX_WORD = 63 };
 
 bool mq_parse_f64(const char *text, double *value)
@@ -112,10 +114,19 @@ void mq_opt_defaults(const struct mq_opt *opts, void *target)
 		}
 }
 
-static const struct mq_opt *find(const struct mq_opt *opts, const char *key)
+/* The row of that name. A value that brings its unit needs none in the key: nic=400Gb/s is nic_GBps=50. */
+static const struct mq_opt *find(const struct mq_opt *opts, const char *key, const char *value)
 {
+	size_t n = strlen(key);
+	double v;
+
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++)
 		if (!strcmp(o->name, key))
+			return o;
+	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++)
+		if (n && !strncmp(o->name, key, n) && o->name[n] == '_' && !strchr(o->name + n + 1, '_') &&
+		    mq_unit_of_name(o->name) && mq_parse_quantity(value, mq_unit_of_name(o->name), &v) &&
+		    !mq_parse_f64(value, &v))
 			return o;
 	return NULL;
 }
@@ -145,11 +156,12 @@ static enum mq_status unknown(const struct mq_opt *opts, const char *what, const
 static enum mq_status set_number(const struct mq_opt *o, void *target, const char *what,
 				 const char *value, struct mq_err *err)
 {
+	const char *unit = mq_unit_of_name(o->name);
 	double v;
 
-	if (!mq_parse_f64(value, &v))
-		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not a number; give one from %g to %g",
-			       what, o->name, value, o->min, o->max);
+	if (!mq_parse_f64(value, &v) && !(unit && mq_parse_quantity(value, unit, &v)))
+		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is not a number%s%s; give one from %g to %g",
+			       what, o->name, value, unit ? " or a quantity in " : "", unit ? unit : "", o->min, o->max);
 	if (v < o->min || v > o->max)
 		return mq_fail(err, MQ_EINPUT, "%s: %s=%s is out of range; give %g to %g", what,
 			       o->name, value, o->min, o->max);
@@ -201,7 +213,7 @@ enum mq_status mq_opt_set(const struct mq_opt *opts, void *target, const char *w
 			  const char *key, const char *value, struct mq_arena *arena,
 			  struct mq_err *err)
 {
-	const struct mq_opt *o = find(opts, key);
+	const struct mq_opt *o = find(opts, key, value);
 
 	if (!o)
 		return unknown(opts, what, key, err);

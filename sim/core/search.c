@@ -157,10 +157,30 @@ static bool before(const struct mq_candidate *a, const struct mq_candidate *b)
 {
 	if (a->objective != b->objective)
 		return a->objective < b->objective;
+	if (isinf(a->objective) && a->result.step_time_s != b->result.step_time_s) /* neither's price is known */
+		return a->result.step_time_s < b->result.step_time_s;
 	return !mq_result_tight(&a->result) && mq_result_tight(&b->result);
 }
 
-/* Inserts into the best-first list of distinct plans. Of equal ones those that are not tight come first, then
+/* Plans equal in time and memory to nine digits differ in a choice without effect (recomputation where nothing is
+ * kept, the order of devices that are alike, the sync of a stage off the critical path): one row of the ranking. */
+static bool same_effect(const struct mq_candidate *a, const struct mq_candidate *b)
+{
+	const struct mq_result *x = &a->result, *y = &b->result;
+
+	return a->objective == b->objective && x->step_time_s == y->step_time_s &&
+	       x->peak_memory_B == y->peak_memory_B && a->plan->micro_batches == b->plan->micro_batches &&
+	       mq_plan_degrees(a->plan).n_devices == mq_plan_degrees(b->plan).n_devices;
+}
+
+/* Of plans the same in effect the first found stands for all, but one that a software runs before one that none does. */
+static void stand_for(struct loop *loop, struct mq_candidate *row, const struct mq_candidate *c)
+{
+	if (row->hash != c->hash && !strcmp(row->runs_in, "-") && strcmp(c->runs_in, "-"))
+		keep(loop, row, c);
+}
+
+/* Inserts into the best-first list of plans that differ in effect. Of equal ones those that are not tight come first, then
  * the one found first. */
 static void rank(struct loop *loop, struct mq_candidate *c)
 {
@@ -169,8 +189,10 @@ static void rank(struct loop *loop, struct mq_candidate *c)
 
 	c->objective = objective_of(loop, c);
 	for (uint32_t i = 0; i < out->n_best; i++)
-		if (out->best[i].hash == c->hash)
+		if (out->best[i].hash == c->hash || same_effect(&out->best[i], c)) {
+			stand_for(loop, &out->best[i], c);
 			return;
+		}
 	while (at > 0 && before(c, &out->best[at - 1]))
 		at--;
 	if (at >= top)

@@ -98,7 +98,7 @@ struct mq_engine_report {
 struct mq_search_outcome {
 	const char *objective;         /* what the best are ranked by */
 	uint32_t n_best;
-	struct mq_candidate *best;     /* [n_best], best first, distinct plans */
+	struct mq_candidate *best;     /* [n_best], best first, of plans the same in effect one */
 	uint64_t proposals, feasible, judged, cached, resumed;
 	double least_s;                /* what no plan is below (proof; 0 = not asked) */
 	uint64_t crashed;              /* proposals whose simulator died: not judged, in truth */

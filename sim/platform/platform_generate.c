@@ -41,7 +41,7 @@ static void put_head(struct mq_gen *gen)
 static bool plain_text(const char *text)
 {
 	return !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-				  "-_.+*@:, ")] &&
+				  "-_.+*@:, /")] &&
 		!strstr(text, "--");
 }
 
@@ -86,7 +86,7 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 
 	if ((spec->name && !plain_text(spec->name)) || (spec->gpu && !plain_text(spec->gpu)))
 		return mq_fail(err, MQ_EINPUT,
-			       "platform: name and gpu take letters, digits and -_.+*@: only");
+			       "platform: name and gpu take letters, digits and -_.+*@:/ only");
 	status = mq_gen_prepare(spec, calib, &arena, &gen, err);
 	if (status == MQ_OK)
 		status = mq_gen_fabric_check(&gen, err);
@@ -97,6 +97,69 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 			status = mq_fail(err, MQ_EINPUT,
 					 "cannot write the platform: %m; is the disk full?");
 	}
+	mq_arena_fini(&arena);
+	return status;
+}
+
+const char *mq_platform_calib_path(const char *path, struct mq_arena *arena)
+{
+	size_t n = strlen(path);
+
+	if (n > 4 && !strcmp(path + n - 4, ".xml"))
+		n -= 4;
+	return mq_arena_printf(arena, "%.*s.calib.json", (int)n, path);
+}
+
+/* A device type as the options describe it: a shipped one with their values in place of its own, or one of which
+ * nothing else is known. */
+static void own_device(const struct mq_platform_spec *spec, const struct mq_gen_group *g, struct mq_device_calib *d)
+{
+	if (!g->known) {
+		mq_calib_describe(d, g->type, MQ_GPU, g->tflops * 1e12, g->mem_bw_Bps, g->memory_B);
+		d->nvlink_Bps = g->nvlink_GBps * 1e9;
+		d->nvswitch = g->intra == MQ_INTRA_NVSWITCH;
+		d->pcie_Bps = g->pcie_GBps * 1e9;
+		d->nic_Bps = g->nic_GBps * 1e9;
+		d->source = "given to `maquette platform generate`: speeds and memory; efficiencies are defaults, no run of "
+			    "it has been compared: unvalidated";
+		return;
+	}
+	*d = *g->known;
+	double factor = spec->tflops > 0 ? spec->tflops * 1e12 / mq_calib_peak_flops(d) : 1;
+	for (int t = 0; t < MQ_N_DTYPES; t++)
+		d->peak_flops[t] *= factor;
+	if (spec->memory_GB > 0)
+		d->memory_B = spec->memory_GB * 1e9;
+	if (spec->bw_TBps > 0 || spec->mem_GBps > 0)
+		d->mem_bw_Bps = spec->bw_TBps > 0 ? spec->bw_TBps * 1e12 : spec->mem_GBps * 1e9;
+	d->source = "the shipped calibration with what was given to `maquette platform generate`: unvalidated";
+}
+
+/* The calibrations that belong beside the platform; nothing where the shipped ones say it all. */
+static enum mq_status put_calib(const struct mq_platform_spec *spec, const struct mq_calib *calib, const char *path,
+				struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_gen gen;
+	struct mq_device_calib *own = mq_arena_array(&arena, MQ_GEN_MAX_GROUPS, struct mq_device_calib);
+	const struct mq_device_calib *list[MQ_GEN_MAX_GROUPS];
+	bool given = spec->tflops > 0 || spec->memory_GB > 0 || spec->bw_TBps > 0 || spec->mem_GBps > 0;
+	uint32_t n = 0;
+	enum mq_status status = mq_gen_prepare(spec, calib, &arena, &gen, err);
+
+	for (uint32_t i = 0; status == MQ_OK && i < gen.n_groups; i++) {
+		bool done = false;
+
+		for (uint32_t k = 0; k < n; k++)
+			done |= !strcmp(list[k]->name, gen.group[i].type);
+		if (done || (gen.group[i].known && !given))
+			continue;
+		own_device(spec, &gen.group[i], &own[n]);
+		list[n] = &own[n];
+		n++;
+	}
+	if (status == MQ_OK && n)
+		status = mq_calib_save_devices(list, n, mq_platform_calib_path(path, &arena), err);
 	mq_arena_fini(&arena);
 	return status;
 }
@@ -123,6 +186,8 @@ enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const s
 	lost = fclose(file) != 0 || lost;
 	if (status == MQ_OK && lost)
 		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %m; is the disk full?", path);
+	if (status == MQ_OK)
+		status = put_calib(spec, calib, path, err);
 	if (status != MQ_OK)
 		mq_platform_discard(path);
 	return status;

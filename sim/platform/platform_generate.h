@@ -80,13 +80,17 @@ enum mq_status mq_platform_spec_parse(const char *text, struct mq_platform_spec 
 const char *mq_platform_assumed(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				struct mq_arena *arena);
 
-/* Device types are those of `calib`, by name or alias; any other needs `tflops`.
+/* Device types are those of `calib`, by name or alias; any other needs `tflops`. What `tflops`, `memory_GB` and
+ * the like say of a device becomes its calibration, a file beside the platform (mq_platform_calib_path).
  * MQ_EINPUT: unknown device type, impossible combination, disk full (the file is removed). */
 enum mq_status mq_platform_generate(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				    const char *path, struct mq_err *err) MQ_MUST_CHECK;
 /* The same to an open file. */
 enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, const struct mq_calib *calib,
 				       FILE *file, struct mq_err *err) MQ_MUST_CHECK;
+
+/* FILE.calib.json of FILE.xml: calibrations that belong to the platform and are loaded with it, if it is there. */
+const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);
 
 /* Remove a half-written platform file. */
 void mq_platform_discard(const char *path);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/cluster.h"
+#include "core/quantity.h"
 
 #define SPEC struct mq_platform_spec
 #define FLOP_PER_BYTE 200 /* of a device type without calibration, where nothing is said */
@@ -56,6 +57,17 @@ void mq_platform_spec_init(struct mq_platform_spec *spec)
 	mq_opt_defaults(mq_platform_opts, spec);
 }
 
+/* The speed after '@', which ends the text: a number in GB/s, or a quantity ("400Gb/s"). */
+static bool port_speed(char **text, double *GBps)
+{
+	if (**text != '@')
+		return true;
+	if (!mq_parse_quantity(*text + 1, "GB/s", GBps) || !(*GBps > 0))
+		return false;
+	*text += strlen(*text);
+	return true;
+}
+
 /* A number after `mark` at *text, which moves past it. False where there is a mark without number. */
 static bool after(char **text, char mark, double *value)
 {
@@ -91,12 +103,13 @@ static enum mq_status parse_group(char *item, const struct mq_gen *gen, struct m
 		gpus = strtod(count + 1, NULL);
 		*count = '\0';
 	}
-	sound = after(&at, '*', &nodes) && after(&at, 'x', &gpus) && after(&at, '@', &nic) && !*at;
+	sound = after(&at, '*', &nodes) && after(&at, 'x', &gpus) && port_speed(&at, &nic) && !*at;
 	if (!sound || nodes != floor(nodes) || gpus != floor(gpus) || nodes < 1 || gpus < 1 ||
 	    nodes > 65536 || gpus > 1024)
 		return mq_fail(err, MQ_EINPUT,
 			       "gpu=%s%s: write TYPE[*NODES][xGPUS][@NIC_GBps], joined by '+'", item,
 			       rest);
+	MQ_TRY(mq_calib_type_ask(gen->calib, "gpu", item, err));
 	group->known = mq_calib_type(gen->calib, item);
 	if (!group->known && spec->tflops <= 0)
 		return mq_calib_type_get(gen->calib, "gpu", item, &group->known, err);

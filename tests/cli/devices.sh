@@ -10,19 +10,35 @@ try 2 "gpu=H10O: no such device type; did you mean 'H100'" platform check gpu=H1
 try 2 "'H800': write KEY=VALUE" platform generate H800
 # the question's -p: the same results as with the file, and run.ini brings them back
 ask="-m $tiny --batch 8 -e expert --evals 4 -j 2"
-"$M" platform generate gpu=A100 nodes=2 gpus=2 network=roce -o a100.xml >/dev/null || bad=1
+"$M" platform generate gpu=A100-80GB nodes=2 gpus=2 network=roce -o a100.xml >/dev/null || bad=1
 try 0 'on A100-SXM4-80GB-4: ' search $ask -p a100.xml -o file
-try 0 'on A100-SXM4-80GB-4: ' search $ask -p 'gpu=A100; nodes=2,gpus=2 network=roce' -o keys
-grep -qx 'platform = gpu=A100 nodes=2 gpus=2 network=roce' keys/run.ini || { cat keys/run.ini; bad=1; }
+try 0 'on A100-SXM4-80GB-4: ' search $ask -p 'gpu=A100-80GB; nodes=2,gpus=2 network=roce' -o keys
+grep -qx 'platform = gpu=A100-80GB nodes=2 gpus=2 network=roce' keys/run.ini || { cat keys/run.ini; bad=1; }
 try 0 'on A100-SXM4-80GB-4: ' run keys/run.ini -o again
 cmp file/candidates.csv keys/candidates.csv && cmp keys/candidates.csv again/candidates.csv || bad=1
-try 2 'written by another command' search $ask -p 'gpu=A100 nodes=2 gpus=2 network=ib' -o keys
-try 0 'step time' simulate -m $tiny --batch 8 -p gpu=A100,nodes=2,gpus=2,network=roce -P keys/plan-1.json -o sim
-try 2 "no option 'nic'; did you mean 'nics'" search $ask -p gpu=A100,nic=2 -o none
+try 2 'written by another command' search $ask -p 'gpu=A100-80GB nodes=2 gpus=2 network=ib' -o keys
+try 0 'step time' simulate -m $tiny --batch 8 -p gpu=A100-80GB,nodes=2,gpus=2,network=roce -P keys/plan-1.json -o sim
+try 2 "no option 'nic'; did you mean 'nics'" search $ask -p gpu=A100-80GB,nic=2 -o none
 try 2 "no such device type; did you mean 'A100'" search $ask -p gpu=A10O -o none
+try 2 'gpu=A100: which one. A100-PCIE-80GB, A100-SXM4-40GB, A100-SXM4-80GB' platform generate gpu=A100 nodes=2
+# units as people say them
+"$M" platform generate gpu=H100 nodes=2 nic=400Gb/s nvlink=450GB/s nic_us=500ns -o unit.xml >/dev/null || bad=1
+"$M" platform generate gpu=H100 nodes=2 nic_GBps=50 nvlink_GBps=450 nic_us=0.5 -o bare.xml >/dev/null; cmp unit.xml bare.xml || bad=1
+try 2 'nic_GBps=400GB is not a number or a quantity in GB/s' platform generate gpu=H100 nic_GBps=400GB
+"$M" search $ask -p unit.xml --change link.nic.bw=100Gb/s -o abs >/dev/null; "$M" search $ask -p unit.xml --change link.nic.bw=0.25 -o rel >/dev/null
+cmp abs/candidates.csv rel/candidates.csv || bad=1
+try 2 'give a factor, or a value with its unit' search $ask -p unit.xml --change link.nic.bw=100Gb -o none
 # a type without a file: what the platform says, and what had to be assumed
 try 0 'MI999X has no calibration: assumed 196.1 GB of memory and 6.535 TB/s' platform generate gpu=MI999X nodes=2 tflops=1307 -o mi.xml
-try 0 'efficiencies are defaults' search $ask -p mi.xml -o mi
+try 0 'efficiencies are defaults; edit mi.calib.json' search $ask -p mi.xml -o mi
+python3 - <<'P' || bad=1
+import json; d = json.load(open("mi.calib.json")); assert d["described"] and "unvalidated" in d["source"], d
+d["values"]["gemm_t0_s"]["value"] *= 9; json.dump(d, open("mi.calib.json", "w"))
+P
+try 0 'on MI999X-16: ' search $ask -p mi.xml -o mi3
+cmp -s mi/candidates.csv mi3/candidates.csv && { echo "the calibration beside a platform is not read"; bad=1; }
+"$M" platform generate gpu=MI300X tflops=1000 memory_GB=192 mem_GBps=5300 -o own300.xml | grep -qx own300.calib.json || bad=1
+try 0 'MI300X +8 +1 +1000 +192' platform show own300.xml
 try 0 'MI999X: 1307 Tflop/s, 5.3 TB/s and 192 GB' search $ask -p gpu=MI999X,gpus=2,tflops=1307,memory_GB=192,bw_TBps=5.3 -o mi2
 ! "$M" platform generate gpu=MI999X tflops=1307 memory_GB=192 bw_TBps=5.3 2>&1 >/dev/null | grep . || bad=1
 sed '/<host/s/mq_mem_bw_Bps/mq_other/' mi.xml >less.xml

@@ -477,10 +477,16 @@ static void objectives_rank_plans(void **state)
 
 	price(f);
 	run_all(f, "cost", &o);
-	assert_true(o.n_best > 20);
+	assert_true(o.n_best > 5);
 	for (uint32_t i = 0; i < o.n_best; i++) {
 		double usd = mq_step_usd(f->cluster, o.best[i].plan, o.best[i].result.step_time_s);
 
+		/* one row for plans the same in effect */
+		for (uint32_t k = 0; k < i; k++)
+			assert_false(o.best[k].objective == o.best[i].objective &&
+				     o.best[k].result.step_time_s == o.best[i].result.step_time_s &&
+				     mq_plan_degrees(o.best[k].plan).n_devices ==
+					     mq_plan_degrees(o.best[i].plan).n_devices);
 		assert_true(o.best[i].objective == usd);
 		assert_true(i == 0 || usd >= o.best[i - 1].objective);
 	}

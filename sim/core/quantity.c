@@ -1,0 +1,90 @@
+/* quantity.c - see quantity.h. */
+#include "core/quantity.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/opt.h"
+
+enum kind { BYTES, RATE, TIME, SPEED, POWER, ENERGY, MONEY };
+
+/* What may stand behind the prefix. Case counts only where a bit and a byte differ by it. */
+static const struct {
+	const char *name;
+	enum kind kind;
+	double size;
+	bool exact; /* case counts */
+} units[] = {
+	{ "B/s", RATE, 1, true }, { "b/s", RATE, .125, true }, { "Bps", RATE, 1, true }, { "bps", RATE, .125, true },
+	{ "bit/s", RATE, .125, false }, { "byte/s", RATE, 1, false }, { "B", BYTES, 1, true }, { "b", BYTES, .125, true },
+	{ "bit", BYTES, .125, false }, { "byte", BYTES, 1, false }, { "s", TIME, 1, true }, { "sec", TIME, 1, false },
+	{ "min", TIME, 60, true }, { "h", TIME, 3600, true }, { "flop/s", SPEED, 1, false }, { "flops", SPEED, 1, false },
+	{ "W", POWER, 1, true }, { "Wh", ENERGY, 1, true }, { "$", MONEY, 1, true }, { "USD", MONEY, 1, false },
+};
+
+static const struct {
+	const char *name;
+	double size;
+} prefixes[] = {
+	{ "", 1 }, { "k", 1e3 }, { "K", 1e3 }, { "M", 1e6 }, { "G", 1e9 }, { "T", 1e12 }, { "P", 1e15 }, { "m", 1e-3 },
+	{ "u", 1e-6 }, { "\302\265", 1e-6 }, { "\316\274", 1e-6 }, { "n", 1e-9 }, { "Ki", 1024 }, { "Mi", 1048576 },
+	{ "Gi", 1073741824 }, { "Ti", 1099511627776 },
+};
+
+static bool read_unit(const char *text, enum kind *kind, double *size)
+{
+	for (size_t p = 0; p < sizeof(prefixes) / sizeof(*prefixes); p++) {
+		size_t n = strlen(prefixes[p].name);
+
+		for (size_t u = 0; !strncmp(text, prefixes[p].name, n) && u < sizeof(units) / sizeof(*units); u++)
+			if (!(units[u].exact ? strcmp : strcasecmp)(text + n, units[u].name)) {
+				*kind = units[u].kind;
+				*size = units[u].size * prefixes[p].size;
+				return true;
+			}
+	}
+	return false;
+}
+
+bool mq_parse_quantity(const char *text, const char *unit, double *value)
+{
+	enum kind want, given;
+	double in, size, number;
+	char *end;
+
+	if (mq_parse_f64(text, value))
+		return true;
+	if (!read_unit(unit, &want, &in))
+		return false;
+	if (*text == '$')
+		return want == MONEY && mq_parse_f64(text + 1, value);
+	number = strtod(text, &end);
+	if (end == text || isspace((unsigned char)*text) || !isfinite(number))
+		return false;
+	while (*end == ' ')
+		end++;
+	if (!read_unit(end, &given, &size) || given != want)
+		return false;
+	*value = number * (size / in);
+	return true;
+}
+
+const char *mq_unit_of_name(const char *name)
+{
+	static const char *const ends[][2] = {
+		{ "_GBps", "GB/s" }, { "_TBps", "TB/s" }, { "_Bps", "B/s" }, { "_GB", "GB" }, { "_MB", "MB" }, { "_B", "B" },
+		{ "_us", "us" }, { "_ms", "ms" }, { "_s", "s" }, { "tflops", "Tflop/s" }, { "_W", "W" }, { "_per_h", "$" },
+	};
+	size_t n = strlen(name);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		size_t m = strlen(ends[i][0]);
+
+		if (n >= m && !strcmp(name + n - m, ends[i][0]))
+			return ends[i][1];
+	}
+	return NULL;
+}

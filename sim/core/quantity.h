@@ -1,0 +1,20 @@
+/*
+ * quantity.h - quantities as people write them: "400Gb/s", "50 GB/s", "80GiB", "2.5us", "989 TFLOPS", "$2.50".
+ */
+#ifndef MQ_CORE_QUANTITY_H
+#define MQ_CORE_QUANTITY_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+
+/* A number with a unit, in `unit`: one of "B", "B/s", "s", "flop/s", "W", "Wh", "$", each with a decimal prefix or
+ * none ("GB/s", "us", "Tflop/s", "kWh"). The text's unit may be any of the same kind: bits (b) are an eighth of
+ * bytes (B), Ki Mi Gi Ti are powers of 1024, "/s" is also "ps" and "per second". A bare number is in `unit`.
+ * False: no number, or a unit of another kind. */
+MQ_API bool mq_parse_quantity(const char *text, const char *unit, double *value);
+
+/* The unit that a field's name ends in ("nic_GBps": "GB/s"), or NULL. */
+MQ_API const char *mq_unit_of_name(const char *name);
+
+#endif
