@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/simulate/simulate_spread.h"
 #include "cmd/validate/validate_plans.h"
 #include "cmd/common_page.h"
 #include "cmd/common_search.h"
 #include "core/ini.h"
 #include "executors/pool.h"
 
-enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON };
+enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON, KEY_JITTER, KEY_FAILURES };
 
 struct options {
 	struct mq_asked asked;
@@ -23,6 +24,7 @@ struct options {
 	bool analytic, intervals, json;
 	uint32_t timeline;
 	struct mq_list against;
+	struct mq_spread_asked spread;
 };
 
 static const struct argp_option option_rows[] = {
@@ -40,6 +42,11 @@ static const struct argp_option option_rows[] = {
 	  "how far the step time may be off, from what the --calib files say about themselves", 4 },
 	{ "against", KEY_AGAINST, "PLAN", 0,
 	  "with --intervals: how likely the plan is to beat this one; repeatable", 4 },
+	{ "jitter", KEY_JITTER, "KEY=VALUE,...", 0,
+	  "quantiles of the step over draws: device and kernel (deviations of the logarithm of their time), stragglers (share of the "
+	  "devices), slowdown (theirs), draws (100)", 4 },
+	{ "failures", KEY_FAILURES, "KEY=VALUE,...", 0,
+	  "goodput with checkpoints: mtbf_h (of one device), restart_s, checkpoint_GBps, blocking, interval_s", 4 },
 	{ "executor", KEY_EXECUTOR, "NAME", 0, "simgrid (default) or analytic", 4 },
 	{ 0 },
 };
@@ -73,6 +80,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			return 0;
 		mq_fail(o->asked.err, MQ_EINPUT, "--timeline %s: give none, folded or all", arg);
 		return EINVAL;
+	case KEY_JITTER:
+		o->spread.jitter = arg;
+		return 0;
+	case KEY_FAILURES:
+		o->spread.failures = arg;
+		return 0;
 	case KEY_INTERVALS:
 		o->intervals = true;
 		return 0;
@@ -103,6 +116,7 @@ struct simulation {
 	struct mq_session *session;
 	struct mq_plan plan;
 	struct mq_result result;
+	char *said;              /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
 };
 
 static enum mq_status write_job(const struct options *o, struct mq_err *err)
@@ -113,6 +127,7 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 	mq_asked_print(&o->asked, file);
 	mq_ini_put(file, "plan", o->plan);
 	fprintf(file, "executor = %s\n", o->analytic ? "analytic" : "simgrid");
+	mq_spread_print(&o->spread, file);
 	if (o->trace)
 		mq_ini_put(file, "trace", o->trace);
 	if (o->intervals)
@@ -157,7 +172,7 @@ static void print_result(const struct simulation *s, FILE *f)
 	if (mq_result_tight(r))
 		fprintf(f, ": tight, the prediction may be off by %g %% of it", 100 * MQ_MEMORY_ERROR);
 	fprintf(f, "\n");
-	fprintf(f, "bottleneck: %s\n", r->bottleneck);
+	fprintf(f, "bottleneck: %s\n%s", r->bottleneck, s->said);
 	if (s->options->dir && s->options->timeline != MQ_TIMELINE_NONE && r->n_simulated < n_devices)
 		fprintf(f, "timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
 		       "(--timeline all: all)\n", r->n_simulated, n_devices);
@@ -190,7 +205,21 @@ static void print_json(const struct simulation *s)
 		printf(", \"%s\": ", rows[i].key);
 		mq_json_put_f64(stdout, rows[i].value);
 	}
-	puts("}");
+	printf("%s}\n", s->said);
+}
+
+/* What --jitter and --failures ask, of a plan whose step is known. */
+static enum mq_status say_spread(struct simulation *s, struct mq_err *err)
+{
+	const struct options *o = s->options;
+	const struct mq_spread spread = { s->session, &s->plan, &s->result, o->analytic, o->json, o->dir };
+	size_t size;
+	FILE *words = open_memstream(&s->said, &size);
+
+	mq_assert(words);
+	enum mq_status status = s->result.verdict == MQ_VERDICT_OK ? mq_spread_say(&spread, &o->spread, words, err) : MQ_OK;
+	fclose(words);
+	return status;
 }
 
 /* The analytic executor needs no SimGrid: it runs here. */
@@ -272,25 +301,36 @@ static enum mq_status write_in_folder(struct simulation *s, const struct mq_outp
 	return status;
 }
 
+static enum mq_status say(struct simulation *s, struct mq_err *err)
+{
+	const struct options *o = s->options;
+	const struct mq_result *r = &s->result;
+
+	if (o->json)
+		print_json(s);
+	else if (r->step_time_s > 0)
+		print_result(s, stdout);
+	if (o->dir && r->step_time_s > 0)
+		MQ_TRY(write_page(s, err));
+	if (r->verdict == MQ_VERDICT_OK)
+		return o->intervals ? print_intervals(s, err) : MQ_OK;
+	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan,
+		       mq_verdict_name(r->verdict), r->message);
+}
+
 static enum mq_status run_simulation(const struct options *o, struct mq_session *session,
 				     struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
 	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline };
-	const struct mq_result *r = &s.result;
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
 	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));
-	if (o->json)
-		print_json(&s);
-	else if (r->step_time_s > 0)
-		print_result(&s, stdout);
-	if (o->dir && r->step_time_s > 0)
-		MQ_TRY(write_page(&s, err));
-	if (r->verdict == MQ_VERDICT_OK)
-		return o->intervals ? print_intervals(&s, err) : MQ_OK;
-	return mq_fail(err, mq_verdict_status(r->verdict), "%s: %s: %s", o->plan,
-		       mq_verdict_name(r->verdict), r->message);
+	enum mq_status status = say_spread(&s, err);
+	if (status == MQ_OK)
+		status = say(&s, err);
+	free(s.said);
+	return status;
 }
 
 static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
@@ -307,6 +347,18 @@ static enum mq_status check_outputs(const struct options *o, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* Bad values are said before anything is simulated. */
+static enum mq_status check_spread(const struct options *o, struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct mq_jitter jitter;
+	struct mq_failures failures;
+	enum mq_status status = mq_spread_read(&o->spread, &scratch, &jitter, &failures, err);
+
+	mq_arena_fini(&scratch);
+	return status;
+}
+
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .dir = NULL };
@@ -317,6 +369,7 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.plan)
 		return mq_fail(err, MQ_EINPUT, "-P is missing: give a plan file");
 	MQ_TRY(check_outputs(&o, err));
+	MQ_TRY(check_spread(&o, err));
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
 	mq_session_note(&session, stderr);
 	enum mq_status status = run_simulation(&o, &session, err);

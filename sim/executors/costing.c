@@ -44,6 +44,37 @@ static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32
 	return &r->calib->device[r->cluster->device[r->schedule->device[device]].calib];
 }
 
+/* sqrt(sum t^2) / sum t of a work's kernels: how much of a kernel's jitter is left of the task's. */
+static double spread_of(const struct mq_device_calib *d, const struct mq_work *work)
+{
+	double sum = 0, squares = 0;
+
+	for (uint32_t i = 0; i < work->n_kernels; i++) {
+		double t = mq_cost_kernel(d, &work->kernel[i]);
+
+		sum += t;
+		squares += t * t;
+	}
+	return sum > 0 ? sqrt(squares) / sum : 0;
+}
+
+/* The parts of a compute task in the draw at hand: kernels vary, the host that launches them does not. */
+static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_task *t)
+{
+	const struct mq_schedule *s = c->request->schedule;
+	const struct mq_jitter *j = c->request->jitter;
+	const struct mq_device_calib *d = calib_of(c, t->device);
+	struct mq_cost_parts parts = mq_cost_parts(d, &s->work[t->work]);
+	uint32_t rank = s->device[t->device];
+	double factor = mq_jitter_device(j, rank);
+
+	if (j->kernel > 0)
+		factor *= mq_jitter_task(j, rank, (uint32_t)(t - s->task), spread_of(d, &s->work[t->work]));
+	parts.arithmetic_s *= factor;
+	parts.memory_s *= factor;
+	return parts;
+}
+
 double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 {
 	const struct mq_schedule *s = c->request->schedule;
@@ -52,6 +83,11 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 		return mq_cost_copy(calib_of(c, t->device), t->bytes);
 	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
 		return s->fold->work_fixed_s[t->work];
+	if (c->request->jitter) {
+		struct mq_cost_parts parts = varied(c, t);
+
+		return mq_cost_beside(&parts, 0, 0);
+	}
 	uint32_t type = c->request->cluster->device[s->device[t->device]].calib;
 	double *known = &c->work_s[(size_t)t->work * c->n_types + type];
 	if (isnan(*known))
@@ -67,6 +103,8 @@ struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct m
 		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
 	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
 		return (struct mq_cost_parts){ .host_s = s->fold->work_fixed_s[t->work] };
+	if (c->request->jitter)
+		return varied(c, t);
 	return mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
 }
 

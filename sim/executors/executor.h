@@ -7,6 +7,7 @@
 
 #include "core/calib.h"
 #include "core/cluster.h"
+#include "core/jitter.h"
 #include "core/plan.h"
 #include "core/question.h"
 #include "core/result.h"
@@ -20,6 +21,7 @@ struct mq_exec_request {
 	double timeout_s;                   /* simulated seconds after which the verdict is TIMEOUT */
 	bool interference;                  /* communication and compute slow each other */
 	bool all_flows;                     /* simulate every flow, met or not: the same, but slower */
+	const struct mq_jitter *jitter;     /* draws > 0: tasks vary, nothing is folded; NULL = they do not */
 };
 
 /* Sets *verdict to OK, DEADLOCK, TIMEOUT or INVALID (a device cannot run a task: err->text says which,
@@ -48,6 +50,7 @@ struct mq_judge {
 	double max_tasks;     /* see mq_lower_request */
 	bool time_oom;        /* plans that do not fit are timed too; their verdict stands */
 	double timeout_s;
+	struct mq_jitter jitter; /* draws > 0: nothing is folded */
 };
 enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan,
 			     struct mq_arena *arena, struct mq_result *result,

@@ -2,6 +2,7 @@
 #include "executors/job.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -35,6 +36,10 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 	argv[n++] = mq_arena_printf(a, "expert_pad=%d", j->train.experts.pad);
 	if (*mq_expert_load_text(&j->train.experts, a))
 		argv[n++] = mq_arena_printf(a, "expert_load=%s", mq_expert_load_text(&j->train.experts, a));
+	if (j->jitter.draws)
+		argv[n++] = mq_arena_printf(a, "jitter=%.17g,%.17g,%.17g,%.17g,%u,%u,%llu", j->jitter.device,
+					    j->jitter.kernel, j->jitter.stragglers, j->jitter.slowdown, j->jitter.draws,
+					    j->jitter.draw, (unsigned long long)j->jitter.seed);
 	argv[n++] = mq_arena_printf(a, "optimizer=%d", (int)j->train.optimizer);
 	argv[n++] = mq_arena_printf(a, "infer=%d", j->train.infer);
 	argv[n++] = mq_arena_printf(a, "fold=%d", j->fold);
@@ -91,6 +96,16 @@ static bool read_load(struct mq_job *j, const char *text, struct mq_arena *arena
 	return mq_expert_load_read("expert_load", text, arena, &j->train.experts, &lost) == MQ_OK;
 }
 
+static bool read_jitter(struct mq_jitter *j, const char *text)
+{
+	unsigned long long seed;
+	bool good = sscanf(text, "%lf,%lf,%lf,%lf,%u,%u,%llu", &j->device, &j->kernel, &j->stragglers, &j->slowdown,
+			   &j->draws, &j->draw, &seed) == 7;
+
+	j->seed = seed;
+	return good;
+}
+
 static bool set(struct mq_job *j, const char *key, size_t n, const char *text, struct mq_arena *arena)
 {
 #define IS(name) (n == sizeof(name) - 1 && !strncmp(key, name, n))
@@ -115,6 +130,8 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text, s
 		good = mq_parse_f64(text, &j->train.experts.capacity);
 	else if (IS("expert_pad") && (good = whole(text, 2, &v)))
 		j->train.experts.pad = v;
+	else if (IS("jitter"))
+		good = read_jitter(&j->jitter, text);
 	else if (IS("expert_load"))
 		good = read_load(j, text, arena);
 	else if (IS("analytic") && (good = whole(text, 2, &v)))

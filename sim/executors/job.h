@@ -6,6 +6,7 @@
 #define MQ_EXECUTORS_JOB_H
 
 #include "core/calib.h"
+#include "core/jitter.h"
 #include "core/question.h"
 
 struct mq_job {
@@ -25,6 +26,7 @@ struct mq_job {
 	bool time_oom;              /* see mq_judge */
 	double max_tasks;           /* of one plan's simulation; 0 = what memory allows */
 	bool analytic;              /* one pass without contention in place of the simulation */
+	struct mq_jitter jitter;    /* draws 0: nothing varies */
 	double timeout_s;           /* simulated seconds per plan; +inf = none */
 	double wall_s;              /* clock seconds per plan before its worker is replaced; +inf = none */
 };

@@ -43,12 +43,13 @@ static void note_memory(const struct mq_judge *j, const struct mq_lowered *low, 
 static enum mq_status run(const struct mq_judge *j, const struct mq_plan *plan, uint32_t fold_below,
 			  struct mq_arena *arena, struct mq_judged *out, struct mq_err *err)
 {
-	struct mq_lower_request ask = { .q = j->q, .plan = plan, .fold = j->fold,
+	struct mq_lower_request ask = { .q = j->q, .plan = plan, .fold = j->fold && !j->jitter.draws,
 					.fold_below = fold_below, .keep_tasks = j->keep_tasks,
 					.past_memory = j->time_oom, .max_tasks = j->max_tasks };
 	struct mq_exec_request request = { .cluster = j->q->cluster, .calib = j->q->calib,
 					   .timeout_s = j->timeout_s,
-					   .interference = j->interference };
+					   .interference = j->interference,
+					   .jitter = j->jitter.draws ? &j->jitter : NULL };
 	struct mq_err said = MQ_ERR_INIT;
 
 	MQ_TRY(mq_lower(&ask, arena, &out->lowered, err));

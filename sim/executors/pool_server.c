@@ -76,6 +76,7 @@ static enum mq_status take_question(struct server *s, const char *bytes, size_t 
 		.q = &s->q, .fold = s->asked_job.fold, .interference = s->asked_job.interference,
 		.execute = s->asked_job.analytic ? mq_execute_analytic : mq_execute_simgrid,
 		.time_oom = s->asked_job.time_oom, .max_tasks = s->asked_job.max_tasks, .timeout_s = s->asked_job.timeout_s,
+		.jitter = s->asked_job.jitter,
 	};
 	s->asked = mq_arena_alloc(&s->asking, n);
 	memcpy(s->asked, bytes + sizeof(n), n);

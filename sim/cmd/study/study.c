@@ -231,6 +231,16 @@ static bool is_one_value(const char *key)
 	return !strcmp(key, "engine") || !strcmp(key, "output");
 }
 
+static bool is_failures(const char *key)
+{
+	return !strncmp(key, "failures.", 9);
+}
+
+static bool is_jitter(const char *key)
+{
+	return !strncmp(key, "jitter.", 7);
+}
+
 /* The values of a key: one, or a list with ranges. */
 static enum mq_status add_values(struct reading *r, struct mq_axis *axis, const char *value)
 {
@@ -272,6 +282,8 @@ static enum mq_status take(void *context, const struct mq_ini_item *item, struct
 			return mq_fail(err, MQ_EINPUT, "%s: %s is given twice; write its values in one list",
 				       r->path, item->key);
 	MQ_TRY(add_values(r, &axis, item->value));
+	s->fails |= is_failures(item->key);
+	s->jitters |= is_jitter(item->key);
 	MQ_PUSH(s->arena, s->axis, s->n_axes, s->axis_room, axis);
 	return MQ_OK;
 }
@@ -315,6 +327,8 @@ static enum mq_status check_weak(const struct mq_study *study, struct mq_err *er
 static enum mq_status check_jobs(struct mq_study *study, struct mq_err *err)
 {
 	const char *other = study->sensitivity > 0	? "sensitivity" :
+			    study->fails		? "failures" :
+			    study->jitters		? "jitter" :
 			    study->efficiency > 0	? "scaling" :
 			    study->breakeven_target	? "breakeven.target" : NULL;
 
@@ -352,6 +366,9 @@ enum mq_status mq_study_load(const char *path, bool allow_exec, struct mq_arena 
 	if (study->breakeven_plan[0] && !study->breakeven_target)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: breakeven.plan_a needs breakeven.target, as link.network.bw", path);
+	if (study->fails && !find_axis(study, "failures.mtbf_h"))
+		return mq_fail(err, MQ_EINPUT, "%s: failures.mtbf_h is missing: give the mean time between failures of one "
+			       "device, hours", path);
 	return study->weak ? check_weak(study, err) : MQ_OK;
 }
 
@@ -562,6 +579,13 @@ static enum mq_status take_key(struct asking *a, const char *key, const char *va
 		a->platform = mq_arena_printf(a->arena, "%s%s=%s\n", a->platform, key, value);
 		return MQ_OK;
 	}
+	if (is_failures(key) || is_jitter(key)) {
+		point->hash = mq_hash(point->hash, key, strlen(key) + 1);
+		point->hash = mq_hash(point->hash, value, strlen(value) + 1);
+		return is_jitter(key) ?
+			       mq_opt_set(mq_jitter_opts, &point->jitter, "jitter", key + 7, value, a->arena, a->err) :
+			       mq_opt_set(mq_failures_opts, &point->failures, "failures", key + 9, value, a->arena, a->err);
+	}
 	if (is_change(key)) {
 		push(a->arena, &a->v, mq_arena_printf(a->arena, "--change=%s=%s", key, value));
 		return MQ_OK;
@@ -633,6 +657,8 @@ enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, cons
 	uint32_t rest = index;
 
 	*point = (struct mq_point){ .index = index };
+	mq_opt_defaults(mq_failures_opts, &point->failures);
+	mq_opt_defaults(mq_jitter_opts, &point->jitter);
 	point->value = mq_arena_array(arena, study->n_axes, const char *);
 	for (uint32_t i = study->n_axes; i-- > 0;) {
 		point->value[i] = study->axis[i].value[rest % study->axis[i].n];

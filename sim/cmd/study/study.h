@@ -12,7 +12,8 @@
  * A value of platform.KEY may bring further options of its own: platform.fabric = rail, fat-tree:oversub=2.
  * `engine` is never an axis: its list is one search with several engines. The first key varies slowest.
  * `plan = FILE` judges that plan on every point and searches nothing. The study's own keys: scaling =
- * strong|weak, epoch = SAMPLES, efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
+ * strong|weak, epoch = SAMPLES, failures.KEY (mtbf_h, restart_s, checkpoint_GBps, blocking, interval_s: core/failures.h;
+ * lists are axes), jitter.KEY (device, kernel, stragglers, slowdown, draws: core/jitter.h; likewise), efficiency = SHARE, sensitivity = STEP, breakeven.target, .plan_a, .plan_b.
  *
  * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks),
  * `plan`, `start` (seconds), or an option of the question or the search; an option that a job does not give
@@ -22,6 +23,7 @@
 #ifndef MQ_CMD_STUDY_STUDY_H
 #define MQ_CMD_STUDY_STUDY_H
 
+#include "cmd/common_draws.h"
 #include "cmd/common_search.h"
 
 struct mq_axis {
@@ -40,6 +42,8 @@ struct mq_study {
 	double efficiency;           /* scaling: report where it falls under this share; 0 = no scaling */
 	bool weak;                   /* scaling = weak: batch grows with the devices */
 	double epoch;                /* samples of an epoch: rows say what it costs; 0 = not asked */
+	bool fails;                  /* rows say what failures and checkpoints leave */
+	bool jitters;                /* and quantiles of the step */
 	double sensitivity;          /* relative step of the sensitivities; 0 = none */
 	const char *breakeven_target;/* a change's target, as link.network.bw; NULL = not asked */
 	const char *breakeven_plan[2]; /* files; NULL = the two best of the search */
@@ -72,6 +76,8 @@ struct mq_point {
 	const char *plan;            /* judge this plan and search nothing; or NULL */
 	struct mq_point *job;        /* [n_jobs] each job's question, search and plan; or NULL */
 	double start_s;              /* of a job: when its first step begins */
+	struct mq_failures failures;
+	struct mq_jitter jitter;
 };
 enum mq_status mq_study_point(const struct mq_study *study, uint32_t index, const char *platform_dir,
 			      struct mq_arena *arena, struct mq_point *point,

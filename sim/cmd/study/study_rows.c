@@ -13,6 +13,8 @@ static const char columns[] =
 	"usd_per_Mtoken,kWh_per_Mtoken,compute_s,exposed_comm_s,bubble_s,lower_bound_s,bottleneck,engine,plans,plan_hash,dp,tp,pp,"
 	"micro_batches,schedule,recompute,plan";
 static const char epoch_columns[] = ",epoch_s,usd_per_epoch,kWh_per_epoch";
+static const char jitter_columns[] = ",step_p50_s,step_p90_s,step_p99_s,step_mean_s";
+static const char failure_columns[] = ",goodput,checkpoint_interval_s,mtbf_s,checkpoint_B,checkpoint_s";
 
 static bool varies(const struct mq_axis *axis)
 {
@@ -26,8 +28,10 @@ const char *mq_study_header(const struct mq_study *study, struct mq_arena *arena
 	for (uint32_t i = 0; i < study->n_axes; i++)
 		if (varies(&study->axis[i]))
 			text = mq_arena_printf(arena, "%s,%s", text, study->axis[i].key);
-	return mq_arena_printf(arena, "%s,%s%s", text, study->n_jobs ? MQ_JOBS_COLUMNS : columns,
-			       study->epoch > 0 && !study->n_jobs ? epoch_columns : "");
+	if (study->n_jobs)
+		return mq_arena_printf(arena, "%s,%s", text, MQ_JOBS_COLUMNS);
+	return mq_arena_printf(arena, "%s,%s%s%s%s", text, columns, study->epoch > 0 ? epoch_columns : "",
+			       study->jitters ? jitter_columns : "", study->fails ? failure_columns : "");
 }
 
 static void put_head(struct mq_csv_writer *w, const struct mq_study *study,
@@ -48,6 +52,10 @@ static void put_nothing(struct mq_csv_writer *w, const struct mq_study *study, c
 		mq_csv_put_empty(w);
 	mq_csv_put_text(w, why);
 	for (int i = 0; i < 3 && study->epoch > 0; i++)
+		mq_csv_put_empty(w);
+	for (int i = 0; i < 4 && study->jitters; i++)
+		mq_csv_put_empty(w);
+	for (int i = 0; i < 5 && study->fails; i++)
 		mq_csv_put_empty(w);
 }
 
@@ -97,10 +105,39 @@ static void put_best(struct mq_csv_writer *w, const struct mq_session *s,
 	mq_csv_put_text(w, mq_plan_describe(best->plan, s->cluster, arena));
 }
 
-static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study,
+/* Quantiles of the step over draws; empty where every rank for itself is too much to simulate. */
+static enum mq_status put_jitter(struct mq_csv_writer *w, const struct mq_point *point, struct mq_session *s,
+				 const struct mq_candidate *best, struct mq_err *err)
+{
+	struct mq_draws d;
+
+	MQ_TRY(mq_session_draw(s, best->plan, &point->jitter, false, &d, err));
+	const double value[] = { d.p50_s, d.p90_s, d.p99_s, mq_round9(d.mean_s) };
+	for (int i = 0; i < 4; i++)
+		mq_csv_put_f64(w, d.none ? (double)NAN : value[i]);
+	return MQ_OK;
+}
+
+static void put_failures(struct mq_csv_writer *w, const struct mq_point *point, const struct mq_session *s,
+			 const struct mq_candidate *best)
+{
+	struct mq_goodput g = mq_session_goodput(s, best->plan, &best->result, &point->failures);
+
+	mq_csv_put_f64(w, g.goodput);
+	mq_csv_put_f64(w, g.interval_s);
+	mq_csv_put_f64(w, g.mtbf_s);
+	mq_csv_put_f64(w, g.checkpoint_B);
+	mq_csv_put_f64(w, g.checkpoint_s);
+}
+
+/* With all that failures cost, where they are asked for. */
+static void put_epoch(struct mq_csv_writer *w, const struct mq_study *study, const struct mq_point *point,
 		      const struct mq_session *s, const struct mq_candidate *best)
 {
 	double epoch_s = study->epoch / best->result.samples_per_s;
+
+	if (study->fails)
+		epoch_s /= mq_session_goodput(s, best->plan, &best->result, &point->failures).goodput;
 
 	mq_csv_put_f64(w, epoch_s);
 	mq_csv_put_f64(w, mq_step_usd(s->cluster, best->plan, epoch_s));
@@ -114,7 +151,11 @@ static enum mq_status put_answer(struct mq_csv_writer *w, const struct mq_study 
 {
 	put_best(w, session, outcome, &session->arena);
 	if (study->epoch > 0)
-		put_epoch(w, study, session, &outcome->best[0]);
+		put_epoch(w, study, point, session, &outcome->best[0]);
+	if (study->jitters)
+		MQ_TRY(put_jitter(w, point, session, &outcome->best[0], err));
+	if (study->fails)
+		put_failures(w, point, session, &outcome->best[0]);
 	if (study->sensitivity > 0)
 		MQ_TRY(mq_study_sensitivity(study, point, session, &outcome->best[0], w->file, err));
 	if (study->breakeven_target)

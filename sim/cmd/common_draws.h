@@ -1,0 +1,26 @@
+/* common_draws.h - a plan's step on machines drawn anew (core/jitter.h), and what failures leave of it, for those who print it. */
+#ifndef MQ_CMD_COMMON_DRAWS_H
+#define MQ_CMD_COMMON_DRAWS_H
+
+#include "cmd/common.h"
+#include "core/failures.h"
+#include "core/jitter.h"
+#include "core/search.h"
+
+/* Step times of jitter->draws draws in `arena`: as drawn, and sorted. *none: a draw has none, whose verdict `refused`
+ * has; MQ_OK all the same. The seed is the session's. */
+struct mq_draws {
+	uint32_t n;
+	double *step_s, *sorted_s;
+	double p50_s, p90_s, p99_s, mean_s;
+	bool none;
+	struct mq_result refused;
+};
+enum mq_status mq_session_draw(struct mq_session *session, const struct mq_plan *plan, const struct mq_jitter *jitter,
+			       bool analytic, struct mq_draws *draws, struct mq_err *err) MQ_MUST_CHECK;
+
+/* Goodput of a plan with this result. */
+struct mq_goodput mq_session_goodput(const struct mq_session *session, const struct mq_plan *plan,
+				     const struct mq_result *result, const struct mq_failures *failures);
+
+#endif
