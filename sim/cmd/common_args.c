@@ -17,7 +17,8 @@
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
        KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,
-       KEY_DEVICES, KEY_SOFTWARE, KEY_TIME_OOM, KEY_EXPERT_LOAD, KEY_EXPERT_CAPACITY, KEY_EXPERT_PAD };
+       KEY_DEVICES, KEY_SOFTWARE, KEY_TIME_OOM, KEY_EXPERT_LOAD, KEY_EXPERT_CAPACITY, KEY_EXPERT_PAD,
+       KEY_DOCUMENTS };
 
 static const struct argp_option options[] = {
 	{ NULL, 0, NULL, 0, "The question:", 1 },
@@ -40,6 +41,8 @@ static const struct argp_option options[] = {
 	  "mixtures: tokens of the fullest expert-parallel rank / the mean, or tokens of each expert: 5,3,1,1 or a file (default: all alike)", 1 },
 	{ "expert-capacity", KEY_EXPERT_CAPACITY, "C", 0, "an expert takes C times the mean of all, the rest is dropped", 1 },
 	{ "expert-pad", KEY_EXPERT_PAD, NULL, 0, "experts are padded to their capacity", 1 },
+	{ "documents", KEY_DOCUMENTS, "LENGTHS", 0,
+	  "packed into sequences, whose tokens attend to their own: 1000 (all alike), lognormal:MEAN:SIGMA, or lengths to draw from: 300,2000,120 or a file", 1 },
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
 	{ NULL, 0, NULL, 0, "Constraints on plans:", 2 },
 	{ "fix", KEY_FIX, "KEY=VALUE", 0,
@@ -294,6 +297,9 @@ static int parse_training(int key, const char *arg, struct mq_asked *q)
 		return 0;
 	case KEY_EXPERT_CAPACITY:
 		return mq_arg_f64("--expert-capacity", arg, 1e-3, 1e6, &q->train.experts.capacity, q->err);
+	case KEY_DOCUMENTS:
+		q->documents = arg;
+		return 0;
 	case KEY_EXPERT_PAD:
 		q->train.experts.pad = true;
 		return 0;
@@ -370,8 +376,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp mq_asked_argp = { .options = options, .parser = parse };
 
-static void print_experts(const struct mq_asked *q, FILE *file)
+static void print_data(const struct mq_asked *q, FILE *file)
 {
+	if (q->documents)
+		mq_ini_put(file, "documents", q->documents);
 	if (q->expert_load)
 		mq_ini_put(file, "expert-load", q->expert_load);
 	if (q->train.experts.capacity > 0)
@@ -398,7 +406,7 @@ void mq_asked_print(const struct mq_asked *q, FILE *file)
 		mode_name(q->train.infer));
 	if (mq_train_casts(&q->train))
 		fprintf(file, "products = %s%s\n", q->train.mx ? "mx" : "", mq_dtype_name(q->train.products));
-	print_experts(q, file);
+	print_data(q, file);
 	for (uint32_t i = 0; i < q->calib.n; i++)
 		mq_ini_put(file, "calib", q->calib.item[i]);
 	for (uint32_t i = 0; i < q->change.n; i++)
@@ -428,8 +436,11 @@ enum mq_status mq_asked_train(const struct mq_asked *asked, const struct mq_soft
 		train->grad_dtype = mq_software_grad_dtype(software, train->dtype);
 	if (train->experts.pad && !(train->experts.capacity > 0))
 		return mq_fail(err, MQ_EINPUT, "--expert-pad: give --expert-capacity too, to which experts are padded");
-	return asked->expert_load ?
-		       mq_expert_load_read("--expert-load", asked->expert_load, arena, &train->experts, err) : MQ_OK;
+	if (asked->expert_load)
+		MQ_TRY(mq_expert_load_read("--expert-load", asked->expert_load, arena, &train->experts, err));
+	train->documents.seed = asked->seed;
+	return asked->documents ? mq_documents_read("--documents", asked->documents, arena, &train->documents, err) :
+				  MQ_OK;
 }
 
 /* ---- one-line errors -------------------------------------------------------------------------- */

@@ -166,6 +166,17 @@ static enum mq_status check_experts(const struct mq_session *s, struct mq_err *e
 	return MQ_OK;
 }
 
+static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
+{
+	struct mq_documents *d = &s->train.documents;
+
+	if (!mq_documents_said(d))
+		return MQ_OK;
+	if (!s->model->seq)
+		return mq_fail(err, MQ_EINPUT, "--documents: '%s' has no sequences of tokens; leave it out", s->model->name);
+	return mq_documents_bind(d, s->model->seq, s->train.batch, &s->arena, err);
+}
+
 static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 {
 	const struct mq_asked *q = s->asked;
@@ -182,6 +193,7 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
 	MQ_TRY(check_experts(s, err));
+	MQ_TRY(pack_documents(s, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
 }
 

@@ -21,6 +21,7 @@
 #define MQ_CORE_MODEL_H
 
 #include "core/arena.h"
+#include "core/documents.h"
 #include "core/experts.h"
 #include "core/types.h"
 
@@ -146,6 +147,7 @@ struct mq_train {
 	enum mq_dtype products;
 	bool mx;
 	struct mq_expert_load experts; /* of mixtures: zeroes = tokens visit all alike */
+	struct mq_documents documents; /* packed into sequences: zeroes = each is one */
 };
 
 /* Are operands of layers' products cast to a type of their own? */

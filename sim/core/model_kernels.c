@@ -156,6 +156,7 @@ struct work {
 	double traffic;          /* of element-wise kernels / their least */
 	bool fp8;                /* the layers' products are in fp8 */
 	double load;             /* copies of tokens of this rank's experts / the mean */
+	double documents;        /* work of attention / that over whole sequences */
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -304,7 +305,7 @@ static void fused_attention(struct work *w, bool backward)
 	k->k = op->k;
 	k->count = op->count * w->scale.count;
 	k->speed = w->software->attention_speed * (w->ring > 1 ? w->software->ring_speed : 1);
-	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop;
+	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop * w->documents;
 	k->bytes = (queries + op->write) * w->scale.read + keys * w->scale.kv;
 	if (backward) { /* Q, O, dO in, dQ out; K, V in, dK, dV out */
 		double all = 2 * (queries + op->write) + 2 * keys;
@@ -606,6 +607,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),
 		.load = load,
+		.documents = train->documents.work > 0 ? train->documents.work : 1,
 		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
 		.kernel = kernel,
 	};

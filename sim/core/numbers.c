@@ -34,8 +34,8 @@ enum mq_status mq_numbers_read(const char *what, const char *text, uint32_t most
 	*n = 0;
 	if (!file)
 		words = mq_arena_strdup(arena, text);
-	else
-		MQ_TRY(mq_text_read(text, 64, arena, &words, &size, err));
+	else if (mq_text_read(text, 64, arena, &words, &size, err) != MQ_OK)
+		return mq_wrap(err, "%s", what);
 	while (*words) {
 		size_t length = 0;
 		double value;

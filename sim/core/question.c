@@ -14,6 +14,42 @@ double mq_reserve_B(const struct mq_question *q, uint32_t device)
 	return (s->reserve_GB + (q->cluster->nvlink ? s->comm_GB : 0)) * 1e9;
 }
 
+/* Does some config exchange gradients, parameters or tokens in every micro-batch? */
+static bool meets(const struct mq_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		if (plan->config[i].sync == MQ_SYNC_ZERO2 || plan->config[i].sync == MQ_SYNC_ZERO3 ||
+		    plan->config[i].split[MQ_DIM_EXPERT] > 1)
+			return true;
+	return false;
+}
+
+/* The training options with the work of attention that all ranks of this plan wait for. Replicas of uneven shares
+ * count as if these were even. */
+static const struct mq_train *with_documents(const struct mq_question *q, const struct mq_plan *plan,
+					     struct mq_arena *arena)
+{
+	struct mq_train *own = mq_arena_array(arena, 1, struct mq_train);
+	uint32_t op = 0, stages = 1;
+
+	while (op < q->model->n_ops && q->model->op[op].kind != MQ_OP_ATTENTION)
+		op++;
+	if (op == q->model->n_ops || plan->n_ops != q->model->n_ops || plan->config_of[op] >= plan->n_configs)
+		return q->train;
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		stages = plan->config[i].stage >= stages ? plan->config[i].stage + 1 : stages;
+	const struct mq_config *c = &plan->config[plan->config_of[op]];
+	const struct mq_documents_plan who = {
+		.replicas = c->split[MQ_DIM_BATCH], .ranks = c->split[MQ_DIM_SEQ], .chunks = plan->virtual,
+		.stages = stages / plan->virtual, .micro_batches = plan->micro_batches,
+		.samples = q->train->batch / plan->micro_batches / c->split[MQ_DIM_BATCH],
+		.meet = meets(plan), .causal = q->model->op[op].causal,
+	};
+	*own = *q->train;
+	own->documents.work = mq_documents_work(&q->train->documents, &who);
+	return own;
+}
+
 struct mq_question mq_question_for(const struct mq_question *q, const struct mq_plan *plan,
 				   struct mq_arena *arena)
 {
@@ -21,6 +57,8 @@ struct mq_question mq_question_for(const struct mq_question *q, const struct mq_
 	uint32_t op = mq_model_vocab_op(q->model);
 
 	own.software = mq_question_software(q);
+	if (q->train->documents.seq > 0)
+		own.train = with_documents(q, plan, arena);
 	if (op != MQ_NONE && plan->n_ops == q->model->n_ops && plan->config_of[op] < plan->n_configs) {
 		uint32_t parts = plan->config[plan->config_of[op]].split[MQ_DIM_OUT];
 

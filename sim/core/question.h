@@ -30,7 +30,7 @@ static inline const struct mq_software *mq_question_software(const struct mq_que
 MQ_API double mq_reserve_B(const struct mq_question *q, uint32_t device);
 
 /* The question as one plan meets it: the vocabulary padded as the software does for this plan's
- * tensor-parallel degree, and a software that is not NULL. */
+ * tensor-parallel degree, the work of packed documents that its ranks wait for, and a software that is not NULL. */
 MQ_API struct mq_question mq_question_for(const struct mq_question *q, const struct mq_plan *plan,
 					  struct mq_arena *arena);
 

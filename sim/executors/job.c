@@ -36,6 +36,10 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 	argv[n++] = mq_arena_printf(a, "expert_pad=%d", j->train.experts.pad);
 	if (*mq_expert_load_text(&j->train.experts, a))
 		argv[n++] = mq_arena_printf(a, "expert_load=%s", mq_expert_load_text(&j->train.experts, a));
+	if (mq_documents_said(&j->train.documents)) {
+		argv[n++] = mq_arena_printf(a, "documents_seed=%llu", (unsigned long long)j->train.documents.seed);
+		argv[n++] = mq_arena_printf(a, "documents=%s", mq_documents_text(&j->train.documents, a));
+	}
 	if (j->jitter.draws)
 		argv[n++] = mq_arena_printf(a, "jitter=%.17g,%.17g,%.17g,%.17g,%u,%u,%llu", j->jitter.device,
 					    j->jitter.kernel, j->jitter.stragglers, j->jitter.slowdown, j->jitter.draws,
@@ -51,7 +55,7 @@ static int encode_question(const struct mq_job *j, struct mq_arena *a, char **ar
 		argv[n++] = mq_arena_printf(a, "timeout=%.17g", j->timeout_s);
 	return n;
 }
-enum { QUESTION_ARGS = 24 };
+enum { QUESTION_ARGS = 26 };
 
 char **mq_job_encode(const struct mq_job *j, struct mq_arena *a, int *argc)
 {
@@ -96,6 +100,13 @@ static bool read_load(struct mq_job *j, const char *text, struct mq_arena *arena
 	return mq_expert_load_read("expert_load", text, arena, &j->train.experts, &lost) == MQ_OK;
 }
 
+static bool read_documents(struct mq_job *j, const char *text, struct mq_arena *arena)
+{
+	struct mq_err lost = MQ_ERR_INIT;
+
+	return mq_documents_read("documents", text, arena, &j->train.documents, &lost) == MQ_OK;
+}
+
 static bool read_jitter(struct mq_jitter *j, const char *text)
 {
 	unsigned long long seed;
@@ -130,6 +141,10 @@ static bool set(struct mq_job *j, const char *key, size_t n, const char *text, s
 		good = mq_parse_f64(text, &j->train.experts.capacity);
 	else if (IS("expert_pad") && (good = whole(text, 2, &v)))
 		j->train.experts.pad = v;
+	else if (IS("documents_seed"))
+		good = mq_parse_u64(text, &j->train.documents.seed);
+	else if (IS("documents"))
+		good = read_documents(j, text, arena);
 	else if (IS("jitter"))
 		good = read_jitter(&j->jitter, text);
 	else if (IS("expert_load"))
@@ -223,7 +238,12 @@ enum mq_status mq_job_question(const struct mq_job *job, struct mq_arena *arena,
 	if (job->model)
 		MQ_TRY(mq_model_load(&ask, arena, &model, err));
 	q->model = model;
-	return MQ_OK;
+	if (!model || !mq_documents_said(&job->train.documents))
+		return MQ_OK;
+	struct mq_train *train = mq_arena_array(arena, 1, struct mq_train);
+	*train = job->train;
+	q->train = train;
+	return mq_documents_bind(&train->documents, model->seq, train->batch, arena, err);
 }
 
 enum mq_status mq_job_calib(const struct mq_job *job, struct mq_arena *arena, struct mq_calib **calib,

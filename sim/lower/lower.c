@@ -495,6 +495,7 @@ enum mq_status mq_lower(const struct mq_lower_request *request, struct mq_arena 
 
 	low.model = low.q.model;
 	low.software = low.q.software;
+	low.train = low.q.train;
 	memset(lowered, 0, sizeof(*lowered));
 	lowered->verdict = MQ_VERDICT_OK;
 	enum mq_status status = run(&low);

@@ -14,6 +14,19 @@ printf 'model = %s\nplatform = dgx1_v100\nbatch = 8\nplan = s/plan-1.json\nexper
 "$M" whatif study.ini -o study >/dev/null || echo "whatif fails"
 awk -F, 'NR == 1 || $3 != "\"ok\"" && $3 != "ok" { print $1, $2, $3 }' study/whatif.csv
 awk -F, 'NR > 2 && !($4 > last) { print "no slower with more" } { last = $4 }' study/whatif.csv
+# Documents: one seed, one answer; shorter ones take less; run.ini brings them back.
+llama="-m llama:layers=2,hidden=256,heads=4,kv_heads=4,vocab=512 --seq 2048 $on"
+"$M" search $llama -e data-parallel --evals 1 -o l >/dev/null || echo "search fails"
+for d in 2048 512 lognormal:300:1; do
+	"$M" simulate $llama --documents $d -P l/plan-1.json -o l-$d >l-$d.txt || echo "$d fails"
+	awk -F, 'NR > 1 { print $1 }' l-$d/summary.csv
+done | awk 'NR > 1 && !($1 < last) { print "no faster with shorter documents" } { last = $1 }'
+"$M" simulate $llama -P l/plan-1.json >whole.txt; cmp whole.txt l-2048.txt
+"$M" run l-lognormal:300:1/run.ini >again.txt || echo "run.ini fails"
+diff again.txt l-lognormal:300:1.txt
+"$M" simulate $llama --documents lognormal:300:1 --seed 2 -P l/plan-1.json | cmp -s - again.txt && echo "another seed draws the same"
+try 2 'lognormal:MEAN:SIGMA' simulate $llama --documents lognormal:1 -P l/plan-1.json
+try 2 'has no sequences' search -m resnet50 $on --documents 100 -o e
 try 2 'has 4 in a layer' simulate -m $moe $on --expert-load 1,2,3 -P s/plan-1.json -o e
 try 2 "has no experts" search -m $tiny $on --expert-load 1.5 -o e
 try 2 'give --expert-capacity too' search -m $moe $on --expert-pad -o e

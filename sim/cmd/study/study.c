@@ -195,7 +195,7 @@ static bool own_key(struct reading *r, const char *key, const char *value)
 static bool take_job(struct reading *r, const char *full)
 {
 	static const char *const keys[] = { "model", "software", "batch", "seq", "dtype", "grad-dtype", "products", "optimizer",
-					    "mode", "expert-load", "expert-capacity", "expert-pad", "engine", "evals", "seconds", "objective", "fix", "max",
+					    "mode", "expert-load", "expert-capacity", "expert-pad", "documents", "engine", "evals", "seconds", "objective", "fix", "max",
 					    "plan", "devices", "begin" };
 	struct mq_study *s = r->study;
 	const char *name, *key;
@@ -210,7 +210,7 @@ static bool take_job(struct reading *r, const char *full)
 	if (!known) {
 		mq_fail(r->err, MQ_EINPUT,
 			"%s: %s is no key of a job; write job.NAME.KEY with KEY one of model software batch seq dtype "
-			"grad-dtype products optimizer mode expert-load expert-capacity expert-pad engine evals seconds objective fix max plan devices begin; "
+			"grad-dtype products optimizer mode expert-load expert-capacity expert-pad documents engine evals seconds objective fix max plan devices begin; "
 			"the rest is the same for all jobs", r->path, full);
 		return false;
 	}
@@ -495,7 +495,7 @@ static enum mq_status parse_point(struct mq_point *p, struct argv *v, struct mq_
 /* Keys that name files: what is in them counts, too. */
 static bool is_file_key(const char *key)
 {
-	static const char *const keys[] = { "model", "platform", "calib", "start", "expert-load" };
+	static const char *const keys[] = { "model", "platform", "calib", "start", "expert-load", "documents" };
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		if (!strcmp(keys[i], key))
