@@ -113,7 +113,8 @@ How the fitted values came about:
   Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
   BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
   `overlap_compute` is not fitted: a collective takes as many multiprocessors as it has channels.
-  **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100, clock by the power law of boards
+  **H100**: the same over MPT and torchtitan. **T4**: GEMM terms of the V100; its clock, that of other boards with less power a Tflop/s than their
+  sibling (PCIe boards, A10, A30, L4) and of the H20, which has more, by the power law of boards
   (`sustained`). **GH200**: the values of the H100, its clock too.
   Other types take over the values of their architecture family, as their sources say.
 - **Software** (`../software/NAME.json`; [its page](../software/README.md) has the fields): what a training software's kernels move, its host takes, it
