@@ -11,9 +11,8 @@
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/refine.h).
  *
- * --proof: below how much compute and bubble, layers dealt without loss, let no candidate of these
- * families go; and how many candidates lower bounds of the estimate spared. Models without layers: what
- * no plan is below.
+ * --proof: what no candidate of these families is below (lib/hybrid_proof.c), and how many candidates lower
+ * bounds of the estimate spared.
  *
  * Models without repeated layers (convolutional networks, profiled graphs) are cut by the
  * linearised dynamic programme with replicated stages (lib/ideal.h) and split op by op by
@@ -51,7 +50,7 @@ static bool consider(struct mq_hybrid *s, struct mq_hybrid_item *item)
 
 	if (!isfinite(bound))
 		return !s->stopped;
-	s->bound_s = fmin(s->bound_s, s->now.floor_s);
+	mq_hybrid_seen(s, item, s->now.floor_s);
 	s->considered_s = fmin(s->considered_s, 1.5 * bound); /* where it does not fit */
 	if (bound >= mq_hybrid_worst(s)) {
 		s->pruned++;
@@ -445,7 +444,8 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	MQ_TRY(shapes_init(&s->space, problem, err));
 	s->space.zero = s->space.all_schedules = true;
 	s->list = mq_arena_array(problem->arena, s->keep, struct mq_hybrid_item);
-	s->bound_s = s->listed_s = INFINITY;
+	s->listed_s = INFINITY;
+	mq_hybrid_proof_init(s, problem);
 	s->selective = mq_selective_saves(problem);
 	if (!problem->q->model->n_layers || !problem->q->model->hidden) {
 		MQ_TRY(mq_hybrid_flat(s, problem, err));
@@ -525,6 +525,8 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 		mq_refine_hear(&s->refine, plan, result);
 	else
 		mq_refine_offer(&s->refine, plan, result);
+	if (!moved)
+		mq_hybrid_judged(s, plan, result);
 	if (!moved && result->verdict == MQ_VERDICT_OK)
 		s->listed_s = fmin(s->listed_s, result->step_time_s);
 }
@@ -533,19 +535,15 @@ static void stop(void *state, const struct mq_problem *problem)
 {
 	struct mq_hybrid *s = state;
 
-	if (problem->bound && !s->stopped && s->cost.n_layers && !problem->q->train->infer) {
+	if (s->proof && !s->stopped) {
 		if (isfinite(s->listed_s))
-			mq_show_bound(problem, &(struct mq_bound){"step-time", s->listed_s, s->bound_s, "s",
-			                                          "candidate by compute and bubble"});
+			mq_show_bound(problem,
+			              &(struct mq_bound){"step-time", s->listed_s, mq_hybrid_prove(s, problem),
+			                                 "s", "candidate of these families"});
 		mq_say(problem,
 		       "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
 		       (unsigned long long)s->seen, (unsigned long long)s->pruned,
 		       (unsigned long long)s->estimated);
-	} else if (problem->bound && !s->cost.n_layers && problem->costs->least_s) {
-		mq_show_bound(problem, &(struct mq_bound){
-		                               "step-time", NAN,
-		                               problem->costs->least_s(problem->costs->context), "s",
-		                               "plan by the busy time of its ops"});
 	}
 	mq_hybrid_cost_fini(&s->cost);
 	mq_refine_fini(&s->refine);

@@ -140,11 +140,6 @@ double mq_busy_bound(const struct mq_question *q,
 	uint32_t *kind = mq_arena_array(&scratch, cluster->n_devices, uint32_t), n = 0; /* a device of each */
 	double *count = mq_arena_array(&scratch, cluster->n_devices, double), speeds = 0, bound = 0;
 
-	if (q->train->infer) { /* a forward pass alone was seen to take less than its ops' busy times */
-		mq_arena_fini(&scratch);
-		return 0;
-	}
-
 	for (uint32_t d = 0; d < cluster->n_devices; d++) {
 		uint32_t k = 0;
 
@@ -181,5 +176,5 @@ double mq_busy_bound(const struct mq_question *q,
 		bound += isfinite(least) ? least : 0;
 	}
 	mq_arena_fini(&scratch);
-	return bound * q->train->batch * (1 - 1e-9);
+	return bound * q->train->batch * (1 - 1e-8); /* step times are rounded to nine digits */
 }

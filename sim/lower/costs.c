@@ -12,13 +12,30 @@
 #include "lower/mesh.h"
 #include "lower/program.h"
 
+enum { PADDED = 65 };
+
 struct asked {
 	struct mq_question q;
 	struct mq_arena *arena;
+	const struct mq_model *padded[PADDED]; /* by parts of the vocabulary, as lowering pads it; made when asked for */
 	struct mq_index *index;      /* request -> answer */
 	uint32_t n_answers, room;
 	double *answer;              /* seconds, NaN = none */
 };
+
+/* The model as a plan has it that splits this op so. */
+static const struct mq_model *model_of(struct asked *a, uint32_t op, const uint32_t split[MQ_N_DIMS])
+{
+	const struct mq_op *o = &a->q.model->op[op];
+	uint32_t parts = split[o->kind == MQ_OP_EMBEDDING ? MQ_DIM_IN : MQ_DIM_OUT];
+
+	if (o->layer != MQ_NONE || !parts || parts >= PADDED)
+		return a->q.model;
+	if (!a->padded[parts])
+		a->padded[parts] = mq_model_pad_vocab(a->q.model, mq_question_software(&a->q)->vocab_multiple,
+						      parts, a->arena);
+	return a->padded[parts];
+}
 
 /* `host`: time per launch / the machine's. */
 static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_t device,
@@ -27,11 +44,13 @@ static double op_cost(struct asked *a, uint32_t op, enum mq_phase phase, uint32_
 	struct mq_kernel kernel[MQ_MAX_KERNELS_PER_OP];
 	struct mq_share share = { .samples = samples, .reduced = split[MQ_DIM_BATCH] > 1 };
 	const struct mq_device *d = &a->q.cluster->device[device];
+	struct mq_question q = a->q;
 
+	q.model = model_of(a, op, split);
 	for (int i = 0; i < MQ_N_DIMS; i++)
 		share.split[i] = split[i];
 	struct mq_work work = { .kernel = kernel, .host = host, .waits = waits };
-	work.n_kernels = mq_op_kernels(&a->q, op, phase, &share, d->type, kernel);
+	work.n_kernels = mq_op_kernels(&q, op, phase, &share, d->type, kernel);
 	return d->calib == MQ_NONE ? (double)INFINITY : mq_cost_work(&a->q.calib->device[d->calib], &work);
 }
 

@@ -1,6 +1,6 @@
 /*
  * hybrid.h - the parts of the hybrid planner (strategies/hybrid.c): the list of candidates by estimate,
- * screening of its best, and candidates of models without layers.
+ * screening of its best, bounds, and candidates of models without layers.
  */
 #ifndef MQ_STRATEGIES_LIB_HYBRID_H
 #define MQ_STRATEGIES_LIB_HYBRID_H
@@ -37,7 +37,6 @@ struct mq_hybrid {
 	struct mq_hybrid_item *list; /* [keep] sorted by step_s */
 	uint32_t n, next, n_ticks;
 	uint64_t seen, pruned, estimated;
-	double bound_s;  /* of everything seen */
 	double listed_s; /* best of the list, judged; moves leave its space */
 	double considered_s; /* least estimate (or what a bound promises) of the last chain */
 	bool stopped, selective; /* selective: it would save something */
@@ -45,6 +44,7 @@ struct mq_hybrid {
 	/* The plan of an item; false: it cannot be built. */
 	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,
 	             struct mq_plan *plan);
+	struct mq_hybrid_proof *proof; /* NULL: nobody asked for bounds */
 	uint64_t turn, heard, moved; /* moved: bit of each waiting proposal, made by refinement */
 };
 
@@ -60,6 +60,16 @@ bool mq_hybrid_shapes_only(const struct mq_limits *limits);
 /* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays
  * behind. */
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
+
+/* ---- what no candidate is below (hybrid_proof.c); all but the last do nothing where nobody asked */
+
+void mq_hybrid_proof_init(struct mq_hybrid *s, const struct mq_problem *problem);
+/* A candidate that no simulated step is below floor_s of. */
+void mq_hybrid_seen(struct mq_hybrid *s, const struct mq_hybrid_item *item, double floor_s);
+/* The simulator's answer to a plan of the list. */
+void mq_hybrid_judged(struct mq_hybrid *s, const struct mq_plan *plan, const struct mq_result *result);
+/* Seconds that no simulated step of a candidate seen is below. Needs s->proof. */
+double mq_hybrid_prove(struct mq_hybrid *s, const struct mq_problem *problem);
 
 /* ---- models without layers (hybrid_flat.c) */
 

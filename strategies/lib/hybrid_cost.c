@@ -505,7 +505,7 @@ static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_t
 		busy += time[s].sure_fixed / time[s].sure;
 		share *= 1 - b / m;
 	}
-	return m * busy / room;
+	return m * busy / room * (1 - 1e-8); /* step times are rounded to nine digits */
 }
 
 /* The estimate is (m - b) most + b sum + sync, b the bubble's factor. Whatever the dealing of layers:

@@ -50,6 +50,7 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 	}
 	work = s->space.problem->q->train->batch / (p->balanced ? speed : set->n * slowest);
 	s->seen++;
+	mq_hybrid_seen(s, &item, 0);
 	if (work >= mq_hybrid_worst(s)) {
 		s->pruned++;
 		return true;
@@ -69,6 +70,7 @@ static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double st
 
 	s->seen++;
 	s->estimated++;
+	mq_hybrid_seen(s, &item, 0);
 	mq_plan_copy(copy, plan, s->space.problem->arena);
 	if (mq_hybrid_worst(s) > 0)
 		mq_hybrid_keep(s, &item);
