@@ -6,7 +6,8 @@
  * Two families of candidates are walked through: the usual shapes on the whole cluster and
  * parts of it (lib/shapes.h; mixed stages share samples by speed), and pipelines whose stages each
  * lie on devices of one class (a type, or its slow ones), with degrees of their own per class: all pairs
- * of classes in both orders, and from the best of those longer chains. A closed estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
+ * of classes in both orders, and from the best of those longer chains; where there is one class, stages of
+ * unequal width (lib/hybrid_width.c). A closed estimate (lib/hybrid_cost.h) ranks them; what cannot beat the list so far by a lower bound (layers
  * dealt without loss) is dropped without it. The best of the list are
  * screened with the analytic executor, and proposed in the order that it gives; the simulator
  * decides. From the 17th plan on two of three are moves on what was judged so far (lib/refine.h).
@@ -28,7 +29,7 @@
 #include "lib/hybrid.h"
 #include "lib/plans.h"
 
-enum { MAX_PARTS = 64, HEAD = 16, BEAM = 16 };
+enum { MAX_PARTS = 64, HEAD = 16, BEAM = 16, FEW_REPLICAS = 4 };
 
 static const struct mq_opt opts[] = {
         MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
@@ -111,9 +112,20 @@ static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
 			add_share(to, s->cost.type_of[set->device[mq_hybrid_replica(p, stage, r)]]);
 		for (uint32_t i = 0; i < to->n_shares; i++)
 			to->share[i].replicas *= p->cp;
-		to->first_rank = set->device[mq_hybrid_replica(p, stage, 0)];
+		to->rank = set->device + mq_hybrid_replica(p, stage, 0);
+		to->stride = (p->replica_major ? p->pp : 1) * p->cp * p->tp;
+		to->inner = p->cp;
+		to->first_rank = to->rank[0];
 		to->last_rank = set->device[mq_hybrid_replica(p, stage, p->dp - 1) + p->cp * p->tp - 1];
 	}
+}
+
+/* Sufficient factors in place of gradients: work of all samples for each replica, so for few of them. */
+static bool may_duplicate(const struct mq_hybrid *s, const struct shape_point *p)
+{
+	return p->sync == MQ_SYNC_ALLREDUCE && p->dp > 1 && p->dp <= FEW_REPLICAS && p->cp == 1 && p->ep == 1 &&
+	       s->cost.problem->limits->fix_sync < 0 && s->space.software->runs.placement &&
+	       !s->cost.problem->q->train->infer;
 }
 
 static bool visit_shape(void *context, const struct shape_point *p)
@@ -127,6 +139,12 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
 		return true;
 	lay_shape(s, p);
+	if (!consider(s, &item))
+		return false;
+	if (!may_duplicate(s, p))
+		return true;
+	item.point.sync = MQ_SYNC_DUPLICATE;
+	s->now.sync = MQ_SYNC_DUPLICATE;
 	return consider(s, &item);
 }
 
@@ -138,25 +156,30 @@ struct menu {
 	struct mq_hybrid_part part[256]; /* ways to use all devices of one type */
 };
 
-static void fill_menu(const struct mq_hybrid *s, uint32_t type, struct menu *menu)
+static bool tensor_fits(const struct mq_hybrid *s, uint32_t type, uint32_t tp)
 {
-	const struct mq_hybrid_type *t = &s->cost.type[type];
 	const struct mq_model *model = s->cost.problem->q->model;
 	const struct mq_limits *limits = s->cost.problem->limits;
 
+	return s->cost.type[type].per_node % tp == 0 &&
+	       (tp == 1 || (model->heads && model->heads % tp == 0)) &&
+	       mq_degree_allowed(limits->fix_tp, limits->max_tp, tp);
+}
+
+static void fill_menu(const struct mq_hybrid *s, uint32_t type, struct menu *menu)
+{
+	const struct mq_hybrid_type *t = &s->cost.type[type];
+
 	menu->n = 0;
 	for (uint32_t tp = 1; tp <= t->per_node; tp *= 2) {
-		if (t->per_node % tp || (tp > 1 && (!model->heads || model->heads % tp)))
-			continue;
-		if ((limits->fix_tp && limits->fix_tp != tp) ||
-		    (limits->max_tp && tp > limits->max_tp))
+		if (!tensor_fits(s, type, tp))
 			continue;
 		for (uint32_t pp = 1; pp <= MAX_PARTS && pp < s->cost.n_layers; pp++) {
 			if (t->n % (tp * pp))
 				continue;
 			if (menu->n < sizeof(menu->part) / sizeof(*menu->part))
 				menu->part[menu->n++] =
-				        (struct mq_hybrid_part){type, tp, t->n / (tp * pp), pp};
+				        (struct mq_hybrid_part){type, tp, t->n / (tp * pp), pp, 0};
 		}
 	}
 }
@@ -187,8 +210,11 @@ static bool lay_stages(struct mq_hybrid *s, const struct mq_hybrid_item *item)
 			*to = (struct mq_hybrid_stage){.d = p->dp, .t = p->tp, .n_shares = 1};
 			to->share[0].type = p->type;
 			to->share[0].replicas = p->dp;
-			to->first_rank = type->rank[k * width];
-			to->last_rank = type->rank[(k + 1) * width - 1];
+			to->rank = type->rank + p->first + k * width;
+			to->stride = p->tp;
+			to->inner = 1;
+			to->first_rank = to->rank[0];
+			to->last_rank = to->rank[width - 1];
 		}
 	}
 	s->now.n_stages = n;
@@ -223,6 +249,17 @@ static bool software_runs(const struct mq_hybrid *s, const struct mq_hybrid_item
 	return true;
 }
 
+/* Would the user have a typed pipeline with these choices? */
+static bool takes(const struct mq_hybrid *s, const struct shape_point *p)
+{
+	const struct mq_limits *limits = s->cost.problem->limits;
+
+	return (p->recompute != MQ_RECOMPUTE_SELECTIVE || s->selective) &&
+	       (limits->fix_pipeline < 0 || limits->fix_pipeline == p->pipeline) &&
+	       (limits->fix_recompute < 0 || limits->fix_recompute == p->recompute) &&
+	       (limits->fix_sync < 0 || limits->fix_sync == p->sync);
+}
+
 /* Micro-batches, schedule, recomputation and ZeRO of typed pipelines. */
 static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 {
@@ -231,7 +268,6 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 	                                MQ_SYNC_ZERO3};
 	/* Pipelines would reduce ZeRO-2's gradients with every micro-batch: only where there is no other. */
 	uint32_t n_syncs = s->space.software->runs.syncs & 1u << MQ_SYNC_ZERO1 ? 2 : 4;
-	const struct mq_limits *limits = s->cost.problem->limits;
 	bool infer = s->cost.problem->q->train->infer;
 	double batch = s->cost.problem->q->train->batch;
 	uint32_t most = 1;
@@ -247,12 +283,7 @@ static bool each_global(struct mq_hybrid *s, struct mq_hybrid_item *item)
 			                        .sync = syncs[i / 2 % n_syncs],
 			                        .recompute = (uint8_t)(i / (2 * n_syncs))};
 
-			if ((infer && i) ||
-			    (p.recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective) ||
-			    (limits->fix_pipeline >= 0 && limits->fix_pipeline != p.pipeline) ||
-			    (limits->fix_recompute >= 0 && limits->fix_recompute != p.recompute) ||
-			    (limits->fix_sync >= 0 && limits->fix_sync != p.sync) ||
-			    !software_runs(s, item, &p))
+			if ((infer && i) || !takes(s, &p) || !software_runs(s, item, &p))
 				continue;
 			item->point = p;
 			set_globals(s, &p);
@@ -292,7 +323,7 @@ static bool try_chain(struct mq_hybrid *s, struct chain *chain)
 	struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED, .n_parts = chain->n};
 	bool go_on = true;
 
-	memcpy(item.part, chain->part, sizeof(item.part));
+	memcpy(item.part, chain->part, chain->n * sizeof(*chain->part));
 	s->considered_s = INFINITY;
 	if ((s->space.software->runs.unequal_degrees || same_degrees(&item)) && lay_stages(s, &item))
 		go_on = each_global(s, &item);
@@ -354,6 +385,45 @@ static void each_chain(struct mq_hybrid *s, const struct menu *menu)
 	}
 }
 
+/* One schedule after the other of stages whose widths are chosen. */
+static bool visit_widths(struct mq_hybrid *s, struct mq_hybrid_item *item)
+{
+	static const uint8_t pipes[] = {MQ_PIPE_1F1B, MQ_PIPE_ZB_H1};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		item->point.pipeline = pipes[i];
+		set_globals(s, &item->point);
+		if (takes(s, &item->point) && (s->space.software->runs.unequal_degrees || same_degrees(item)) &&
+		    lay_stages(s, item) && software_runs(s, item, &item->point) && !consider(s, item))
+			return false;
+	}
+	return true;
+}
+
+/* On devices of one type: stages of unequal width. */
+static void each_width(struct mq_hybrid *s)
+{
+	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_DUPLICATE};
+	const struct mq_problem *problem = s->cost.problem;
+	double batch = problem->q->train->batch;
+
+	for (uint32_t tp = 1; tp <= s->cost.type[0].per_node; tp *= 2)
+		for (double m = 1; m <= batch && m <= 4096; m *= 2)
+			for (uint32_t i = 0; i < 3 * MQ_N_RECOMPUTES; i++) {
+				struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED,
+				                              .point = {.micro_batches = (uint32_t)m,
+				                                        .sync = syncs[i % 3],
+				                                        .recompute = (uint8_t)(i / 3)}};
+
+				if (!tensor_fits(s, 0, tp) || fmod(batch, m) != 0 || (problem->q->train->infer && i) ||
+				    !(s->space.software->runs.syncs & 1u << item.point.sync))
+					continue;
+				set_globals(s, &item.point);
+				if (!mq_hybrid_widths(s, tp, visit_widths, &item))
+					return;
+			}
+}
+
 /* ---- plans ------------------------------------------------------------------------------------
  */
 
@@ -378,7 +448,7 @@ static bool typed_plan(struct mq_hybrid *s, const struct mq_hybrid_item *item, s
 			        .n_devices = p->dp * p->tp,
 			        .stage = stage,
 			        .tp = p->tp,
-			        .device = s->cost.type[p->type].rank + k * p->dp * p->tp,
+			        .device = s->cost.type[p->type].rank + p->first + k * p->dp * p->tp,
 			        .sync = p->dp > 1 ? item->point.sync : MQ_SYNC_ALLREDUCE,
 			        .recompute = item->point.recompute,
 			        .sequence_parallel = shapes_sequence(&s->space, p->tp, 1)};
@@ -458,8 +528,11 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	}
 	MQ_TRY(mq_hybrid_cost_init(&s->cost, problem, err));
 	shapes_each(&s->space, visit_shape, s);
-	if (s->cost.n_types > 1 && s->cost.n_types <= MQ_HYBRID_MAX_TYPES && !s->stopped &&
-	    !mq_hybrid_shapes_only(problem->limits)) {
+	bool free = !s->stopped && !mq_hybrid_shapes_only(problem->limits);
+
+	if (s->cost.n_types == 1 && free)
+		each_width(s);
+	if (s->cost.n_types > 1 && s->cost.n_types <= MQ_HYBRID_MAX_TYPES && free) {
 		menu = mq_arena_array(problem->arena, s->cost.n_types, struct menu);
 		for (uint32_t t = 0; t < s->cost.n_types; t++)
 			fill_menu(s, t, &menu[t]);

@@ -489,8 +489,10 @@ void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass)
 	for (uint32_t i = n_ops_of(low, stage); i-- > 0;) {
 		uint32_t op = op_at(low, stage, i);
 
-		if (low->model->op[op].kind == MQ_OP_GEMM || low->model->op[op].kind == MQ_OP_CONV ||
-		    low->model->op[op].kind == MQ_OP_ROUTER)
+		if (mq_duplicates(low, op) > 1)
+			whole_gradient(low, op);
+		else if (low->model->op[op].kind == MQ_OP_GEMM || low->model->op[op].kind == MQ_OP_CONV ||
+			 low->model->op[op].kind == MQ_OP_ROUTER)
 			compute(low, op, &(struct visit){ MQ_BACKWARD, 2, false }, NULL, 0);
 		mq_sync_after(low, stage, op, pass == MQ_PASS_W_LAST);
 	}

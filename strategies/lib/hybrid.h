@@ -9,10 +9,11 @@
 #include "lib/refine.h"
 #include "lib/shapes.h"
 
-enum { MQ_HYBRID_MAX_TYPES = 4 };
+enum { MQ_HYBRID_MAX_TYPES = 4, MQ_HYBRID_MAX_PARTS = 6 };
 
+/* pp stages of dp x tp devices of a type, from its `first` device on. */
 struct mq_hybrid_part {
-	uint32_t type, tp, dp, pp;
+	uint32_t type, tp, dp, pp, first;
 };
 
 enum mq_hybrid_kind { MQ_HYBRID_SHAPE, MQ_HYBRID_TYPED, MQ_HYBRID_READY };
@@ -22,7 +23,7 @@ struct mq_hybrid_item {
 	const struct mq_plan *plan; /* MQ_HYBRID_READY: made when it was found */
 	struct shape_point point;   /* shapes; also micro-batches, sync, ... of typed pipelines */
 	uint32_t n_parts;
-	struct mq_hybrid_part part[MQ_HYBRID_MAX_TYPES];
+	struct mq_hybrid_part part[MQ_HYBRID_MAX_PARTS];
 	double step_s; /* estimated, then screened */
 	double rank_s; /* order of screening: the estimate; 0 = surely */
 	uint32_t order;
@@ -60,6 +61,14 @@ bool mq_hybrid_shapes_only(const struct mq_limits *limits);
 /* The analytic executor orders the best of the list; what it finds too large is dropped; the rest stays
  * behind. */
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem);
+
+/* ---- stages of unequal width on one type (hybrid_width.c) */
+
+/* Calls `visit` for the best division of the devices into stages of dp x tp, under s->now's micro-batches, sync
+ * and recomputation, for some limits on dp; `item` carries them and gets the parts. False: visit said stop. */
+bool mq_hybrid_widths(struct mq_hybrid *s, uint32_t tp,
+                      bool (*visit)(struct mq_hybrid *s, struct mq_hybrid_item *item),
+                      struct mq_hybrid_item *item);
 
 /* ---- what no candidate is below (hybrid_proof.c); all but the last do nothing where nobody asked */
 

@@ -208,12 +208,11 @@ static const double *ask_memory(struct mq_hybrid_cost *c, enum mq_sync sync,
 }
 
 /* Latency and seconds per byte of the gradient all-reduce of a stage's replicas. */
-static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage,
-                              uint32_t n_devices, const uint32_t *rank)
+static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_stage *stage)
 {
 	bool known;
-	struct entry *e =
-	        look_up(c->cache, pack(3, rank[0], stage->t, stage->d), n_devices, &known);
+	struct entry *e = look_up(c->cache, pack(3, stage->rank[0], stage->t, stage->d),
+	                          (uint64_t)stage->stride << 32 | stage->inner, &known);
 	const double small = 1e5, large = 1e8;
 	double small_s, large_s;
 
@@ -223,7 +222,7 @@ static const double *ask_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_s
 	uint32_t *member = mq_arena_array(&c->scratch, stage->d, uint32_t);
 
 	for (uint32_t i = 0; i < stage->d; i++)
-		member[i] = rank[(i * stage->t) % n_devices];
+		member[i] = stage->rank[i / stage->inner * stage->stride + i % stage->inner * stage->t];
 	struct mq_coll_request rq = {.kind = MQ_COLL_ALL_REDUCE,
 	                             .n = stage->d,
 	                             .rank = member,
@@ -264,13 +263,15 @@ struct stage_times {
 	double most_samples; /* of the replica with most */
 };
 
-static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
+/* Sufficient factors: each replica forms the weights' gradients of all samples, half of the backward pass. */
+static double layer_time(const struct mq_hybrid_candidate *k, uint32_t replicas, const double *work)
 {
 	double again = k->recompute == MQ_RECOMPUTE_FULL        ? 1
 	               : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1
 	                                                        : 0;
+	double others = k->sync == MQ_SYNC_DUPLICATE ? (replicas - 1) / 2.0 : 0;
 
-	return work[0] * (1 + again) + work[1];
+	return work[0] * (1 + again) + work[1] * (1 + others);
 }
 
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
@@ -286,7 +287,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		return false;
 	for (uint32_t i = 0; i < stage->n_shares; i++) {
 		const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
-		double layer = layer_time(k, work);
+		double layer = layer_time(k, stage->d, work);
 
 		slowest = fmax(slowest, layer);
 		if (c->problem->bound) { /* for --proof alone */
@@ -309,9 +310,8 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		out->layer = 0;
 		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
 		for (uint32_t i = 0; i < stage->n_shares; i++) {
-			double one = layer_time(k, ask_work(c, stage->share[i].type, stage->t,
-			                                    (uint32_t)mean)) /
-			             mean;
+			const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
+			double one = layer_time(k, stage->d, work) / mean;
 
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
@@ -413,14 +413,17 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
                         const struct stage_times *time, double *beside, double *after)
 {
 	const struct mq_hybrid_stage *stage = &k->stage[s];
-	const struct mq_hybrid_type *type = &c->type[stage->share[0].type];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double params =
 	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s + 1 == k->n_stages ? m[8] : 0);
-	const double *line = ask_sync(c, stage, type->n, type->rank);
+	const double *line = ask_sync(c, stage);
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
 	*after = 0;
+	if (k->sync == MQ_SYNC_DUPLICATE) { /* gathers go on beside compute; gradients outside of products are few */
+		*beside = INFINITY;
+		return line[0];
+	}
 	if (k->sync == MQ_SYNC_ZERO3) {
 		*beside = k->micro_batches * stage->layers * time->layer;
 		return 1.5 * k->micro_batches * once;
@@ -446,6 +449,32 @@ static double stage_sync(struct mq_hybrid_cost *c, const struct mq_hybrid_candid
 	if (k->sync != MQ_SYNC_ZERO3 && !mq_software_of(c->problem)->overlap_grads)
 		return update + after + all;
 	return update + after + fmax(all / c->n_layers, sure ? 0 : all - beside);
+}
+
+void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_candidate *candidate, bool first,
+                           bool last, uint32_t d, uint32_t t, uint32_t layers, double *time_s)
+{
+	const struct mq_hybrid_type *type = &c->type[0];
+	double samples = c->problem->q->train->batch / candidate->micro_batches;
+	/* the stage in question is number 1 of three, or 0 or 1 of two */
+	uint32_t s = first ? 0 : 1;
+	struct mq_hybrid_candidate k = {.n_stages = first || last ? 2 : 3,
+	                                .micro_batches = candidate->micro_batches,
+	                                .chunks = 1,
+	                                .pipeline = candidate->pipeline,
+	                                .sync = candidate->sync,
+	                                .recompute = candidate->recompute};
+	struct stage_times time;
+
+	k.stage[s] = (struct mq_hybrid_stage){.d = d, .t = t, .n_shares = 1, .rank = type->rank, .stride = t, .inner = 1};
+	k.stage[s].share[0].replicas = d;
+	bool can = time_stage(c, &k, s, samples, &time);
+
+	for (uint32_t l = 1; l <= layers; l++) {
+		k.stage[s].layers = l;
+		time_s[l] = can ? k.micro_batches * (time.fixed + l * time.layer) + stage_sync(c, &k, s, &time, false)
+		                : (double)INFINITY;
+	}
 }
 
 static double bubble(const struct mq_hybrid_candidate *k)

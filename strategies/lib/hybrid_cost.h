@@ -42,6 +42,9 @@ struct mq_hybrid_stage {
 		uint32_t type, replicas; /* type: index in cost->type */
 	} share[MQ_HYBRID_MAX_SHARES];
 	uint32_t first_rank, last_rank; /* for the transfers between stages */
+	/* The d ranks that exchange gradients: member i is rank[i / inner * stride + i % inner * t]. */
+	const uint32_t *rank; /* borrowed */
+	uint32_t stride, inner;
 	uint32_t layers;                /* filled by the estimate */
 };
 
@@ -83,6 +86,11 @@ enum mq_status mq_hybrid_cost_init(struct mq_hybrid_cost *cost, const struct mq_
 void mq_hybrid_cost_fini(struct mq_hybrid_cost *cost);
 /* Fills layers, step_s and excess_B. False: it cannot be (too few layers, samples, no route). */
 bool mq_hybrid_estimate(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);
+/* Seconds of a step in a stage of d x t devices of the first type, its exchange of gradients included, bubble and
+ * transfers apart: time_s[l] of l layers, for l from 1 to `layers`; +inf where it cannot be. Micro-batches, sync
+ * and recomputation are the candidate's. */
+void mq_hybrid_stage_times(struct mq_hybrid_cost *cost, const struct mq_hybrid_candidate *candidate, bool first,
+                           bool last, uint32_t d, uint32_t t, uint32_t layers, double *time_s);
 /* No estimate of these stages is shorter, however the layers are dealt: cheaper than the estimate.
  * Fills floor_s, which no step of these stages is below; overwrites layers; +inf where it cannot be. */
 double mq_hybrid_bound(struct mq_hybrid_cost *cost, struct mq_hybrid_candidate *candidate);

@@ -68,6 +68,18 @@ static void ask(struct question *q)
 	        .say = say};
 }
 
+/* A stage of the first `d` devices of a type. */
+static struct mq_hybrid_stage stage_on(const struct mq_hybrid_cost *cost, uint32_t type, uint32_t d)
+{
+	const uint32_t *rank = cost->type[type].rank;
+	struct mq_hybrid_stage stage = {.d = d, .t = 1, .n_shares = 1, .first_rank = rank[0], .last_rank = rank[d - 1],
+	                                .rank = rank, .stride = 1, .inner = 1};
+
+	stage.share[0].type = type;
+	stage.share[0].replicas = d;
+	return stage;
+}
+
 /* One device does everything: the estimate is the sum of all ops and updates. */
 static void one_device_is_the_sum_of_its_ops(void **state)
 {
@@ -82,10 +94,7 @@ static void one_device_is_the_sum_of_its_ops(void **state)
 	assert_int_equal(cost.n_types, 2);
 	struct mq_hybrid_candidate k = {.n_stages = 1, .micro_batches = 4};
 
-	k.stage[0] = (struct mq_hybrid_stage){.d = 1, .t = 1, .n_shares = 1};
-	k.stage[0].share[0].type = 1; /* slow: device 4 */
-	k.stage[0].share[0].replicas = 1;
-	k.stage[0].first_rank = k.stage[0].last_rank = 4;
+	k.stage[0] = stage_on(&cost, 1, 1); /* slow: device 4 */
 	assert_true(mq_hybrid_estimate(&cost, &k));
 	for (uint32_t op = 0; op < q.model->n_ops; op++) {
 		void *context = q.problem.costs->context;
@@ -114,12 +123,8 @@ static void bounds_hold(struct mq_hybrid_cost *cost)
 		k.pipeline = (uint8_t)((c /= 6) % MQ_N_PIPELINES);
 		k.sync = (uint8_t)(MQ_SYNC_ALLREDUCE + (c /= MQ_N_PIPELINES) % 4);
 		k.recompute = (uint8_t)((c /= 4) % MQ_N_RECOMPUTES);
-		for (uint32_t s = 0; s < n; s++) {
-			k.stage[s] = (struct mq_hybrid_stage){.d = 2, .t = 1, .n_shares = 1};
-			k.stage[s].first_rank = k.stage[s].last_rank = 4 * s;
-			k.stage[s].share[0].type = s;
-			k.stage[s].share[0].replicas = 2;
-		}
+		for (uint32_t s = 0; s < n; s++)
+			k.stage[s] = stage_on(cost, s, 2);
 		if (!mq_hybrid_estimate(cost, &k))
 			continue;
 		estimate = k.step_s;
@@ -144,15 +149,8 @@ static void layers_follow_speed(void **state)
 	for (uint32_t m = 1; m <= 32; m *= 2) {
 		struct mq_hybrid_candidate k = {.n_stages = 2, .micro_batches = m};
 
-		for (uint32_t s = 0; s < 2; s++) {
-			k.stage[s] = (struct mq_hybrid_stage){.d = 1,
-			                                      .t = 1,
-			                                      .n_shares = 1,
-			                                      .first_rank = 4 * s,
-			                                      .last_rank = 4 * s};
-			k.stage[s].share[0].type = s;
-			k.stage[s].share[0].replicas = 1;
-		}
+		for (uint32_t s = 0; s < 2; s++)
+			k.stage[s] = stage_on(&cost, s, 1);
 		assert_true(mq_hybrid_estimate(&cost, &k));
 		assert_int_equal(k.stage[0].layers + k.stage[1].layers, 8);
 		assert_true(k.stage[0].layers > k.stage[1].layers);
@@ -161,11 +159,40 @@ static void layers_follow_speed(void **state)
 	bounds_hold(&cost);
 	struct mq_hybrid_candidate none = {.n_stages = 1, .micro_batches = 32};
 
-	none.stage[0] = (struct mq_hybrid_stage){.d = 4, .t = 1, .n_shares = 1};
-	none.stage[0].share[0].replicas = 4;
+	none.stage[0] = stage_on(&cost, 0, 4);
 	assert_false(mq_hybrid_estimate(&cost, &none)); /* one sample for four replicas */
 	mq_hybrid_cost_fini(&cost);
 	mq_arena_fini(&q.arena);
+}
+
+/* One stage on the devices of both types, more than either type has: their gradients meet all the same, and without
+ * gradients it is faster than on the fast ones alone. */
+static void a_stage_may_mix_types(void **state)
+{
+	static const uint32_t rank[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+	for (int infer = 0; infer < 2; infer++) {
+		struct question q;
+		struct mq_hybrid_cost cost;
+		struct mq_err err = MQ_ERR_INIT;
+		struct mq_hybrid_candidate few = {.n_stages = 1, .micro_batches = 1}, all = few;
+
+		ask(&q);
+		q.train.infer = infer;
+		assert_int_equal(mq_hybrid_cost_init(&cost, &q.problem, &err), MQ_OK);
+		few.stage[0] = all.stage[0] = stage_on(&cost, 0, 4);
+		all.stage[0].d = 8;
+		all.stage[0].rank = rank;
+		all.stage[0].n_shares = 2;
+		all.stage[0].share[1].type = 1;
+		all.stage[0].share[1].replicas = 4;
+		assert_true(mq_hybrid_estimate(&cost, &few));
+		assert_true(mq_hybrid_estimate(&cost, &all));
+		if (infer)
+			assert_true(all.step_s < few.step_s);
+		mq_hybrid_cost_fini(&cost);
+		mq_arena_fini(&q.arena);
+	}
 }
 
 /* The solved choice costs no more than data parallelism, lowers to a valid plan, and fits the sums.
@@ -213,6 +240,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(one_device_is_the_sum_of_its_ops),
 	        cmocka_unit_test(layers_follow_speed),
+	        cmocka_unit_test(a_stage_may_mix_types),
 	        cmocka_unit_test(pase_splits_are_plans),
 	};
 

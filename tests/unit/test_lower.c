@@ -188,6 +188,32 @@ static void pipeline_sends_activations_and_gradients(void **state)
 	}
 }
 
+/* Sufficient factors are gathered whether weights have a pass of their own or not, and as many gradients formed. */
+static void factors_are_gathered_in_every_schedule(void **state)
+{
+	struct world *w = *state;
+	double bytes = 0, flop = 0;
+
+	for (int p = MQ_PIPE_1F1B; p <= MQ_PIPE_ZB_H1; p++) {
+		if (p == MQ_PIPE_INTERLEAVED)
+			continue;
+		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .dp = 2,
+									   .pp = 2,
+									   .micro_batches = 4,
+									   .sync = MQ_SYNC_DUPLICATE,
+									   .pipeline = (uint8_t)p });
+		struct count gathers = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
+
+		assert_true(gathers.bytes > 0);
+		if (bytes > 0) {
+			assert_near(gathers.bytes, bytes, 1e-9 * bytes);
+			assert_near(total_flop(s), flop, 1e-9 * flop);
+		}
+		bytes = gathers.bytes;
+		flop = total_flop(s);
+	}
+}
+
 static void interleaved_walks_every_chunk(void **state)
 {
 	struct world *w = *state;
@@ -690,6 +716,7 @@ int main(void)
 		cmocka_unit_test(sequence_parallel_gathers_and_scatters),
 		cmocka_unit_test(data_parallel_reduces_all_parameters_once),
 		cmocka_unit_test(pipeline_sends_activations_and_gradients),
+		cmocka_unit_test(factors_are_gathered_in_every_schedule),
 		cmocka_unit_test(interleaved_walks_every_chunk),
 		cmocka_unit_test(v_schedules_turn_on_one_rank),
 		cmocka_unit_test(a_turn_waits_for_what_it_sums),
