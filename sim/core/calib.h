@@ -52,6 +52,7 @@ struct mq_device_calib {
 	double gemm_eff, gemm_kt, gemm_a0, gemm_q, gemm_bw_share, gemm_corner, gemm_t0_s;
 	double gemm_fp32;            /* efficiency of fp32 products, on plain cores, / gemm_eff */
 	double gemm_q_train;         /* gemm_q amid a training step; 0 = gemm_q */
+	double gemm_b0;              /* of a CPU: gemm_a0 of the second operand; 0 = gemm_a0 */
 	double gemm_misaligned;      /* efficiency factor of operands not a multiple of 8 elements */
 	double bmm_misaligned;       /* speed of a step of k in misaligned batched GEMMs of unfused attention;
 					0 = that of cores without tensors, peak_fp32 / peak */
@@ -62,10 +63,12 @@ struct mq_device_calib {
 	double conv_depthwise;       /* share of the fp32 peak of one filter per channel */
 	double attention_eff;        /* fused attention forward: share of peak */
 	double attention_bwd;        /* backward efficiency relative to forward */
+	double attention_score;      /* flop that a score takes besides its products: the softmax */
 	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
 				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
 	double scan_share;           /* speed of state-space kernels / that of memory-bound ones */
 	double elementwise_bw_share; /* share of memory bandwidth */
+	double optimizer_share;      /* speed of the optimizer's sweeps / that of memory-bound kernels */
 	double launch_s;             /* device time per kernel when the queue is full */
 	double host_launch_s;        /* host time per kernel: bounds small models (eager) */
 	double overlap_compute;      /* share of compute lost beside a collective; -1 = that of the

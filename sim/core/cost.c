@@ -59,11 +59,13 @@ static bool has_tiles(const struct mq_device_calib *d)
 /* A CPU's product packs blocks of its operands and then runs one inner loop (Goto and van de Geijn,
  * "Anatomy of high-performance matrix multiplication", 2008), so its time is linear in mnk (arithmetic),
  * mn (writing C) and mk, nk (packing), as Cornebize and Legrand found for HPL:
- *     2 (mnk + kt mn + a0 (mk + nk)) / (peak eff)
- * with kt and a0 the cost of an element of C and of an operand in multiply-adds. */
+ *     2 (mnk + kt mn + a0 mk + b0 nk) / (peak eff)
+ * with kt, a0 and b0 the cost of an element of C and of the operands in multiply-adds. The rows of the second, a layer's
+ * weights, are the longer ones: they are read from more pages at once, and take about twice as long. */
 static double packed_time(const struct mq_device_calib *d, const struct gemm *g)
 {
-	double terms = g->m * g->n * (g->k + g->kt) + g->a0 * g->k * (g->m + g->n);
+	double b0 = d->gemm_b0 > 0 ? d->gemm_b0 : g->a0;
+	double terms = g->m * g->n * (g->k + g->kt) + g->k * (g->a0 * g->m + b0 * g->n);
 
 	return 2 * g->count * terms / (g->peak * g->eff);
 }
@@ -326,13 +328,17 @@ static double implementation_speed(const struct mq_device_calib *d, enum mq_atte
 }
 
 /* Fused (flash) attention: the matrix products at a share of peak, never below the traffic of its
- * inputs and outputs. Causal: blocks above the diagonal are skipped, half of the work. */
+ * inputs and outputs. Causal: blocks above the diagonal are skipped, half of the work; a CPU, which
+ * multiplies head by head and skips nothing, does it all. A score is exponentiated and summed besides,
+ * which weighs the more the narrower the heads. */
 static double attention_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	double peak = d->peak_flops[k->dtype] * d->sustained;
 	double eff = d->attention_eff * (k->phase == MQ_BACKWARD ? d->attention_bwd : 1);
-	double flop = k->causal ? k->flop / 2 : k->flop;
+	double flop = k->flop + d->attention_score * k->m * k->n * k->count;
 
+	if (k->causal && d->kind != MQ_CPU)
+		flop /= 2;
 	if (k->dtype == MQ_FP8)
 		eff *= d->attention_fp8;
 	if (k->speed > 0)
@@ -372,9 +378,10 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 			return worked_time(device, kernel);
 		return memory_time(device, kernel->bytes, kernel->launches);
 	case MQ_KERNEL_EMBEDDING:
-	case MQ_KERNEL_OPTIMIZER:
 	case MQ_KERNEL_COPY:
 		return memory_time(device, kernel->bytes, kernel->launches);
+	case MQ_KERNEL_OPTIMIZER:
+		return memory_time(device, kernel->bytes / device->optimizer_share, kernel->launches);
 	case MQ_KERNEL_SCAN:
 		return memory_time(device, kernel->bytes / device->scan_share, kernel->launches);
 	case MQ_KERNEL_RECURRENT:

@@ -306,6 +306,32 @@ static void test_beside(void **state)
 }
 
 /* Held against the type that the products run in, where the device has it. */
+/* A CPU's product of 100 x 300 by 300 x 200: 2 (6e6 + 2e4 kt + 3e4 a0 + 6e4 b0) flop at 1e12 flop/s; without b0 the operands
+ * cost alike. Its optimizer at half of the memory's speed, and attention that skips nothing above the diagonal but
+ * pays for its scores, 64 x 64 in 8 heads. */
+static void test_cpu(void **state)
+{
+	struct mq_device_calib *d = ideal();
+	struct mq_kernel adam = {.kind = MQ_KERNEL_OPTIMIZER, .bytes = 1e6};
+	struct mq_kernel attention = {.kind = MQ_KERNEL_ATTENTION, .dtype = MQ_FP32, .causal = true,
+				      .m = 64, .n = 64, .k = 32, .count = 8, .flop = 1e6};
+
+	d->kind = MQ_CPU;
+	d->gemm_kt = 7;
+	d->gemm_a0 = 3;
+	near(mq_cost_gemm(d, MQ_FP32, 100, 200, 300, 1), 2 * (6e6 + 14e4 + 27e4) / 1e12);
+	d->gemm_b0 = 11;
+	near(mq_cost_gemm(d, MQ_FP32, 100, 200, 300, 1), 2 * (6e6 + 14e4 + 9e4 + 66e4) / 1e12);
+	near(mq_cost_kernel(d, &adam), 1e-6);
+	d->optimizer_share = .5;
+	near(mq_cost_kernel(d, &adam), 2e-6);
+	near(mq_cost_kernel(d, &attention), 1e-6);
+	d->attention_score = 10;
+	near(mq_cost_kernel(d, &attention), 1e-6 + 327680e-12);
+	d->kind = MQ_GPU;
+	near(mq_cost_kernel(d, &attention), .5e-6 + 163840e-12);
+}
+
 static void test_train_peak(void **state)
 {
 	struct mq_device_calib *d = ideal();
@@ -330,6 +356,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_plain_cores, teardown),
 		cmocka_unit_test_teardown(test_kinds, teardown),
 		cmocka_unit_test_teardown(test_beside, teardown),
+		cmocka_unit_test_teardown(test_cpu, teardown),
 		cmocka_unit_test_teardown(test_train_peak, teardown),
 		cmocka_unit_test_teardown(test_host_bound, teardown),
 		cmocka_unit_test_teardown(test_winograd, teardown),

@@ -29,6 +29,8 @@ static void medians(void **state)
 	/* 15/2 -+ 1.96 sqrt(15)/2 = 3.7, 11.3: the 4th and 13th of the sorted values */
 	struct mq_median m = mq_median_of(v, 15);
 	assert_true(m.median == 8 && m.low == 4 && m.high == 13 && m.n == 15);
+	v[14] = 17.5; /* the longest, sorted: a mean of 8.1667 */
+	assert_true(fabs(mq_median_of(v, 15).mean - 122.5 / 15) < 1e-12 && m.mean == 8);
 	m = mq_median_of(two, 2);
 	assert_true(m.median == 3 && m.low == 1 && m.high == 5);
 	assert_true(isnan(mq_median_of(v, 0).median));

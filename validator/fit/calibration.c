@@ -23,8 +23,8 @@ struct group {
 	const char *name;
 	uint32_t n_obs, n_params;
 	const struct mq_observed **obs; /* [n_obs] */
-	double *measured;
-	uint32_t *shape; /* resampling unit */
+	double *measured, *weight; /* [n_obs] */
+	uint32_t *shape; /* [n_obs] resampling unit */
 	struct mq_fit_param param[MQ_CALL_KNOTS];
 	uint32_t call; /* of a link group */
 	const double *line; /* [2] a call of any size lasts line[0] + size * line[1]; NULL: by knots */
@@ -49,7 +49,8 @@ static const struct mq_task *task_of(const struct mq_observed *o)
 	return &o->schedule->task[o->task];
 }
 
-enum { SWEEPS_MIN = 6, PRODUCTS_MIN = 8 }; /* shapes that fix a bandwidth; the speed of products */
+/* Shapes that fix a bandwidth; the speed of products; one factor. */
+enum { SWEEPS_MIN = 6, PRODUCTS_MIN = 8, SHARE_MIN = 4 };
 
 /* ---- choosing observations ------------------------------------------------------------------- */
 
@@ -68,13 +69,22 @@ static bool is_product(const struct mq_observed *o, uint32_t dtype)
 	       kernel_of(o)->count <= 1;
 }
 
-/* What bandwidth is fitted to: sweeps and the optimizer. Gathers and plain copies have speeds of
- * their own, for which the cost model has no parameter; their error is reported. */
-static bool is_bandwidth(const struct mq_observed *o, uint32_t unused)
+/* Rows of whole 16 bytes, as mq_cost_gemm has it. */
+static bool is_aligned(const struct mq_observed *o)
 {
-	const struct mq_kernel *k = kernel_of(o);
+	double unit = 16 / mq_dtype_size(kernel_of(o)->dtype);
 
-	return k && k->bytes > 0 && (k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER);
+	return fmod(kernel_of(o)->n, unit) == 0 && fmod(kernel_of(o)->k, unit) == 0;
+}
+
+static bool is_aligned_product(const struct mq_observed *o, uint32_t dtype)
+{
+	return is_product(o, dtype) && is_aligned(o);
+}
+
+static bool is_odd_product(const struct mq_observed *o, uint32_t dtype)
+{
+	return is_product(o, dtype) && !is_aligned(o);
 }
 
 static bool is_memory(const struct mq_observed *o, uint32_t unused)
@@ -117,6 +127,13 @@ static uint32_t shape_of(const struct mq_observed *o)
 	return t->kind == MQ_TASK_COMPUTE ? t->work : o->task;
 }
 
+/* A step is a sum of kernels, and the expected value of a sum is that of the means: medians of times, whose long tail is
+ * above, add up to less. Calls between ranks wait for one another besides and are better told by the median. */
+static double expected_time(const struct mq_observed *o)
+{
+	return kernel_of(o) && o->time.mean > 0 ? o->time.mean : o->time.median;
+}
+
 static void choose(struct group *g, chooser *chosen, uint32_t what)
 {
 	const struct mq_calibration_request *r = g->request;
@@ -125,6 +142,7 @@ static void choose(struct group *g, chooser *chosen, uint32_t what)
 
 	g->obs = mq_arena_array(g->arena, n, const struct mq_observed *);
 	g->measured = mq_arena_array(g->arena, n, double);
+	g->weight = mq_arena_array(g->arena, n, double);
 	g->shape = mq_arena_array(g->arena, n, uint32_t);
 	g->n_obs = 0;
 	for (uint32_t i = 0; i < n; i++) {
@@ -138,7 +156,9 @@ static void choose(struct group *g, chooser *chosen, uint32_t what)
 		if (known == next)
 			name[next++] = shape_of(o);
 		g->obs[at] = o;
-		g->measured[at] = o->time.median;
+		g->measured[at] = expected_time(o);
+		/* Of kernels, what is long weighs more in a step, though less than in proportion. */
+		g->weight[at] = kernel_of(o) ? sqrt(g->measured[at]) : 1;
 		g->shape[at] = known;
 		g->n_obs++;
 	}
@@ -189,6 +209,7 @@ static struct group half(const struct group *g, uint32_t parity)
 
 	part.obs = mq_arena_array(g->arena, g->n_obs, const struct mq_observed *);
 	part.measured = mq_arena_array(g->arena, g->n_obs, double);
+	part.weight = mq_arena_array(g->arena, g->n_obs, double);
 	part.shape = mq_arena_array(g->arena, g->n_obs, uint32_t);
 	part.n_obs = 0;
 	for (uint32_t i = 0; i < g->n_obs; i++) {
@@ -196,6 +217,7 @@ static struct group half(const struct group *g, uint32_t parity)
 			continue;
 		part.obs[part.n_obs] = g->obs[i];
 		part.shape[part.n_obs] = g->shape[i];
+		part.weight[part.n_obs] = g->weight[i];
 		part.measured[part.n_obs++] = g->measured[i];
 	}
 	return part;
@@ -206,6 +228,7 @@ static struct mq_fit fit_of(struct group *g)
 	return (struct mq_fit){.n_obs = g->n_obs,
 	                       .n_params = g->n_params,
 	                       .measured = g->measured,
+	                       .weight = g->weight,
 	                       .group = g->shape,
 	                       .param = g->param,
 	                       .predict = predict_all,
@@ -298,6 +321,20 @@ static double two_digits_up(double x)
 	return ceil(x / unit) * unit;
 }
 
+/* One factor of its own name, where there are measurements enough. */
+static enum mq_status fit_share(const struct mq_calibration_request *r, struct mq_calibration *c,
+                                struct mq_arena *arena, const char *name, chooser *chosen,
+                                uint32_t what, double *value, struct mq_err *err)
+{
+	struct group g = group_begin(r, c, arena, name);
+
+	choose(&g, chosen, what);
+	if (g.n_obs < SHARE_MIN)
+		return MQ_OK;
+	add_param(&g, name, value, *value, .05, 4);
+	return fit_group(&g, err);
+}
+
 static enum mq_status fit_products(const struct mq_calibration_request *r, struct mq_calibration *c,
                                    struct mq_arena *arena, struct mq_err *err)
 {
@@ -316,17 +353,26 @@ static enum mq_status fit_products(const struct mq_calibration_request *r, struc
 	}
 	if (main == MQ_N_DTYPES)
 		return MQ_OK;
-	choose(&g, is_product, main);
+	choose(&g, is_aligned_product, main);
+	bool whole = g.n_obs >= PRODUCTS_MIN;
+	if (!whole)
+		choose(&g, is_product, main);
 	add_param(&g, "gemm_eff", &d->gemm_eff, .95, .05, 2);
 	add_param(&g, "gemm_kt", &d->gemm_kt, 20, .01, 1e4);
 	add_param(&g, "gemm_a0", &d->gemm_a0, 10, .01, 1e4);
-	add_param(&g, "gemm_t0_s", &d->gemm_t0_s, r->kind == MQ_CPU ? 1e-6 : 4e-6, 1e-9, 1e-3);
+	d->gemm_t0_s = d->launch_s; /* a CPU's is that of any call */
+	if (r->kind == MQ_CPU)
+		add_param(&g, "gemm_b0", &d->gemm_b0, 20, .01, 1e4);
 	if (r->kind == MQ_GPU) {
+		add_param(&g, "gemm_t0_s", &d->gemm_t0_s, 4e-6, 1e-9, 1e-3);
 		d->gemm_q_train = 0; /* one value for what was measured */
 		add_param(&g, "gemm_q", &d->gemm_q, .3, .01, 1);
 		add_param(&g, "gemm_bw_share", &d->gemm_bw_share, .8, .05, 1.5);
 	}
 	MQ_TRY(fit_group(&g, err));
+	if (whole)
+		MQ_TRY(fit_share(r, c, arena, "gemm_misaligned", is_odd_product, main,
+		                 &d->gemm_misaligned, err));
 	for (uint32_t t = 0; t < MQ_N_DTYPES; t++) {
 		static const char *const names[MQ_N_DTYPES] = {
 		        "peak_fp32_flops", "peak_tf32_flops", "peak_fp16_flops",
@@ -372,6 +418,8 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 		return MQ_OK;
 	add_param(&attention, "attention_eff", &c->device.attention_eff, .4, .001, 1);
 	add_param(&attention, "attention_bwd", &c->device.attention_bwd, .9, .01, 2);
+	if (r->kind == MQ_CPU)
+		add_param(&attention, "attention_score", &c->device.attention_score, 50, 1e-3, 1e4);
 	return fit_group(&attention, err);
 }
 
@@ -389,10 +437,11 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 		               "needed to fix a bandwidth",
 		               g.n_obs);
 	d->mem_bw_Bps = two_digits_up(best_rate(&g));
-	choose(&g, is_bandwidth, 0);
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
+	MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER,
+	                 &d->optimizer_share, err));
 	choose(&copy, is_copy, 0);
 	if (copy.n_obs < 4)
 		return MQ_OK;

@@ -18,6 +18,7 @@
 struct mq_median {
 	double median, low, high;
 	uint32_t n;
+	double mean; /* of the same values: what counts where times add up; 0 = not known */
 };
 /* Sorts `value`. n = 0 gives NaN. */
 struct mq_median mq_median_of(double *value, uint32_t n);

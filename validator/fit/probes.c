@@ -131,22 +131,32 @@ static struct mq_kernel gemm_kernel(enum mq_kernel_kind kind, enum mq_dtype dtyp
 	return g;
 }
 
-/* A random shape; every third one has sides that are multiples of 64, as layers have. */
-static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind,
-                                    enum mq_dtype dtype, double count)
+static double whole(double x, double unit)
 {
+	return fmax(unit, unit * round(x / unit));
+}
+
+enum shapes { LAYERS, HEADS, ODD };
+
+/* A random shape. Layers are 128 wide and more, heads 64 and more, both in multiples of 64, and have rows by the eight:
+ * such strides meet in the same cache sets, and whole blocks have no edges, so that the odd shapes, of
+ * which there are some, say nothing of their speed. */
+static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind,
+                                    enum mq_dtype dtype, enum shapes shapes, double count)
+{
+	static const double narrowest[] = {[LAYERS] = 100, [HEADS] = 40, [ODD] = 16};
 	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
 	struct mq_kernel g;
 
 	do {
-		bool even = mq_rng_below(&b->rng, 3) == 0;
-		double m = log_uniform(&b->rng, 8, 8192), n = log_uniform(&b->rng, 16, 8192);
-		double k = log_uniform(&b->rng, 16, 8192);
+		double m = log_uniform(&b->rng, shapes == ODD ? 8 : 24, 8192);
+		double n = log_uniform(&b->rng, narrowest[shapes], 8192);
+		double k = log_uniform(&b->rng, narrowest[shapes], 8192);
 
-		if (even) {
-			m = fmax(64, 64 * round(m / 64));
-			n = fmax(64, 64 * round(n / 64));
-			k = fmax(64, 64 * round(k / 64));
+		if (shapes != ODD) {
+			m = whole(m, 8);
+			n = whole(n, 64);
+			k = whole(k, 64);
 		}
 		g = gemm_kernel(kind, dtype, m, n, k, count);
 	} while (g.flop > most || g.flop < least);
@@ -159,14 +169,15 @@ static void build_gemm(struct builder *b)
 
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
-			struct mq_kernel g = random_gemm(b, MQ_KERNEL_GEMM, r->dtype[t], 1);
+			struct mq_kernel g = random_gemm(b, MQ_KERNEL_GEMM, r->dtype[t], i % 5 == 4 ? ODD : LAYERS, 1);
 
 			add_work(b, &g);
 		}
 	for (uint32_t i = 0; i < N_BATCHED; i++) {
 		double count = floor(log_uniform(&b->rng, 2, 32));
 		struct mq_kernel g = random_gemm(b, i % 2 ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM,
-		                                 r->dtype[0], i % 2 ? 1 : count);
+		                                 r->dtype[0], i % 2 ? LAYERS : HEADS,
+		                                 i % 2 ? 1 : count);
 
 		add_work(b, &g);
 	}

@@ -17,11 +17,12 @@ double mq_quantile(double *value, uint32_t n, double q)
 
 struct mq_median mq_median_of(double *value, uint32_t n)
 {
-	struct mq_median m = {NAN, NAN, NAN, n};
+	struct mq_median m = {NAN, NAN, NAN, n, NAN};
 
 	if (!n)
 		return m;
 	m.median = mq_quantile(value, n, .5);
+	m.mean = gsl_stats_mean(value, 1, n);
 	/* Ranks of the order statistics that hold the median with 95 % (normal approximation). */
 	double half = 1.959964 * sqrt((double)n) / 2;
 	double below = floor(n / 2.0 - half), above = ceil(n / 2.0 + half);
