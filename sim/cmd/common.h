@@ -48,7 +48,7 @@ struct mq_asked {
 	bool no_fold;           /* simulate every rank */
 	bool debug_check;       /* walk all invariants after each load */
 	bool time_oom;          /* plans that do not fit are timed too */
-	bool seed_given, batch_given, grad_given;
+	bool seed_given, batch_given, grad_given, dtype_given; /* dtype: else mq_session_open fills it in */
 	struct mq_err *err;     /* set before parsing: where a bad value is reported */
 };
 
@@ -80,7 +80,7 @@ int mq_arg_push(const char *option, struct mq_list *list, const char *text, stru
 struct mq_session {
 	struct mq_arena arena;
 	struct mq_arena screening;    /* lifetime: one screen */
-	const struct mq_asked *asked; /* borrowed */
+	const struct mq_asked *asked; /* what was asked, with what was left open filled in */
 	struct mq_question q;         /* what they point to is below, or in `arena` */
 	struct mq_model *model;
 	struct mq_cluster *cluster;   /* bound to calib; a part where --devices says so */
@@ -96,7 +96,9 @@ struct mq_session {
 	struct mq_session_files *files;
 };
 
-/* Model, platform (through a worker process), calibrations, start plan; checks each. */
+/* Model, platform (through a worker process), calibrations, start plan; checks each. A dtype that was left open
+ * becomes bf16 where every GPU has it, else fp16, fp32 where there are CPUs alone; a batch that was left open is an
+ * error in training, unless the model brings its profile. */
 enum mq_status mq_session_open(struct mq_session *session, const struct mq_asked *asked,
 			       struct mq_err *err) MQ_MUST_CHECK;
 void mq_session_close(struct mq_session *session);

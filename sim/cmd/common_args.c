@@ -27,9 +27,9 @@ static const struct argp_option options[] = {
 	  "generate` (\"gpu=H100 nodes=8\"), or 'model'", 1 },
 	{ "devices", KEY_DEVICES, "RANKS", 0,
 	  "use only these devices of the platform: 0-31, or 0-3,8-11; plans number them from 0", 1 },
-	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices (default 1)", 1 },
+	{ "batch", KEY_BATCH, "N", 0, "samples per step over all devices; asked for in training", 1 },
 	{ "seq", KEY_SEQ, "N", 0, "tokens per sample (default: the model's)", 1 },
-	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default fp16)", 1 },
+	{ "dtype", KEY_DTYPE, "TYPE", 0, "fp32 tf32 fp16 bf16 fp8 fp64 (default bf16 where every GPU has it, else fp16; fp32 on CPUs alone)", 1 },
 	{ "software", KEY_SOFTWARE, "NAME[,key=value...]", 0,
 	  "training software that runs the plans (see `maquette list software`; default generic)", 1 },
 	{ "grad-dtype", KEY_GRAD_DTYPE, "TYPE", 0, "of reduced gradients (default: the software's)", 1 },
@@ -273,6 +273,7 @@ static int parse_training(int key, const char *arg, struct mq_asked *q)
 	case KEY_DTYPE:
 		bad = CHOOSE("--dtype", arg, mq_dtype_name, MQ_N_TENSOR_DTYPES, &index, q->err);
 		q->train.dtype = (enum mq_dtype)index;
+		q->dtype_given = true;
 		return bad;
 	case KEY_GRAD_DTYPE:
 		bad = CHOOSE("--grad-dtype", arg, mq_dtype_name, MQ_N_TENSOR_DTYPES, &index, q->err);

@@ -177,11 +177,8 @@ static enum mq_status pack_documents(struct mq_session *s, struct mq_err *err)
 	return mq_documents_bind(d, s->model->seq, s->train.batch, &s->arena, err);
 }
 
-static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
+static enum mq_status check_given(const struct mq_asked *q, struct mq_err *err)
 {
-	const struct mq_asked *q = s->asked;
-	struct mq_model_request request = { q->model, &s->train, q->seq, &s->software.software };
-
 	if (!q->model)
 		return mq_fail(err, MQ_EINPUT,
 			       "-m is missing: give a model (see `maquette list models`) or a file");
@@ -189,9 +186,51 @@ static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT,
 			       "-p is missing: give a platform file, a name of `maquette list "
 			       "platforms`, or \"gpu=TYPE nodes=N\"");
+	return MQ_OK;
+}
+
+/* The type that is trained in today: see mq_session_open. */
+static enum mq_status choose_dtype(struct mq_session *s, struct mq_asked *q, struct mq_err *err)
+{
+	struct mq_calib *calib;
+	bool gpu = false, bf16 = true;
+
+	if (q->dtype_given || !s->platform_path)
+		return MQ_OK;
+	MQ_TRY(mq_calib_open(&q->calib, &s->arena, &calib, err));
+	if (!access(s->platform_calib, F_OK))
+		MQ_TRY(mq_calib_load(calib, s->platform_calib, err));
+	const char *const *type = mq_platform_types(s->platform_path, &s->arena);
+	if (!*type)
+		return MQ_OK;
+	for (; *type; type++) {
+		const struct mq_device_calib *d = mq_calib_device(calib, *type);
+
+		if (d && d->kind == MQ_CPU)
+			continue;
+		gpu = true;
+		bf16 = bf16 && (!d || d->peak_flops[MQ_BF16] > 0);
+	}
+	q->train.dtype = !gpu ? MQ_FP32 : bf16 ? MQ_BF16 : MQ_FP16;
+	return MQ_OK;
+}
+
+static bool is_profiled(const struct mq_model *m)
+{
+	return m->devices.n_accelerators || m->devices.n_cpus || m->profile.n_types;
+}
+
+static enum mq_status load_model(struct mq_session *s, struct mq_err *err)
+{
+	const struct mq_asked *q = s->asked;
+	struct mq_model_request request = { q->model, &s->train, q->seq, &s->software.software };
+
 	MQ_TRY(mq_software_open(q->software, &s->arena, &s->software, err));
 	MQ_TRY(mq_asked_train(q, &s->software.software, &s->arena, &s->train, err));
 	MQ_TRY(mq_model_load(&request, &s->arena, &s->model, err));
+	if (!q->batch_given && !q->train.infer && !is_profiled(s->model))
+		return mq_fail(err, MQ_EINPUT, "--batch is missing: give the %ss of a step over all devices, as --batch 256",
+			       s->model->unit);
 	MQ_TRY(check_experts(s, err));
 	MQ_TRY(pack_documents(s, err));
 	return q->debug_check ? mq_model_check(s->model, err) : MQ_OK;
@@ -236,21 +275,26 @@ static enum mq_status open_pool(struct mq_session *s, struct mq_session_files *f
 	return q->debug_check ? mq_cluster_check(s->cluster, err) : MQ_OK;
 }
 
-static enum mq_status open_all(struct mq_session *s, struct mq_err *err)
+static enum mq_status open_all(struct mq_session *s, const struct mq_asked *asked, struct mq_err *err)
 {
-	const struct mq_asked *q = s->asked;
+	struct mq_asked *own = mq_arena_alloc(&s->arena, sizeof(*own));
+	const struct mq_asked *q = s->asked = own;
 	struct mq_session_files *files = mq_arena_alloc(&s->arena, sizeof(*files));
 
+	*own = *asked;
 	s->files = files;
-	MQ_TRY(load_model(s, err));
+	MQ_TRY(check_given(q, err));
 	MQ_TRY(mq_find_dir("platforms/calib", &s->arena, &files->calib[files->n_calib++], err));
-	if (!strcmp(q->platform, "model"))
-		MQ_TRY(own_platform(s, files, err));
-	else if (mq_platform_spec_is(q->platform))
+	bool of_model = !strcmp(q->platform, "model");
+	if (!of_model && mq_platform_spec_is(q->platform))
 		MQ_TRY(generated_platform(s, files, err));
-	else
+	else if (!of_model)
 		MQ_TRY(mq_find_platform(q->platform, &s->arena, &s->platform_path, err));
-	s->platform_calib = mq_platform_calib_path(s->platform_path, &s->arena);
+	s->platform_calib = of_model ? "" : mq_platform_calib_path(s->platform_path, &s->arena);
+	MQ_TRY(choose_dtype(s, own, err));
+	MQ_TRY(load_model(s, err));
+	if (of_model)
+		MQ_TRY(own_platform(s, files, err));
 	if (!access(s->platform_calib, F_OK))
 		files->calib[files->n_calib++] = s->platform_calib;
 	for (uint32_t i = 0; i < q->calib.n; i++)
@@ -267,8 +311,7 @@ enum mq_status mq_session_open(struct mq_session *s, const struct mq_asked *aske
 			       struct mq_err *err)
 {
 	memset(s, 0, sizeof(*s));
-	s->asked = asked;
-	enum mq_status status = open_all(s, err);
+	enum mq_status status = open_all(s, asked, err);
 	if (status != MQ_OK)
 		mq_session_close(s);
 	return status;

@@ -54,12 +54,13 @@ static const struct argp argp = {
 	.children = children,
 };
 
-static enum mq_status write_job(const struct options *o, double wall_s, struct mq_err *err)
+static enum mq_status write_job(const struct options *o, const struct mq_session *session, double wall_s,
+				struct mq_err *err)
 {
 	FILE *file;
 
 	MQ_TRY(mq_job_begin(o->dir, "search", &file, err));
-	mq_asked_print(&o->asked, file);
+	mq_asked_print(session->asked, file);
 	mq_search_options_print(&o->search, file);
 	return mq_job_end(file, o->dir, wall_s, err);
 }
@@ -78,14 +79,14 @@ static enum mq_status write_plans(const struct options *o, const struct mq_sessi
 }
 
 /* The lines of the job file that decide results. */
-static char *question_of(const struct options *o)
+static char *question_of(const struct options *o, const struct mq_session *session)
 {
 	char *text;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
 	mq_assert(file);
-	mq_asked_print(&o->asked, file);
+	mq_asked_print(session->asked, file);
 	mq_search_question_print(&o->search, file);
 	fclose(file);
 	return text;
@@ -98,7 +99,7 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 	double begin = mq_now_s();
 
 	if (!resumes) /* else it is kept until there is more to say */
-		MQ_TRY(write_job(o, 0, err));
+		MQ_TRY(write_job(o, session, 0, err));
 	MQ_TRY(mq_search_session(session, &o->search, o->dir, &outcome, err));
 	MQ_TRY(write_plans(o, session, &outcome, err));
 	(o->json ? mq_search_json : mq_search_print)(session, &outcome, stdout);
@@ -107,7 +108,7 @@ static enum mq_status run_session(const struct options *o, struct mq_session *se
 		MQ_TRY(mq_proof_write(&outcome, o->dir, err));
 		MQ_TRY(mq_proof_check(&outcome, err));
 	}
-	MQ_TRY(write_job(o, mq_now_s() - begin, err));
+	MQ_TRY(write_job(o, session, mq_now_s() - begin, err));
 	MQ_TRY(mq_search_page(session, &outcome, o->dir, err));
 	if (outcome.crashed)
 		return mq_fail(err, MQ_ETIME, "%llu of %llu plans have no result: their simulator died twice "
@@ -126,7 +127,7 @@ static enum mq_status claim_and_run(const struct options *o, struct mq_session *
 	struct mq_claim claim;
 
 	MQ_TRY(mq_make_dir(o->dir, err));
-	char *question = question_of(o);
+	char *question = question_of(o, session);
 	enum mq_status status = mq_job_claim(o->dir, "search", question, &claim, err);
 	free(question);
 	MQ_TRY(status);

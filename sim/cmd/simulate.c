@@ -16,13 +16,15 @@
 #include "core/ini.h"
 #include "executors/pool.h"
 
-enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON, KEY_JITTER, KEY_FAILURES };
+enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON, KEY_JITTER, KEY_FAILURES,
+       KEY_FILE_SIZE };
 
 struct options {
 	struct mq_asked asked;
 	const char *plan, *dir, *trace, *schedule;
 	bool analytic, intervals, json;
 	uint32_t timeline;
+	double file_MB;         /* 0 = no limit */
 	struct mq_list against;
 	struct mq_spread_asked spread;
 };
@@ -33,7 +35,10 @@ static const struct argp_option option_rows[] = {
 	{ "output", 'o', "DIR", 0,
 	  "folder for summary.csv, timeline.csv, tasks.csv, memory.csv, links.csv, report.html, run.ini; without it the "
 	  "result is printed only", 4 },
-	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace", 4 },
+	{ "trace", KEY_TRACE, "FILE", 0, "Chrome / Perfetto trace; compressed where FILE ends in .gz", 4 },
+	{ "file-size", KEY_FILE_SIZE, "SIZE", 0,
+	  "most that the trace and timeline.csv may have, before compression: 50MB, 1GB, ... (default 50MB; 0: no limit); "
+	  "whole devices are left out", 4 },
 	{ "schedule", KEY_SCHEDULE, "FILE", 0, "the plan lowered, for maquette-replay", 4 },
 	{ "timeline", KEY_TIMELINE, "WHICH", 0,
 	  "timeline.csv and tasks.csv: none, folded (default: one device for all like it), or all", 4 },
@@ -86,6 +91,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FAILURES:
 		o->spread.failures = arg;
 		return 0;
+	case KEY_FILE_SIZE:
+		return mq_arg_quantity("--file-size", arg, "MB", 0, 1e9, &o->file_MB, o->asked.err);
 	case KEY_INTERVALS:
 		o->intervals = true;
 		return 0;
@@ -119,12 +126,12 @@ struct simulation {
 	char *said;              /* lines, or members of JSON, of what was asked beside the step; "" = nothing */
 };
 
-static enum mq_status write_job(const struct options *o, struct mq_err *err)
+static enum mq_status write_job(const struct options *o, const struct mq_asked *asked, struct mq_err *err)
 {
 	FILE *file;
 
 	MQ_TRY(mq_job_begin(o->dir, "simulate", &file, err));
-	mq_asked_print(&o->asked, file);
+	mq_asked_print(asked, file);
 	mq_ini_put(file, "plan", o->plan);
 	fprintf(file, "executor = %s\n", o->analytic ? "analytic" : "simgrid");
 	mq_spread_print(&o->spread, file);
@@ -136,6 +143,8 @@ static enum mq_status write_job(const struct options *o, struct mq_err *err)
 		mq_ini_put(file, "against", o->against.item[i]);
 	if (o->schedule)
 		mq_ini_put(file, "schedule", o->schedule);
+	if (o->file_MB != MQ_OUTPUTS_MAX_B / 1e6)
+		fprintf(file, "file-size = %.12g\n", o->file_MB);
 	if (o->timeline)
 		fprintf(file, "timeline = %s\n", o->timeline == MQ_TIMELINE_ALL ? "all" : "none");
 	return mq_job_end(file, o->dir, 0, err);
@@ -176,6 +185,12 @@ static void print_result(const struct simulation *s, FILE *f)
 	if (s->options->dir && s->options->timeline != MQ_TIMELINE_NONE && r->n_simulated < n_devices)
 		fprintf(f, "timeline.csv, tasks.csv and the trace have %u of %u devices, each for those like it "
 		       "(--timeline all: all)\n", r->n_simulated, n_devices);
+	if (r->n_shown && r->n_shown < r->n_simulated)
+		fprintf(f, "timeline.csv and tasks.csv: %u of these, as many as have room in %g MB (--file-size)\n", r->n_shown,
+			s->options->file_MB);
+	if (r->n_traced && r->n_traced < r->n_simulated)
+		fprintf(f, "the trace: %u of %u devices, as many as have room in %g MB (--file-size)\n", r->n_traced,
+			r->n_simulated, s->options->file_MB);
 }
 
 static void print_json(const struct simulation *s)
@@ -268,7 +283,7 @@ static enum mq_status print_intervals(struct simulation *s, struct mq_err *err)
 static enum mq_status write_results(struct simulation *s, const struct mq_outputs *outputs, struct mq_err *err)
 {
 	if (s->options->dir)
-		MQ_TRY(write_job(s->options, err));
+		MQ_TRY(write_job(s->options, s->session->asked, err));
 	if (s->options->analytic)
 		return analyse(s, outputs, err);
 	return mq_pool_detail(s->session->pool, &s->plan, outputs, &s->result, err);
@@ -322,7 +337,8 @@ static enum mq_status run_simulation(const struct options *o, struct mq_session 
 				     struct mq_err *err)
 {
 	struct simulation s = { .options = o, .session = session };
-	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline };
+	const struct mq_outputs outputs = { o->dir, o->trace, o->schedule, o->timeline,
+					    o->file_MB > 0 ? 1e6 * o->file_MB : (double)INFINITY };
 
 	MQ_TRY(mq_plan_load(o->plan, session->model, session->cluster, &session->arena, &s.plan, err));
 	MQ_TRY((o->dir ? write_in_folder : write_results)(&s, &outputs, err));
@@ -361,7 +377,7 @@ static enum mq_status check_spread(const struct options *o, struct mq_err *err)
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct options o = { .dir = NULL };
+	struct options o = { .file_MB = MQ_OUTPUTS_MAX_B / 1e6 };
 	struct mq_session session;
 
 	mq_asked_init(&o.asked, err);

@@ -153,7 +153,7 @@ void mq_csv_put_text(struct mq_csv_writer *w, const char *text)
 void mq_csv_put_f64(struct mq_csv_writer *w, double value)
 {
 	separate(w);
-	if (!isnan(value))
+	if (isfinite(value))
 		fprintf(w->file, "%.9g", value);
 }
 

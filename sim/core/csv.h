@@ -33,8 +33,8 @@ MQ_API const char *mq_csv_text(const struct mq_csv *csv, uint32_t row, uint32_t 
 MQ_API bool mq_csv_f64(const struct mq_csv *csv, uint32_t row, uint32_t column, double missing,
 		       double *value);
 
-/* Writing one cell after another: mq_csv_put_* then mq_csv_end_row. Numbers are "%.9g"; NaN is an
- * empty cell. Errors show at fclose, which belongs to writing: see mq_csv_close. */
+/* Writing one cell after another: mq_csv_put_* then mq_csv_end_row. Numbers are "%.9g"; NaN and infinity
+ * are empty cells. Errors show at fclose, which belongs to writing: see mq_csv_close. */
 struct mq_csv_writer {
 	FILE *file;
 	const char *path; /* borrowed until close */

@@ -39,6 +39,7 @@ struct mq_result {
 	uint32_t memory_device;  /* cluster rank */
 	uint32_t n_simulated;    /* devices with tasks of their own: fewer than the plan's where identical
 				    ranks were folded; 0 unless the verdict is ok */
+	uint32_t n_shown, n_traced; /* of these, the devices in timeline.csv and in the trace (mq_outputs) */
 	double compute_s, exposed_comm_s, bubble_s, lower_bound_s;
 	double link_s[16];       /* exposed communication by enum mq_link_class, seconds */
 	char bottleneck[160];    /* in words */

@@ -8,6 +8,8 @@
 #ifndef MQ_CORE_TIMELINE_H
 #define MQ_CORE_TIMELINE_H
 
+#include <stdio.h>
+
 #include "core/schedule.h"
 
 struct mq_events;
@@ -52,13 +54,19 @@ MQ_API uint32_t mq_timeline_critical_path(const struct mq_schedule *schedule,
 					  const struct mq_timeline *timeline, struct mq_arena *arena,
 					  uint32_t **path);
 
-/* timeline.csv: task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor[,sample] */
+/* The tasks that a file of at most `most` of them shows, show[n_tasks]: those of whole devices (the first, the last,
+ * then in order) as long as they fit; of one that alone has more, as many as fit, in order of time. Returns how many
+ * devices have tasks in it. */
+MQ_API uint32_t mq_timeline_choose(const struct mq_schedule *schedule, const struct mq_timeline *timeline,
+				   uint64_t most, bool *show);
+/* timeline.csv: task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor[,sample]; `show`: which tasks, or
+ * NULL = all. */
 MQ_API enum mq_status mq_timeline_save(const struct mq_schedule *schedule,
-				       const struct mq_timeline *timeline, const char *path,
+				       const struct mq_timeline *timeline, const bool *show, const char *path,
 				       struct mq_err *err) MQ_MUST_CHECK;
-/* Chrome / Perfetto trace: one process per device, one thread per stream; times in us. */
-MQ_API enum mq_status mq_timeline_trace(const struct mq_schedule *schedule,
-					const struct mq_timeline *const *timelines, uint32_t n,
-					const char *path, struct mq_err *err) MQ_MUST_CHECK;
+/* Chrome / Perfetto trace: one process per device, one thread per stream; times in us. Errors of writing are the
+ * caller's to find, when it closes the file. */
+MQ_API void mq_timeline_trace(const struct mq_schedule *schedule, const struct mq_timeline *const *timelines,
+			      uint32_t n, const bool *show, FILE *file);
 
 #endif

@@ -4,9 +4,9 @@
  * Trace: one process per device and executor, one thread per stream, complete events ("X") in
  * microseconds, arrows ("s", "f") from sends to recvs. Opens in ui.perfetto.dev and chrome://tracing.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/csv.h"
 #include "core/events.h"
@@ -27,7 +27,68 @@ static double bytes_of(const struct mq_schedule *s, const struct mq_task *t)
 	return t->kind == MQ_TASK_COMPUTE ? s->work[t->work].bytes : t->bytes;
 }
 
-enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_timeline *tl,
+struct begun {
+	double start_s;
+	uint32_t task;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct begun *x = a, *y = b;
+
+	if (x->start_s != y->start_s)
+		return x->start_s < y->start_s ? -1 : 1;
+	return x->task < y->task ? -1 : 1;
+}
+
+/* The first `most` tasks of a device, as they start. */
+static void choose_first(const struct mq_schedule *s, const struct mq_timeline *tl, uint32_t device, uint64_t most,
+			 bool *show)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	struct begun *begun = mq_arena_array(&scratch, s->n_tasks, struct begun);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].device == device)
+			begun[n++] = (struct begun){ tl->start_s[i], i };
+	qsort(begun, n, sizeof(*begun), by_start);
+	for (uint32_t i = 0; i < n && i < most; i++)
+		show[begun[i].task] = true;
+	mq_arena_fini(&scratch);
+}
+
+uint32_t mq_timeline_choose(const struct mq_schedule *s, const struct mq_timeline *tl, uint64_t most, bool *show)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	uint64_t *count = mq_arena_array(&scratch, s->n_devices + 1, uint64_t), left = most;
+	bool *whole = mq_arena_array(&scratch, s->n_devices + 1, bool);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		count[s->task[i].device]++;
+		show[i] = false;
+	}
+	for (uint32_t k = 0; k < s->n_devices; k++) {
+		uint32_t d = k == 0 ? 0 : k == 1 ? s->n_devices - 1 : k - 1;
+
+		if (count[d] > left)
+			break;
+		whole[d] = true;
+		left -= count[d];
+		n += count[d] > 0;
+	}
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		show[i] = whole[s->task[i].device];
+	if (!n && s->n_devices) {
+		choose_first(s, tl, 0, most, show);
+		n = 1;
+	}
+	mq_arena_fini(&scratch);
+	return n;
+}
+
+enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_timeline *tl, const bool *show,
 				const char *path, struct mq_err *err)
 {
 	struct mq_csv_writer w;
@@ -37,6 +98,9 @@ enum mq_status mq_timeline_save(const struct mq_schedule *s, const struct mq_tim
 		&w, "task,device,stream,kind,op,start_s,finish_s,bytes,flop,executor", err);
 	for (uint32_t i = 0; i < s->n_tasks && !status; i++) {
 		const struct mq_task *t = &s->task[i];
+
+		if (show && !show[i])
+			continue;
 		mq_csv_put_u64(&w, i);
 		mq_csv_put_text(&w, s->device_name[t->device]);
 		mq_csv_put_text(&w, mq_stream_name(t->stream));
@@ -137,33 +201,26 @@ static void put_arrow(FILE *f, const struct mq_schedule *s, const struct mq_time
 		pid_first + b->device, b->stream, tl->finish_s[recv] * 1e6);
 }
 
-enum mq_status mq_timeline_trace(const struct mq_schedule *s,
-				 const struct mq_timeline *const *timelines, uint32_t n,
-				 const char *path, struct mq_err *err)
+void mq_timeline_trace(const struct mq_schedule *s, const struct mq_timeline *const *timelines, uint32_t n,
+		       const bool *show, FILE *f)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
 	struct mq_events ev;
-	FILE *f = fopen(path, "w");
-	bool any = false;
+	bool any = false, arrows = mq_events_build(s, &scratch, &ev, NULL) == MQ_OK;
 
-	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	bool arrows = mq_events_build(s, &scratch, &ev, NULL) == MQ_OK;
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", f);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t pid_first = 1 + k * s->n_devices;
+
 		put_heads(f, s, timelines[k], pid_first, &any);
 		for (uint32_t i = 0; i < s->n_tasks; i++) {
+			if (show && !show[i])
+				continue;
 			put_slice(f, s, timelines[k], pid_first, i);
-			if (arrows && s->task[i].kind == MQ_TASK_SEND)
+			if (arrows && s->task[i].kind == MQ_TASK_SEND && (!show || show[ev.match[i]]))
 				put_arrow(f, s, timelines[k], pid_first, i, ev.match[i]);
 		}
 	}
 	fputs("\n]}\n", f);
 	mq_arena_fini(&scratch);
-	bool broken = ferror(f);
-	if (fclose(f) || broken)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path,
-			       strerror(errno));
-	return MQ_OK;
 }

@@ -14,11 +14,13 @@
 #include <string.h>
 
 #include "core/csv.h"
+#include "executors/gzip.h"
 
 struct table {
 	const struct mq_judge *judge;
 	const struct mq_judged *judged;
 	const struct mq_result *result;
+	const bool *show;        /* [n_tasks] which tasks timeline.csv and tasks.csv have */
 	struct mq_csv_writer w;
 	struct mq_err *err;
 };
@@ -88,6 +90,9 @@ static enum mq_status task_rows(struct table *t)
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *task = &s->task[i];
+
+		if (!t->show[i])
+			continue;
 		mq_csv_put_u64(&t->w, i);
 		mq_csv_put_u64(&t->w, task->stage);
 		mq_csv_put_text(&t->w, mq_phase_name(task->phase));
@@ -119,11 +124,33 @@ static enum mq_status write_table(struct table *t, const char *dir, const char *
 	return status;
 }
 
-static enum mq_status write_timeline(const struct mq_judged *judged, const char *dir,
+/* Bytes of a row of timeline.csv: long names of thousands of machines. */
+#define ROW_B 128.
+
+static uint32_t choose(const struct mq_judged *judged, double max_B, double task_B, bool *show)
+{
+	double most = fmin(max_B / task_B, (double)UINT32_MAX);
+
+	return mq_timeline_choose(judged->lowered.schedule, &judged->timeline, (uint64_t)most, show);
+}
+
+static enum mq_status write_trace(const struct mq_judged *judged, const struct mq_outputs *out, bool *show,
+				  struct mq_result *result, struct mq_err *err)
+{
+	const struct mq_timeline *timeline = &judged->timeline;
+	FILE *file;
+
+	result->n_traced = choose(judged, out->max_B, MQ_TRACED_B, show);
+	MQ_TRY(mq_file_create(out->trace, &file, err));
+	mq_timeline_trace(judged->lowered.schedule, &timeline, 1, show, file);
+	return mq_file_close(file, out->trace, err);
+}
+
+static enum mq_status write_timeline(const struct mq_judged *judged, const bool *show, const char *dir,
 				     struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	enum mq_status status = mq_timeline_save(judged->lowered.schedule, &judged->timeline,
+	enum mq_status status = mq_timeline_save(judged->lowered.schedule, &judged->timeline, show,
 						 mq_arena_printf(&scratch, "%s/timeline.csv", dir),
 						 err);
 
@@ -155,34 +182,43 @@ void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result)
 	memcpy(result->message, of->message, sizeof(of->message));
 }
 
+static enum mq_status write_tables(struct table *t, const struct mq_outputs *out, bool *show, struct mq_result *result)
+{
+	bool timed = t->judged->result.step_time_s > 0; /* also past memory, where that is asked for */
+
+	MQ_TRY(write_table(t, out->dir, "summary.csv",
+			   "step_time_s,samples_per_s,mfu,peak_memory_B,compute_s,"
+			   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck", summary_rows));
+	MQ_TRY(write_table(t, out->dir, "memory.csv",
+			   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
+			   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B", memory_rows));
+	if (!timed)
+		return MQ_OK;
+	if (out->timeline != MQ_TIMELINE_NONE) {
+		bool all = out->timeline == MQ_TIMELINE_ALL;
+
+		result->n_shown = choose(t->judged, all ? (double)INFINITY : out->max_B, ROW_B, show);
+		t->show = show;
+		MQ_TRY(write_timeline(t->judged, show, out->dir, t->err));
+		MQ_TRY(write_table(t, out->dir, "tasks.csv", "task,stage,phase,micro_batch", task_rows));
+	}
+	return write_table(t, out->dir, "links.csv", "link,class,bandwidth_Bps,bytes,utilisation", link_rows);
+}
+
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *judged,
-				   const struct mq_outputs *out, const struct mq_result *result,
+				   const struct mq_outputs *out, struct mq_result *result,
 				   struct mq_err *err)
 {
 	struct table t = { .judge = judge, .judged = judged, .result = result, .err = err };
-	const struct mq_timeline *timeline = &judged->timeline;
-	bool timed = judged->result.step_time_s > 0; /* also past memory, where that is asked for */
+	const struct mq_schedule *schedule = judged->lowered.schedule;
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool *show = mq_arena_array(&scratch, schedule ? schedule->n_tasks + 1 : 1, bool);
+	enum mq_status status = out->dir ? write_tables(&t, out, show, result) : MQ_OK;
 
-	if (out->dir) {
-		MQ_TRY(write_table(&t, out->dir, "summary.csv",
-				   "step_time_s,samples_per_s,mfu,peak_memory_B,compute_s,"
-				   "exposed_comm_s,bubble_s,lower_bound_s,bottleneck", summary_rows));
-		MQ_TRY(write_table(&t, out->dir, "memory.csv",
-				   "device,type,parameter_B,gradient_B,optimizer_B,activation_B,"
-				   "buffer_B,fragmentation_B,reserve_B,peak_B,limit_B", memory_rows));
-	}
-	if (out->dir && timed && out->timeline != MQ_TIMELINE_NONE) {
-		MQ_TRY(write_timeline(judged, out->dir, err));
-		MQ_TRY(write_table(&t, out->dir, "tasks.csv", "task,stage,phase,micro_batch",
-				   task_rows));
-	}
-	if (out->dir && timed) {
-		MQ_TRY(write_table(&t, out->dir, "links.csv",
-				   "link,class,bandwidth_Bps,bytes,utilisation", link_rows));
-	}
-	if (out->schedule && judged->lowered.schedule)
-		MQ_TRY(mq_schedule_save(judged->lowered.schedule, out->schedule, err));
-	if (out->trace && timed)
-		MQ_TRY(mq_timeline_trace(judged->lowered.schedule, &timeline, 1, out->trace, err));
-	return MQ_OK;
+	if (status == MQ_OK && out->schedule && schedule)
+		status = mq_schedule_save(schedule, out->schedule, err);
+	if (status == MQ_OK && out->trace && judged->result.step_time_s > 0)
+		status = write_trace(judged, out, show, result, err);
+	mq_arena_fini(&scratch);
+	return status;
 }

@@ -13,7 +13,11 @@ struct mq_outputs {
 	const char *trace;    /* Chrome / Perfetto trace, or NULL */
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
 	uint32_t timeline;    /* of timeline.csv and tasks.csv: enum mq_outputs_timeline */
+	double max_B;         /* of the trace, of timeline.csv and of tasks.csv, about; +inf = no limit */
 };
+/* As long as nobody asks for more. */
+#define MQ_OUTPUTS_MAX_B 50e6
+#define MQ_TRACED_B 340. /* bytes of a task in a trace, arrows and all */
 
 /* How a plan is judged for its files: timeline.csv, tasks.csv and the trace show every rank of plans of up to
  * MQ_OUTPUTS_WHOLE devices, with MQ_TIMELINE_ALL, or where there is a schedule file; of larger ones a representative of the ranks
@@ -25,9 +29,9 @@ struct mq_judge mq_outputs_judge(const struct mq_judge *judge, const struct mq_p
 /* `result` of the plan as any other is judged, whose numbers stand, learns from `shown`, judged so, what is said
  * in words: causes by task, how many devices have tasks of their own, and a verdict of every rank by itself. */
 void mq_outputs_explain(const struct mq_judged *shown, struct mq_result *result);
-/* `shown`: judged so. `result`: what summary.csv says. */
+/* `shown`: judged so. `result`: what summary.csv says; learns how many devices the timeline and the trace have. */
 enum mq_status mq_simulate_outputs(const struct mq_judge *judge, const struct mq_judged *shown,
-				   const struct mq_outputs *outputs, const struct mq_result *result,
+				   const struct mq_outputs *outputs, struct mq_result *result,
 				   struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

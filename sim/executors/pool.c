@@ -751,7 +751,8 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 			      struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	struct mq_wire_detail d = { .dir = "", .timeline = outputs->timeline };
+	struct mq_wire_detail d = { .dir = "", .timeline = outputs->timeline,
+				   .max_B = outputs->max_B };
 	struct mq_wire_head head;
 	size_t size;
 	void *answer;

@@ -129,7 +129,7 @@ static bool detail(struct server *s, int fd, const char *bytes, size_t size)
 	if (size < sizeof(d))
 		return false;
 	memcpy(&d, bytes, sizeof(d));
-	struct mq_outputs outputs = { given(d.dir), given(d.trace), given(d.schedule), d.timeline };
+	struct mq_outputs outputs = { given(d.dir), given(d.trace), given(d.schedule), d.timeline, d.max_B };
 	struct mq_arena_mark mark = mq_arena_mark(&s->scratch);
 	judge(s, bytes + sizeof(d), size - sizeof(d), NULL, &out);
 	struct mq_result result = out.result;

@@ -34,6 +34,7 @@ struct mq_wire_head {
 struct mq_wire_detail {
 	char dir[1024], trace[1024], schedule[1024]; /* "" = none */
 	uint32_t timeline;
+	double max_B;
 };
 
 /* False: the other side is gone (or, for receive, sent something impossible). */

@@ -92,6 +92,10 @@ enum mq_status mq_platform_generate_to(const struct mq_platform_spec *spec, cons
 /* FILE.calib.json of FILE.xml: calibrations that belong to the platform and are loaded with it, if it is there. */
 const char *mq_platform_calib_path(const char *path, struct mq_arena *arena);
 
+/* The device types that a platform file names (mq_type), each once, in its order, NULL-terminated; none where it
+ * cannot be read. */
+const char *const *mq_platform_types(const char *path, struct mq_arena *arena);
+
 /* Remove a half-written platform file. */
 void mq_platform_discard(const char *path);
 

@@ -66,6 +66,14 @@ assert "nan" not in text and "<b>" not in text
 P
 # -h and help COMMAND.
 "$M" search -h >h1.txt || bad=1; "$M" help search >h2.txt || bad=1; "$M" search --help | cmp - h1.txt || bad=1; cmp h1.txt h2.txt || bad=1
+# What is left open: the batch is asked for in training, the type is what the devices train in today.
+tiny=gpt:layers=2,hidden=64,heads=2,vocab=512
+try 2 '--batch is missing: give the sequences of a step' search -m $tiny -p dgx_a100 -e data-parallel --evals 1 -o open
+"$M" search -m $tiny -p dgx_a100 --mode infer -e data-parallel --evals 1 -o infer >/dev/null || bad=1
+for p in dgx_a100:bf16 dgx1_v100:fp16 cloud_v100_t4:fp16 cpu_node:fp32 'gpu=MI300X:bf16' 'gpu=H100+T4:fp16'; do
+	"$M" search -m $tiny -p "${p%:*}" --batch 8 -e data-parallel --evals 1 -o "t-${p#*=}" >/dev/null 2>&1
+	grep -qx "dtype = ${p#*:}" "t-${p#*=}/run.ini" || { echo "$p: $(grep dtype "t-${p#*=}/run.ini")"; bad=1; }
+done
 # What another command wrote is left as it is.
 "$M" simulate -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -P cost/plan-1.json -o sim >/dev/null; cp -r sim before
 try 2 'choose another -o' search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -o sim

@@ -40,7 +40,17 @@ P
 ask=(-m gpt:layers=64,hidden=512,heads=8,seq=256,vocab=1024 -p large.xml --batch 65536)
 printf '%s\n' --pipeline-model-parallel-size 64 --micro-batch-size 1 >in.sh
 "$M" export --import in.sh "${ask[@]}" -o plan.json >/dev/null || bad=1
-"$M" simulate "${ask[@]}" -P plan.json -o large >/dev/null || bad=1
+"$M" simulate "${ask[@]}" -P plan.json --trace large.json -o large | grep 'room in 50 MB' || bad=1
+find large large.json -size +50000k | grep . && bad=1
 try 1 'too many to simulate one by one; let identical ranks be folded' \
 	simulate "${ask[@]}" -P plan.json --no-fold -o x
+# Files of a sane size: a trace is compressed where its name says so, and has whole devices as far as there is room.
+big=(-m gpt:layers=8,hidden=256,heads=4,vocab=1000 -p dgx1_v100 --batch 64)
+"$M" search "${big[@]}" -e expert --evals 1 --fix pp=8 --fix mbs=1 -o big >/dev/null || bad=1
+"$M" simulate "${big[@]}" -P big/plan-1.json --trace t.json -o all >/dev/null; "$M" simulate "${big[@]}" -P big/plan-1.json --trace t.json.gz >/dev/null
+gzip -dc t.json.gz | cmp - t.json || bad=1
+"$M" simulate "${big[@]}" -P big/plan-1.json --trace small.json --file-size 300kB -o small | grep 'room in 0.3 MB' || bad=1
+[ "$(stat -c %s small.json small/timeline.csv small/tasks.csv | awk '$1 > 300000' | wc -l)" = 0 ] || { ls -l small small.json; bad=1; }
+[ "$(tail -n +2 small/timeline.csv | cut -d, -f1 | cmp - <(tail -n +2 small/tasks.csv | cut -d, -f1))" = "" ] || bad=1
+python3 -c 'import json; e = json.load(open("small.json"))["traceEvents"]; assert e and {x["ph"] for x in e} <= set("MXsf"), "trace"' || bad=1
 finish

@@ -15,6 +15,7 @@
 #include "core/result.h"
 #include "core/timeline.h"
 #include "executors/executor.h"
+#include "executors/gzip.h"
 #include "schedules.h"
 
 struct fixture {
@@ -163,7 +164,7 @@ static void files_have_all_tasks(void **state)
 	pipe.forward = pipe.backward = hand_work(f->s, 0.25);
 	hand_pipeline(f->s, &pipe);
 	run(f);
-	assert_int_equal(mq_timeline_save(f->s, &f->tl, csv_path, &f->err), MQ_OK);
+	assert_int_equal(mq_timeline_save(f->s, &f->tl, NULL, csv_path, &f->err), MQ_OK);
 	assert_int_equal(mq_csv_load(csv_path, &f->arena, &csv, &f->err), MQ_OK);
 	assert_int_equal(csv.n_rows, f->s->n_tasks);
 	for (uint32_t i = 0; i < csv.n_rows; i++) {
@@ -171,7 +172,9 @@ static void files_have_all_tasks(void **state)
 		assert_true(fabs(value - f->tl.finish_s[i]) <= 1e-8 * value);
 		assert_string_equal(mq_csv_text(&csv, i, mq_csv_column(&csv, "executor")), "analytic");
 	}
-	assert_int_equal(mq_timeline_trace(f->s, both, 2, trace_path, &f->err), MQ_OK);
+	FILE *trace = fopen(trace_path, "w");
+	mq_timeline_trace(f->s, both, 2, NULL, trace);
+	assert_int_equal(fclose(trace), 0);
 	json_error_t why;
 	json_t *root = json_load_file(trace_path, 0, &why), *event;
 	assert_non_null(root);
@@ -189,11 +192,46 @@ static void files_have_all_tasks(void **state)
 	unlink(csv_path);
 	unlink(trace_path);
 	if (!access("/dev/full", W_OK)) {
-		assert_int_equal(mq_timeline_save(f->s, &f->tl, "/dev/full", &f->err), MQ_EINPUT);
-		assert_int_equal(mq_timeline_trace(f->s, both, 1, "/dev/full", &f->err), MQ_EINPUT);
+		assert_int_equal(mq_timeline_save(f->s, &f->tl, NULL, "/dev/full", &f->err), MQ_EINPUT);
+		assert_int_equal(mq_file_create("/dev/full", &trace, &f->err), MQ_OK);
+		mq_timeline_trace(f->s, both, 1, NULL, trace);
+		assert_int_equal(mq_file_close(trace, "/dev/full", &f->err), MQ_EINPUT);
 	} else {
 		print_message("skipped: no /dev/full here\n");
 	}
+}
+
+/* Of two devices with the same number of tasks one has room, or a few of its tasks, the earliest. */
+static void files_of_a_size(void **state)
+{
+	struct fixture *f = *state;
+	struct hand_pipe pipe = { .p = 2, .m = 2, .bytes = 1e6 };
+	bool show[64];
+	uint32_t of_first = 0, n = 0;
+	double last = 0;
+
+	pipe.forward = pipe.backward = hand_work(f->s, 0.25);
+	hand_pipeline(f->s, &pipe);
+	run(f);
+	assert_true(f->s->n_tasks <= 64);
+	for (uint32_t i = 0; i < f->s->n_tasks; i++)
+		of_first += f->s->task[i].device == 0;
+	assert_int_equal(mq_timeline_choose(f->s, &f->tl, f->s->n_tasks, show), 2);
+	for (uint32_t i = 0; i < f->s->n_tasks; i++)
+		assert_true(show[i]);
+	assert_int_equal(mq_timeline_choose(f->s, &f->tl, f->s->n_tasks - 1, show), 1);
+	for (uint32_t i = 0; i < f->s->n_tasks; i++)
+		assert_true(show[i] == (f->s->task[i].device == 0));
+	assert_int_equal(mq_timeline_choose(f->s, &f->tl, of_first - 2, show), 1);
+	for (uint32_t i = 0; i < f->s->n_tasks; i++)
+		if (show[i]) {
+			n++;
+			last = fmax(last, f->tl.start_s[i]);
+		}
+	assert_int_equal(n, of_first - 2);
+	for (uint32_t i = 0; i < f->s->n_tasks; i++)
+		if (!show[i] && f->s->task[i].device == 0)
+			assert_true(f->tl.start_s[i] >= last);
 }
 
 static void nothing_is_fine(void **state)
@@ -225,6 +263,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(hidden_communication_is_not_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(folded_devices_weigh_more, setup, teardown),
 		cmocka_unit_test_setup_teardown(groups_are_looked_through, setup, teardown),
+		cmocka_unit_test_setup_teardown(files_of_a_size, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_have_all_tasks, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_is_fine, setup, teardown),
 		cmocka_unit_test(nine_digits),

@@ -8,6 +8,8 @@
 
 #include "cmd/validate/validate_plans.h"
 #include "core/csv.h"
+#include "executors/gzip.h"
+#include "executors/outputs.h"
 
 /* ---- per op ---------------------------------------------------------------------------------- */
 
@@ -269,9 +271,14 @@ enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, str
 		struct mq_timeline real = typical(p, &v->arena);
 		const struct mq_timeline *lanes[2] = {&p->predicted, &real};
 
-		MQ_TRY(mq_timeline_trace(
-		        p->schedule, lanes, 2,
-		        mq_arena_printf(&v->arena, "%s/trace-%s.json", dir, p->name), err));
+		const char *path = mq_arena_printf(&v->arena, "%s/trace-%s.json", dir, p->name);
+		bool *show = mq_arena_array(&v->arena, p->schedule->n_tasks + 1, bool);
+		FILE *file;
+
+		mq_timeline_choose(p->schedule, lanes[0], (uint64_t)(MQ_OUTPUTS_MAX_B / (2 * MQ_TRACED_B)), show);
+		MQ_TRY(mq_file_create(path, &file, err));
+		mq_timeline_trace(p->schedule, lanes, 2, show, file);
+		MQ_TRY(mq_file_close(file, path, err));
 	}
 	return MQ_OK;
 }
