@@ -17,7 +17,7 @@ awk -F, 'NR > 2 && !($4 > last) { print "no slower with more" } { last = $4 }' s
 # Documents: one seed, one answer; shorter ones take less; run.ini brings them back.
 llama="-m llama:layers=2,hidden=256,heads=4,kv_heads=4,vocab=512 --seq 2048 $on"
 "$M" search $llama -e data-parallel --evals 1 -o l >/dev/null || echo "search fails"
-for d in 2048 512 lognormal:300:1; do
+for d in 2048 lognormal:300:1 512; do # 2048, 300 e, 512
 	"$M" simulate $llama --documents $d -P l/plan-1.json -o l-$d >l-$d.txt || echo "$d fails"
 	awk -F, 'NR > 1 { print $1 }' l-$d/summary.csv
 done | awk 'NR > 1 && !($1 < last) { print "no faster with shorter documents" } { last = $1 }'
