@@ -414,27 +414,31 @@ static uint32_t count_devices(const struct mq_plan *plan)
 	return n;
 }
 
-/* Degrees that the configs in use agree on: batch x expert = dp, the largest feature split = tp, the
- * sequence split beyond tp = cp. Zero where stages differ. */
+/* Degrees that the configs in use agree on: batch = dp, the largest feature split = tp, the sequence split beyond tp
+ * = cp. Experts may be dealt out otherwise: theirs are ep and etp. Zero where stages differ. */
 struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 {
 	struct mq_degrees g = { 0 };
-	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1;
+	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1, etp = 1;
 	bool regular = true;
 
 	for (uint32_t op = 0; op < plan->n_ops; op++) {
 		const struct mq_config *c = &plan->config[plan->config_of[op]];
 		uint32_t t = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
-		uint32_t d = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_EXPERT];
+		uint32_t d = c->split[MQ_DIM_BATCH];
 
 		if (c->stage + 1 > stages)
 			stages = c->stage + 1;
-		regular = regular && (!n || n == c->n_devices) && (!dp || dp == d) &&
-			  c->split[MQ_DIM_SPATIAL] == 1;
+		regular = regular && (!n || n == c->n_devices) && c->split[MQ_DIM_SPATIAL] == 1;
 		n = c->n_devices;
+		if (c->split[MQ_DIM_EXPERT] > 1) {
+			ep = c->split[MQ_DIM_EXPERT] > ep ? c->split[MQ_DIM_EXPERT] : ep;
+			etp = t > etp ? t : etp;
+			continue;
+		}
+		regular = regular && (!dp || dp == d);
 		dp = d;
 		tp = t > tp ? t : tp;
-		ep = c->split[MQ_DIM_EXPERT] > ep ? c->split[MQ_DIM_EXPERT] : ep;
 	}
 	g.n_devices = count_devices(plan);
 	uint32_t ranks = plan->virtual ? stages / plan->virtual : stages;
@@ -447,6 +451,7 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 	g.pp = ranks;
 	g.cp = cp;
 	g.ep = ep;
+	g.etp = ep > 1 ? etp : tp;
 	return g;
 }
 
@@ -500,6 +505,8 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 		text = mq_arena_printf(arena, "%s cp %u", text, g.cp);
 	if (g.ep > 1)
 		text = mq_arena_printf(arena, "%s ep %u", text, g.ep);
+	if (g.etp != g.tp)
+		text = mq_arena_printf(arena, "%s etp %u", text, g.etp);
 	bool even = true;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
 		even = even && !plan->config[i].share;

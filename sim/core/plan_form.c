@@ -18,25 +18,30 @@ static uint32_t tensor_degree(const struct mq_config *c)
 
 static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_config *c, struct mq_err *err)
 {
-	uint32_t dp = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_EXPERT], tp = tensor_degree(c);
+	uint32_t ep = c->split[MQ_DIM_EXPERT], dp = c->split[MQ_DIM_BATCH], tp = tensor_degree(c);
 
 	if (c->split[MQ_DIM_SPATIAL] > 1)
 		return mq_fail(err, MQ_EINPUT, "stage %u: a spatial split is in no launcher", c->stage);
+	if (ep > 1) {
+		s->ep = ep > s->ep ? ep : s->ep;
+		s->etp = tp > s->etp ? tp : s->etp;
+		dp = s->dp;
+	}
 	if (!s->n_devices) {
 		s->device = c->device;
 		s->n_devices = c->n_devices;
-		s->dp = dp;
 		s->sync = c->sync;
 		s->recompute = c->recompute;
 	}
-	if (c->n_devices != s->n_devices || dp != s->dp || c->sync != s->sync ||
+	s->dp = s->dp ? s->dp : dp;
+	if (c->n_devices != s->n_devices || (dp && dp != s->dp) || c->sync != s->sync ||
 	    c->recompute != s->recompute || memcmp(c->device, s->device, c->n_devices * sizeof(*c->device)))
 		return mq_fail(err, MQ_EINPUT, "stage %u: its ops differ in devices, data-parallel degree, "
 			       "gradient sync or recomputation; launchers set these per stage", c->stage);
 	for (uint32_t i = 1; c->share && i < c->split[MQ_DIM_BATCH]; i++)
 		s->uneven |= c->share[i] != c->share[0];
-	s->tp = tp > s->tp ? tp : s->tp;
-	s->ep = c->split[MQ_DIM_EXPERT] > s->ep ? c->split[MQ_DIM_EXPERT] : s->ep;
+	if (ep == 1)
+		s->tp = tp > s->tp ? tp : s->tp;
 	return MQ_OK;
 }
 
@@ -97,7 +102,7 @@ enum mq_status mq_plan_stages(const struct mq_plan *plan, const struct mq_model 
 	for (uint32_t i = 0; i < *n; i++) {
 		struct mq_plan_stage *s = &(*stage)[i];
 
-		if (!s->n_devices || s->n_devices % (s->dp * s->tp))
+		if (!s->n_devices || !s->dp || s->n_devices % (s->dp * s->tp))
 			return mq_fail(err, MQ_EINPUT, "stage %u: %u devices are no multiple of dp %u x tp %u",
 				       i, s->n_devices, s->dp, s->tp);
 		s->cp = s->n_devices / (s->dp * s->tp);
@@ -162,6 +167,16 @@ static enum mq_status one_degree(const struct mq_plan_stage *s, uint32_t n, stru
 	return MQ_OK;
 }
 
+/* Tensor-parallel degree of experts, 0 = there are none. */
+static uint32_t experts_tp(const struct mq_plan_stage *s, uint32_t n)
+{
+	uint32_t etp = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		etp = s[i].etp > etp ? s[i].etp : etp;
+	return etp;
+}
+
 static void read_shape(const struct mq_plan *plan, const struct mq_model *model,
 		       const struct mq_plan_stage *s, uint32_t n, struct mq_arena *arena,
 		       struct mq_shape *shape)
@@ -192,18 +207,22 @@ enum mq_status mq_plan_to_shape(const struct mq_plan *plan, const struct mq_mode
 	MQ_TRY(one_degree(stage, n_stages, err));
 	read_shape(plan, model, stage, n_stages, arena, shape);
 	int guess = guess_flags(plan, model, shape->cp);
-	for (int other = 0; other < 4; other++) { /* the guess first */
+	uint32_t etp = experts_tp(stage, n_stages);
+	for (int other = 0; other < (etp ? 8 : 4); other++) { /* the guess first */
 		struct mq_plan again;
 
 		shape->sequence_parallel = (guess ^ other) & 1;
 		shape->vocab_parallel = (guess ^ other) & 2;
+		shape->etp = other & 4 ? etp : 0;
+		if (!shape->etp && shape->dp % shape->ep) /* then they are dealt out over more than dp */
+			continue;
 		MQ_TRY(mq_plan_from_shape(shape, model, cluster, arena, &again, err));
 		uint32_t differs = first_difference(plan, &again, arena);
 		if (differs == MQ_NONE)
 			return MQ_OK;
-		op = other ? op : differs;
+		op = op == MQ_NONE ? differs : op;
 	}
 	return mq_fail(err, MQ_EINPUT, "the plan is not dp x tp x pp of one kind: op '%s' is split, or its "
 		       "devices numbered, otherwise than Megatron's rules for dp %u tp %u pp %u cp %u ep %u do",
-		       model->op[op].name, shape->dp, shape->tp, shape->pp, shape->cp, shape->ep);
+		       op == MQ_NONE ? "experts" : model->op[op].name, shape->dp, shape->tp, shape->pp, shape->cp, shape->ep);
 }

@@ -227,6 +227,21 @@ struct degrees {
 	uint32_t dp, tp, pp, cp, ep, virtual;
 };
 
+/* Experts over all ranks of a stage: ep x etp of them, of whole groups of cp x tp, or within each. */
+static bool fold_experts(const struct degrees *g, uint32_t tp, uint32_t etp, uint32_t split[MQ_N_DIMS])
+{
+	uint32_t inner = g->cp * tp, ranks = g->ep * etp;
+
+	split[MQ_DIM_EXPERT] = g->ep;
+	if (ranks % inner == 0 && g->dp % (ranks / inner) == 0) {
+		split[MQ_DIM_BATCH] = g->dp / (ranks / inner);
+		return true;
+	}
+	split[MQ_DIM_BATCH] = g->dp;
+	split[MQ_DIM_SEQ] *= inner / ranks;
+	return ranks < inner && inner % ranks == 0;
+}
+
 /* Tensor-parallel degree of a pipeline rank. */
 static uint32_t rank_tp(const struct mq_shape *shape, const struct degrees *g, uint32_t rank)
 {
@@ -239,6 +254,13 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 {
 	const struct mq_op *o = &model->op[op];
 
+	if (shape->etp && g->ep > 1 && may(o, MQ_DIM_EXPERT, g->ep)) {
+		if (mq_tensor_split(model, op, shape->etp, shape->sequence_parallel, shape->vocab_parallel, split) &&
+		    fold_experts(g, tp, shape->etp, split))
+			return MQ_OK;
+		return mq_fail(err, MQ_EINPUT, "experts: ep %u x etp %u neither divide cp %u x tp %u nor are so many times it "
+			       "that they divide dp %u too", g->ep, shape->etp, g->cp, tp, g->dp);
+	}
 	if (!mq_tensor_split(model, op, tp, shape->sequence_parallel, shape->vocab_parallel, split))
 		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide",
 			       o->name, o->extent[MQ_DIM_HEAD], tp);
@@ -282,8 +304,9 @@ static enum mq_status check_shape(const struct degrees *g, const struct mq_clust
 		return mq_fail(err, MQ_EINPUT,
 			       "dp %u x tp %u x pp %u x cp %u needs %.0f devices, the platform has %u",
 			       g->dp, g->tp, g->pp, g->cp, need, cluster->n_devices);
-	if (g->dp % g->ep)
-		return mq_fail(err, MQ_EINPUT, "ep=%u does not divide dp=%u", g->ep, g->dp);
+	if (!shape->etp && g->dp % g->ep)
+		return mq_fail(err, MQ_EINPUT, "ep=%u does not divide dp=%u; give experts a tensor-parallel degree of "
+			       "their own (etp) to deal them out over tp too", g->ep, g->dp);
 	return mq_pipeline_chunks(shape->pipeline, g->virtual, err);
 }
 

@@ -54,7 +54,7 @@ static struct spread spread_of(const struct mq_plan *plan)
 	uint32_t *tp = mq_arena_array(&scratch, stages, uint32_t);
 	for (uint32_t op = 0; op < plan->n_ops; op++) {
 		const struct mq_config *c = &plan->config[plan->config_of[op]];
-		uint32_t batch = c->split[MQ_DIM_BATCH] * c->split[MQ_DIM_EXPERT];
+		uint32_t batch = c->split[MQ_DIM_EXPERT] > 1 ? 1 : c->split[MQ_DIM_BATCH];
 		uint32_t tensor = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
 
 		dp[c->stage] = batch > dp[c->stage] ? batch : dp[c->stage];

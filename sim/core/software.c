@@ -94,6 +94,7 @@ static const struct mq_software_field fields[] = {
 	TEXT(MQ_SW_DEFAULTS, recompute_ops, "", "names of ops of a layer, '|' between: q|kv|norm*"),
 	YES(MQ_SW_DEFAULTS, early_stop, 0, "full recompute ends with the last tensor that backward needs"),
 	WORD(MQ_SW_DEFAULTS, partition, MQ_STAGES_EVEN, "even|ceil|ends", "of layers that do not divide by the stages"),
+	INT(MQ_SW_DEFAULTS, expert_tp, "1", 0, 0, 1000, "tensor-parallel degree of experts; 0 = as of all else"),
 	INT(MQ_SW_DEFAULTS, chunks, "1", 0, 0, 1000, "chunks per device of interleaved pipelines; 0 = must be said"),
 	YES(MQ_SW_DEFAULTS, split_batch, 0, "a pipeline divides a replica's batch by its stages"),
 	{ .opt = MQ_END },
@@ -125,7 +126,8 @@ const struct mq_space_flag *mq_space_flags(void)
 {
 #define FLAG(member) { #member, offsetof(struct mq_software_space, member) }
 	static const struct mq_space_flag flags[] = {
-		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(expert_capacity),
+		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(expert_inside),
+		FLAG(expert_capacity),
 		FLAG(mixtures),
 		FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),
 		FLAG(unequal_degrees), FLAG(shares), FLAG(replica_major), FLAG(any_order),

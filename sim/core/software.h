@@ -71,6 +71,7 @@ struct mq_software_space {
 	bool gpu, cpu;             /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
 	bool expert_tensor;        /* experts split over tensor-parallel ranks beside expert parallelism */
+	bool expert_inside;        /* expert parallelism over less than all tensor and context parallel ranks */
 	bool expert_capacity;      /* experts that take so many tokens and drop the rest */
 	bool mixtures;             /* models of experts */
 	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
@@ -160,6 +161,7 @@ struct mq_software {
 	const char *recompute_ops; /* names of ops of a layer, '|' between: "q|kv|norm*" */
 	bool early_stop;           /* see mq_plan */
 	uint32_t partition;        /* enum mq_stage_rule */
+	uint32_t expert_tp;        /* tensor-parallel degree of experts beside expert parallelism, as mq_shape.etp */
 	uint32_t chunks;           /* per device of an interleaved pipeline; 0 = it must be said */
 	bool split_batch;          /* a pipeline divides a replica's one batch by its stages */
 	struct mq_software_space runs;

@@ -114,6 +114,24 @@ static bool model_runs(const struct ask *a)
 
 /* ---- one set of degrees ------------------------------------------------------------------------------ */
 
+/* How experts are dealt out. */
+static bool experts_run(const struct ask *a, const struct mq_shape *p)
+{
+	const struct mq_software_space *r = &a->s->runs;
+	uint32_t tp = mq_or_1(p->tp), cp = mq_or_1(p->cp), ep = mq_or_1(p->ep);
+
+	if (ep == 1)
+		return true;
+	if (tp > 1 && (p->etp ? p->etp > 1 : true) && !r->expert_tensor)
+		return no(a, "keeps experts whole on each rank under expert parallelism (ep %u); this plan splits them over "
+			  "tp %u too", ep, p->etp ? p->etp : tp);
+	if (!r->expert_inside && tp * cp > 1 && (p->etp ? ep % (tp * cp) : cp > 1))
+		return no(a, "deals experts out over all of tp x cp = %u, and replicas: ep %u is no multiple", tp * cp, ep);
+	if (p->etp && tp > 1 && !p->sequence_parallel)
+		return no(a, "deals experts out over tensor-parallel ranks only where these have parts of the sequence");
+	return true;
+}
+
 static bool splits_run(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
@@ -125,9 +143,8 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 		return no(a, "has no context parallelism (cp %u)", cp);
 	if (mq_or_1(p->ep) > 1 && !r->expert)
 		return no(a, "has no expert parallelism (ep %u)", p->ep);
-	if (mq_or_1(p->ep) > 1 && tp > 1 && !r->expert_tensor)
-		return no(a, "keeps experts whole on each rank under expert parallelism (ep %u); this plan splits them over "
-			  "tp %u too", p->ep, tp);
+	if (!experts_run(a, p))
+		return false;
 	if (cp > 1 && !r->placement && a->q->model->seq % (2 * cp))
 		return no(a, "deals out a sequence in 2 x cp = %u parts, which do not divide %u tokens", 2 * cp,
 			  a->q->model->seq);

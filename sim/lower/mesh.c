@@ -147,11 +147,21 @@ static double part(const struct factor *f, uint32_t n)
 	return share;
 }
 
+/* Do the exchanges along two neighbouring factors make one, among all ranks of both? Tokens on their way to experts
+ * that lie over replicas and over parts of the sequence. */
+static bool joins(const struct factor *a, const struct factor *b)
+{
+	return divides_data(a->from) && divides_data(b->from) && divides_data(a->to) && divides_data(b->to) &&
+	       a->from != a->to && b->from != b->to && a->stride == b->stride * b->size &&
+	       ((a->to == MQ_ROLE_EXPERT && b->to == MQ_ROLE_EXPERT) ||
+		(a->from == MQ_ROLE_EXPERT && b->from == MQ_ROLE_EXPERT));
+}
+
 static void add_step(struct mq_conversion *c, struct factor *f, uint32_t n, uint32_t i,
 		     enum mq_coll_kind kind)
 {
 	double before = part(f, n);
-	uint8_t role = divides_data(f[i].to) ? f[i].to : f[i].from;
+	uint8_t role = f[i].from == MQ_ROLE_EXPERT ? f[i].from : divides_data(f[i].to) ? f[i].to : f[i].from;
 
 	f[i].from = f[i].to;
 	/* nccl-tests: the gathered total of an all-gather, the input of the others. */
@@ -179,11 +189,19 @@ struct mq_conversion mq_layout_convert(const struct mq_layout *from, const struc
 			add_step(&c, f, n, i,
 				 f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_REDUCE :
 							      MQ_COLL_REDUCE_SCATTER);
-	for (uint32_t i = 0; i < n; i++)
-		if (f[i].from != f[i].to)
-			add_step(&c, f, n, i,
-				 f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_GATHER :
-							      MQ_COLL_ALL_TO_ALL);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t size = f[i].size;
+
+		while (i + 1 < n && joins(&f[i], &f[i + 1])) {
+			f[i].from = f[i].to;
+			size *= f[++i].size;
+		}
+		if (f[i].from == f[i].to)
+			continue;
+		add_step(&c, f, n, i,
+			 f[i].to == MQ_ROLE_REPLICA ? MQ_COLL_ALL_GATHER : MQ_COLL_ALL_TO_ALL);
+		c.step[c.n_steps - 1].size = size;
+	}
 	return c;
 }
 

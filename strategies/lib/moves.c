@@ -22,7 +22,7 @@ enum kind {
 };
 
 enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNKS, V_CHUNKS,
-	      N_FACTORS };
+              WHOLE_EXPERTS, SPLIT_EXPERTS, MORE_EP, FEWER_EP, N_FACTORS };
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
 enum { HEAVY = 16, MOST_STEPS = 4 };
@@ -558,6 +558,21 @@ static bool trade(uint32_t *more, uint32_t *less)
 	return true;
 }
 
+/* Experts whole on each rank, over tensor-parallel ranks too, or split as all else is; over more or fewer ranks. */
+static bool experts(struct mq_shape *s, enum factor f)
+{
+	if (s->ep <= 1 && f != MORE_EP)
+		return false;
+	if (f == MORE_EP || f == FEWER_EP) {
+		s->ep = f == MORE_EP ? 2 * mq_or_1(s->ep) : s->ep / 2;
+		return f == MORE_EP || s->ep >= 1;
+	}
+	if ((s->etp == 1) == (f == WHOLE_EXPERTS) || s->tp * s->cp == 1)
+		return false;
+	s->etp = f == WHOLE_EXPERTS ? 1 : 0;
+	return true;
+}
+
 static bool degrees(const struct mq_move_space *space, const struct mq_plan *from, enum factor f,
                     struct mq_arena *arena, struct mq_plan *out)
 {
@@ -593,7 +608,9 @@ static bool degrees(const struct mq_move_space *space, const struct mq_plan *fro
 		s.virtual = 1;
 	if (s.virtual <= 1 && (s.pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(s.pipeline)))
 		s.pipeline = MQ_PIPE_1F1B;
-	if (!fine || (s.ep > 1 && s.dp % s.ep))
+	if (f >= WHOLE_EXPERTS)
+		fine = q->model->experts && experts(&s, f) && q->model->experts % s.ep == 0;
+	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep))
 		return false;
 	s.stage_layers = NULL;
 	s.share = NULL;

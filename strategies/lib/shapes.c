@@ -244,6 +244,16 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
 }
 
+/* Over replicas, or over all ranks of a stage: whole groups of cp x tp, or parts of one. */
+static bool experts_fit(const struct shape_point *p)
+{
+	uint32_t inner = p->tp * p->cp;
+
+	if (!p->etp)
+		return p->dp % p->ep == 0;
+	return inner % p->ep == 0 || (p->ep % inner == 0 && p->dp % (p->ep / inner) == 0);
+}
+
 static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 {
 	uint32_t chunks = p->pp * p->virtual;
@@ -252,8 +262,10 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 		return false;
 	if (p->tp > 1 && m->kv_heads && m->kv_heads % p->tp && p->tp % m->kv_heads)
 		return false;
-	if (p->ep > 1 && (!m->experts || m->experts % p->ep || p->dp % p->ep))
+	if (p->ep > 1 && (!m->experts || m->experts % p->ep || !experts_fit(p)))
 		return false;
+	if (p->etp && (p->ep == 1 || p->tp * p->cp == 1 || (p->tp > 1 && !p->sequence_parallel)))
+		return false; /* the same as without, or tokens that several ranks have */
 	if (p->cp > 1 && (!m->seq || m->seq % p->cp))
 		return false;
 	if (p->sequence_parallel && (p->tp == 1 || (m->seq / p->cp) % p->tp))
@@ -300,7 +312,7 @@ bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp)
 static struct mq_shape shape_of(const struct shape_space *space, const struct shape_point *p)
 {
 	return (struct mq_shape){
-		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep,
+		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep, .etp = p->etp,
 		.virtual = p->virtual, .micro_batches = p->micro_batches,
 		.pipeline = p->pipeline, .sync = p->sync, .recompute = p->recompute,
 		.sequence_parallel = p->sequence_parallel,
@@ -529,6 +541,15 @@ static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 			p->ep = eps[e];
 			each_batch(v, p);
 		}
+		if (!problem->q->model->experts || p->tp * p->cp == 1)
+			continue;
+		n_ep = shapes_divisors(p->dp * p->cp * p->tp, eps, MAX_DIVISORS);
+		p->etp = 1;
+		for (uint32_t e = 1; e < n_ep && v->go_on; e++) {
+			p->ep = eps[e];
+			each_batch(v, p);
+		}
+		p->etp = 0;
 	}
 }
 

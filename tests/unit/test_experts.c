@@ -143,6 +143,85 @@ static void folding_stays_exact(void **state)
 	lowered_close(&w);
 }
 
+/* tp 4, dp 2, experts whole on each of 8 ranks: products of experts as with ep 8 alone, one all-to-all over all 8
+ * each way, no all-gather and no reduce-scatter about the experts' products. */
+static void experts_span_tensor_parallel_ranks(void **state)
+{
+	struct lowered w;
+	struct mq_shape shape = { .dp = 2, .tp = 4, .ep = 8, .etp = 1, .micro_batches = 2, .sequence_parallel = true,
+				  .vocab_parallel = true };
+
+	lowered_open(&w, MOE, 8, 16);
+	const struct mq_schedule *s = lowered_shape(&w, &shape);
+	assert_non_null(s);
+	struct mq_degrees g = mq_plan_degrees(&w.plan);
+	assert_true(g.dp == 2 && g.tp == 4 && g.ep == 8 && g.etp == 1 && g.cp == 1);
+	double flop = lowered_flop(&w, "experts.up", MQ_FORWARD);
+	uint32_t exchanges = 0, gathers = 0;
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+
+		if (t->kind != MQ_TASK_COLLECTIVE || t->device != 0 || t->micro_batch != 0)
+			continue;
+		if (t->coll == MQ_COLL_ALL_TO_ALL) {
+			assert_int_equal(s->comm[t->comm].n, 8);
+			exchanges++;
+		}
+		gathers += t->coll == MQ_COLL_ALL_GATHER && strstr(w.model->op[t->op].name, "dispatch");
+	}
+	assert_true(exchanges >= 8); /* two layers, there and back, both passes; and the routing weights */
+	assert_int_equal(gathers, 0);
+	/* each rank has one expert of each layer, and no gradient of it to share */
+	const struct mq_op *up = op_of(w.model, "layer0.experts.up");
+	double split[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
+	const struct mq_config *c = &w.plan.config[w.plan.config_of[up - w.model->op]];
+	for (int d = 0; d < MQ_N_DIMS; d++)
+		split[d] = c->split[d];
+	assert_near(mq_op_param_shard(up, split), up->param / 8);
+
+	/* the same products where nothing else is split */
+	const struct mq_shape plain = { .dp = 8, .ep = 8, .micro_batches = 2 };
+	assert_non_null(lowered_shape(&w, &plain));
+	assert_near(lowered_flop(&w, "experts.up", MQ_FORWARD), flop);
+	lowered_close(&w);
+}
+
+/* Shapes with experts of their own degree are read back as they were; ep may lie inside a tensor-parallel group. */
+static void degrees_of_experts_come_back(void **state)
+{
+	const struct mq_shape shapes[] = {
+		{ .dp = 2, .tp = 4, .ep = 8, .etp = 1 }, { .dp = 2, .tp = 4, .ep = 4, .etp = 1 },
+		{ .dp = 2, .tp = 4, .ep = 2, .etp = 1 }, { .dp = 2, .tp = 4, .ep = 2, .etp = 2 },
+		{ .dp = 4, .tp = 2, .ep = 4, .etp = 2 }, { .dp = 2, .tp = 2, .cp = 2, .ep = 8, .etp = 1 },
+		{ .dp = 4, .cp = 2, .ep = 4, .etp = 1 }, { .dp = 4, .tp = 2, .ep = 2 },
+	};
+	struct lowered w;
+
+	lowered_open(&w, MOE, 8, 16);
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		struct mq_shape shape = shapes[i], back;
+		struct mq_plan_stage *stage;
+		struct mq_plan again;
+		uint32_t n;
+
+		shape.micro_batches = 2;
+		shape.sequence_parallel = shape.tp > 1;
+		shape.vocab_parallel = shape.tp > 1;
+		assert_non_null(lowered_shape(&w, &shape));
+		assert_int_equal(mq_plan_stages(&w.plan, w.model, &w.arena, &stage, &n, &w.err), MQ_OK);
+		if (mq_plan_to_shape(&w.plan, w.model, w.cluster, stage, n, &w.arena, &back, &w.err) != MQ_OK)
+			fail_msg("%s", w.err.text);
+		assert_true(back.dp == mq_or_1(shape.dp) && back.tp == mq_or_1(shape.tp) && back.ep == shape.ep &&
+			    back.cp == mq_or_1(shape.cp));
+		assert_int_equal(mq_plan_from_shape(&back, w.model, w.cluster, &w.arena, &again, &w.err), MQ_OK);
+		assert_true(mq_plan_hash(&again) == mq_plan_hash(&w.plan));
+	}
+	const struct mq_shape odd = { .dp = 3, .tp = 2, .ep = 4, .etp = 1, .micro_batches = 2 };
+	assert_int_equal(mq_plan_from_shape(&odd, w.model, w.cluster, &w.arena, &w.plan, &w.err), MQ_EINPUT);
+	assert_non_null(strstr(w.err.text, "ep 4 x etp 1"));
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +231,8 @@ int main(void)
 		cmocka_unit_test(bad_loads_are_refused),
 		cmocka_unit_test(work_and_bytes_scale_with_the_load),
 		cmocka_unit_test(folding_stays_exact),
+		cmocka_unit_test(experts_span_tensor_parallel_ranks),
+		cmocka_unit_test(degrees_of_experts_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

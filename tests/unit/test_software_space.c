@@ -165,6 +165,13 @@ static void rules_of_the_model(void **state)
 	expect("megatron-core", SHAPE(.dp = 8, .ep = 4), NULL);
 	expect("megatron-core", SHAPE(.dp = 8, .tp = 2), "mixtures under tensor parallelism only with norms");
 	expect("megatron-core", SHAPE(.dp = 8, .tp = 2, .ep = 2, .sequence_parallel = true), NULL);
+	expect("megatron-core", SHAPE(.dp = 4, .tp = 2, .ep = 8, .etp = 1, .sequence_parallel = true), NULL);
+	expect("megatron-core", SHAPE(.dp = 4, .tp = 4, .ep = 2, .etp = 1, .sequence_parallel = true), NULL);
+	expect("torchtitan", SHAPE(.dp = 4, .tp = 2, .ep = 8, .etp = 1, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true), NULL);
+	expect("torchtitan", SHAPE(.dp = 4, .tp = 4, .ep = 2, .etp = 1, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true),
+	       "all of tp x cp = 4, and replicas: ep 2 is no multiple");
+	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .ep = 2, .sync = MQ_SYNC_ZERO3, .sequence_parallel = true),
+	       "splits them over tp 2 too");
 }
 
 static void rules_of_devices(void **state)
@@ -326,6 +333,8 @@ static struct mq_shape random_shape(struct mq_rng *rng)
 
 	if (q.model->experts)
 		s.ep = power(rng, 3);
+	if (s.ep > 1 && s.tp * s.cp > 1 && mq_rng_below(rng, 2))
+		s.etp = 1 + mq_rng_below(rng, 2);
 	s.pipeline = (uint8_t)mq_rng_below(rng, MQ_N_PIPELINES);
 	if (mq_pipeline_is_v(s.pipeline))
 		s.virtual = 2;

@@ -104,6 +104,8 @@ static void put_system(const struct mq_export *e, uint32_t n, FILE *f)
 	fprintf(f, "system:\n  tensor_model_parallel_size: %u\n  pipeline_model_parallel_size: %u\n"
 		"  context_parallel_size: %u\n  expert_model_parallel_size: %u\n  use_distributed_optimizer: %s\n",
 		s[0].tp, n, s[0].cp, mq_or_1(s[0].ep), s[0].sync == MQ_SYNC_ZERO1 ? "True" : "False");
+	if (s[0].etp && s[0].etp != s[0].tp)
+		fprintf(f, "  expert_tensor_parallel_size: %u\n", s[0].etp);
 	if (s[0].recompute != MQ_RECOMPUTE_NONE)
 		fprintf(f, "  recompute_granularity: %s\n", mq_recompute_name(s[0].recompute));
 	if (s[0].recompute == MQ_RECOMPUTE_FULL)

@@ -199,6 +199,8 @@ static void put_degrees(const struct mq_export *e, FILE *f)
 		fprintf(f, " \\\n  --context-parallel-size %u", s->cp);
 	if (s->ep > 1)
 		fprintf(f, " \\\n  --expert-model-parallel-size %u", s->ep);
+	if (s->ep > 1 && s->etp && s->etp != s->tp)
+		fprintf(f, " --expert-tensor-parallel-size %u", s->etp);
 	if (e->replica_major)
 		fputs(" \\\n  --use-tp-pp-dp-mapping", f);
 	if (!is_even(s, n))

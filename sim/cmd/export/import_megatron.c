@@ -19,7 +19,7 @@ enum { GRAD_BYTES = 4 };
 struct flags {
 	const struct mq_export *e;
 	struct mq_err *err;
-	uint32_t world, nodes, per_node, tp, pp, cp, ep, vpp, layers_per_chunk, mbs, gbs, layers;
+	uint32_t world, nodes, per_node, tp, pp, cp, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket, first_layers, last_layers;
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_tp, overlap_experts, replica_major;
@@ -93,6 +93,7 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 		{ "--pipeline-model-parallel-size", &x->pp, NULL, NULL },
 		{ "--context-parallel-size", &x->cp, NULL, NULL },
 		{ "--expert-model-parallel-size", &x->ep, NULL, NULL },
+		{ "--expert-tensor-parallel-size", &x->etp, NULL, NULL },
 		{ "--num-virtual-stages-per-pipeline-rank", &x->vpp, NULL, NULL },
 		{ "--num-layers-per-virtual-pipeline-stage", &x->layers_per_chunk, NULL, NULL },
 		{ "--num-distributed-optimizer-instances", &x->instances, NULL, NULL },
@@ -314,6 +315,8 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 		return mq_fail(x->err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u x cp %u", world,
 			       s->tp, s->pp, s->cp);
 	s->dp = world / (s->tp * s->pp * s->cp);
+	if (s->ep > 1 && (s->dp % s->ep || (x->etp && x->etp != s->tp)))
+		s->etp = x->etp ? x->etp : s->tp;
 	if (x->layers && x->layers != e->model->n_layers)
 		return mq_fail(x->err, MQ_EINPUT, "--num-layers %u, but the model of -m has %u", x->layers,
 			       e->model->n_layers);

@@ -126,6 +126,7 @@ static enum mq_status read_shape(const struct mq_export *e, const char *text, st
 			     strstr(text, "SelectiveAC.Config()") ? MQ_RECOMPUTE_SELECTIVE : MQ_RECOMPUTE_NONE,
 		.pipeline = says(text, "pipeline_parallel_schedule", "GPipe") ? MQ_PIPE_GPIPE : MQ_PIPE_1F1B,
 	};
+	s->etp = s->ep > 1 && s->tp * s->cp > 1 ? 1 : 0;
 	s->vocab_parallel = s->tp > 1;
 	s->sequence_parallel = s->tp > 1 && whole(text, "enable_sequence_parallel", 1);
 	if (!s->dp || !s->tp || !s->cp || !s->ep || !s->pp)

@@ -24,6 +24,8 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 	s->pp = mq_run_degree(r->pp);
 	s->cp = mq_run_degree(r->cp);
 	s->ep = mq_run_degree(r->ep);
+	if (s->ep > 1 && (double)s->tp * s->cp > 1)
+		s->etp = c->software.software.expert_tp;
 	s->virtual = mq_run_degree(r->vp);
 	model_parallel = (double)s->tp * s->pp * s->cp;
 	s->dp = (uint32_t)(r->gpus / model_parallel);
