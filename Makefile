@@ -65,7 +65,7 @@ EXECS    := $(call sources,validator/*.c)
 obj = $(patsubst %,$(BUILD)/obj/%.o,$(1))
 MAIN_OBJ := $(call obj,sim/cmd/main.c)
 LIB_OBJ  := $(call obj,$(CORE) $(SIM) $(SIMXX) $(filter-out sim/cmd/main.c,$(CMD)) $(CMDLIB) $(FITLIB)) \
-	$(BUILD)/obj/gen/onnx.pb-c.c.o
+	$(BUILD)/obj/gen/onnx.pb-c.c.o $(BUILD)/obj/gen/chakra.pb-c.c.o
 ENGINE_SO := $(patsubst strategies/%.c,$(BUILD)/engines/%.so,$(ENGINES))
 ENGINE_DATA := $(patsubst strategies/%,$(BUILD)/engines/%,$(sort $(wildcard strategies/*.weights)))
 EXEC_SO   := $(patsubst validator/%.c,$(BUILD)/executors/%.so,$(EXECS))
@@ -149,6 +149,14 @@ $(BUILD)/obj/gen/onnx.pb-c.c.o: $(BUILD)/gen/onnx.pb-c.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu11 -O2 -fPIC -w -c $< -o $@
 $(call obj,sim/formats/onnx.c): $(BUILD)/gen/onnx.pb-c.c
+$(BUILD)/gen/chakra.pb-c.c: validator/trace/chakra.proto
+	@mkdir -p $(@D)
+	$(call say,PROTOC,$@)
+	$(Q)protoc-c --proto_path=$(dir $<) --c_out=$(@D) $<
+$(BUILD)/obj/gen/chakra.pb-c.c.o: $(BUILD)/gen/chakra.pb-c.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu11 -O2 -fPIC -w -c $< -o $@
+$(call obj,validator/trace/chakra.c): $(BUILD)/gen/chakra.pb-c.c
 
 # Objects are rebuilt when the flags change.
 $(BUILD)/flags: FORCE
@@ -169,7 +177,7 @@ $(BUILD)/obj/%.cpp.o: %.cpp $(BUILD)/flags
 DEB_BUILD := build-essential pkg-config libsimgrid-dev libgsl-dev libopenblas-dev libcsv-dev \
 	libjansson-dev libprotobuf-c-dev protobuf-c-compiler libonnx-dev libhwloc-dev libyajl-dev zlib1g-dev
 DEB_PARTS := libopenmpi-dev openmpi-bin libigraph-dev libmetis-dev coinor-cbc gnuplot-nox \
-	graphviz libcmocka-dev valgrind python3
+	graphviz libcmocka-dev valgrind python3 libsqlite3-0
 deps: ## install what is missing (as root or through sudo), or print the line to run
 	@missing=$$(for p in $(DEB_BUILD) $(DEB_PARTS); do \
 		dpkg-query -W -f '$${db:Status-Abbrev}' $$p 2>/dev/null | grep -q '^.i' || printf '%s ' $$p; done); \

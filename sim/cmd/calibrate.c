@@ -57,7 +57,8 @@ static const struct argp_option options[] = {
          0},
         {"from", OPT_FROM, "SAMPLES", 0,
          "fit samples measured before or elsewhere: a folder, a "
-         "nccl-tests log, or a trace of PyTorch's profiler (.json, .json.gz), one per rank; repeatable",
+         "nccl-tests log, or a trace, one per rank: of PyTorch's profiler (.json, .json.gz), Nsight Systems "
+         "(.sqlite, .sqlite@GPU) or Chakra (.et); repeatable",
          0},
         {"samples", OPT_SAMPLES, "DIR", 0, "where probes and samples go (default: CALIB.samples)",
          0},
@@ -439,13 +440,13 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 	for (uint32_t i = 0; i < c->from.n; i++) {
 		struct stat st;
 
-		if (stat(c->from.item[i], &st))
-			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
-			               strerror(errno));
-		if (!S_ISDIR(st.st_mode) && mq_trace_probe(c->from.item[i])) {
+		if (mq_trace_probe(c->from.item[i])) {
 			trace[n_traces++] = c->from.item[i];
 			continue;
 		}
+		if (stat(c->from.item[i], &st))
+			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
+			               strerror(errno));
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
 		                           : mq_logs_add(&in->logs, c->from.item[i], c->link_class, c->arena, err));
 	}

@@ -410,6 +410,19 @@ static enum mq_status plot_validation(struct plotting *p, struct mq_err *err)
 		      err);
 }
 
+/* A real step beside the predicted one, class by class: `validate --against`. */
+static enum mq_status plot_against(struct plotting *p, struct mq_err *err)
+{
+	struct mq_csv csv;
+	enum mq_status status;
+
+	if (!table(p, "against.csv", &csv, &status, err))
+		return status;
+	return figure(p, "against",
+		      mq_arena_printf(&p->arena, "file=%s; rows=%u", mq_gnuplot_path(&p->arena, csv.path), csv.n_rows),
+		      err);
+}
+
 /* ---- score: predictions against tables of measurements ------------------------------------------- */
 
 /* The table that a row is of: a column of its own, or what stands before ':' or '-' in its name. */
@@ -580,13 +593,14 @@ static enum mq_status plot_all(struct plotting *p, struct mq_err *err)
 	MQ_TRY(plot_links(p, err));
 	MQ_TRY(plot_search(p, err));
 	MQ_TRY(plot_validation(p, err));
+	MQ_TRY(plot_against(p, err));
 	MQ_TRY(plot_score(p, err));
 	MQ_TRY(plot_study(p, err));
 	if (!p->figures)
 		return mq_fail(err, MQ_EINPUT,
 			       "%s: nothing to draw; a results folder of `search`, `simulate`, "
 			       "`validate`, `score` or `whatif` has candidates.csv, timeline.csv, "
-			       "plans.csv, score.csv or whatif.csv",
+			       "plans.csv, against.csv, score.csv or whatif.csv",
 			       p->dir);
 	return MQ_OK;
 }

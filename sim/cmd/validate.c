@@ -66,7 +66,7 @@ static const struct argp_option options[] = {
          0},
         {"from", OPT_FROM, "DIR", 0, "samples that were measured before or elsewhere", 0},
         {"against", OPT_AGAINST, "TRACE", 0,
-         "instead of a replay: the best plan's prediction beside a trace of PyTorch's profiler of a real step, "
+         "instead of a replay: the best plan's prediction beside a trace of a real step (PyTorch, Nsight Systems, Chakra), "
          "class by class; one per rank, repeatable",
          0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 2)", 0},

@@ -18,6 +18,7 @@
 #include <zlib.h>
 
 #include "core/map.h"
+#include "core/rng.h"
 #include "trace/trace.h"
 
 enum { BLOCK_B = 1 << 18, NAME_B = 512, KEY_B = 40 };
@@ -41,6 +42,7 @@ struct reader {
 	struct mq_trace_shape shape;
 	struct text name, cat, pid;
 	bool complete, has_note, has_ranks, has_shape;
+	struct mq_map shapes; /* by content: steps repeat their shapes */
 	/* Inside "Input Dims" or "Input type". */
 	int list_level;
 	bool in_dims, in_types, nested;
@@ -82,6 +84,7 @@ static int kind_of(const struct reader *r)
 	                                       "hip_runtime", NULL};
 	static const char *const ops[] = {"cpu_op", "operator", "user_annotation", "python_function", "",
 	                                  NULL};
+	static const char *const operators[] = {"cpu_op", "operator", NULL};
 	const char *name = r->name.at;
 
 	if (is_any(r->cat.at, kernels) || (!r->cat.n && starts(r->pid.at, "CUDA")))
@@ -96,8 +99,21 @@ static int kind_of(const struct reader *r)
 		return MQ_EVENT_NOTE;
 	if (starts(name, "ProfilerStep"))
 		return MQ_EVENT_STEP;
-	return r->has_shape || strstr(name, "Optimizer.step") || strstr(name, "convolution") ? MQ_EVENT_OP
-	                                                                                     : -1;
+	if (r->has_shape || strstr(name, "Optimizer.step") || strstr(name, "convolution"))
+		return MQ_EVENT_OP;
+	/* Operators are many, and none of them is a layer. */
+	return !is_any(r->cat.at, operators) && mq_trace_layer(name) != MQ_NONE ? MQ_EVENT_LAYER : -1;
+}
+
+/* Everything beyond what is filled in is zero, so equal shapes have equal bytes. */
+static uint32_t intern_shape(struct reader *r)
+{
+	struct mq_trace *t = r->trace;
+	uint32_t at = mq_map_add(&r->shapes, mq_hash(MQ_HASH_INIT, &r->shape, sizeof(r->shape)));
+
+	if (at == t->n_shapes)
+		MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
+	return at;
 }
 
 static void end_event(struct reader *r)
@@ -110,10 +126,8 @@ static void end_event(struct reader *r)
 		return;
 	r->event.kind = (uint8_t)kind;
 	r->event.name = mq_trace_intern(t, r->name.at, r->name.n);
-	if (r->has_shape && (kind == MQ_EVENT_OP || kind == MQ_EVENT_NOTE)) {
-		r->event.shape = t->n_shapes;
-		MQ_PUSH(t->arena, t->shape, t->n_shapes, t->shape_room, r->shape);
-	}
+	if (r->has_shape && (kind == MQ_EVENT_OP || kind == MQ_EVENT_NOTE))
+		r->event.shape = intern_shape(r);
 	if (kind == MQ_EVENT_NOTE || (kind == MQ_EVENT_KERNEL && r->has_note)) {
 		r->event.note = t->n_notes;
 		MQ_PUSH(t->arena, t->note, t->n_notes, t->note_room, r->note);
@@ -299,7 +313,7 @@ static void begin_list(struct reader *r)
 	r->type_at = 0;
 	r->nested = false;
 	if (!r->has_shape) {
-		r->shape = (struct mq_trace_shape){0};
+		memset(&r->shape, 0, sizeof(r->shape)); /* padding too: see intern_shape */
 		for (int i = 0; i < MQ_TRACE_TENSORS; i++)
 			r->shape.dtype[i] = MQ_N_DTYPES;
 	}
@@ -465,6 +479,7 @@ enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot open the trace: %s", trace->path,
 		               strerror(errno));
 	r->trace = trace;
+	mq_map_init(&r->shapes, trace->arena, 256);
 	gzbuffer(file, BLOCK_B);
 	yajl_handle parser = yajl_alloc(&calls, NULL, r);
 	yajl_config(parser, yajl_dont_validate_strings, 1);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "core/map.h"
@@ -79,19 +80,97 @@ double mq_trace_type(const char *name, size_t size, uint8_t *dtype)
 	return 0;
 }
 
-bool mq_trace_probe(const char *path)
-{
-	gzFile file = gzopen(path, "rb");
-	char head[64] = "";
+/* ---- names of ranges ------------------------------------------------------------------------- */
 
+static bool starts(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+uint32_t mq_trace_layer(const char *name)
+{
+	static const char *const words[] = {"layer", "block", "h."};
+
+	for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++)
+		for (const char *p = name; (p = strcasestr(p, words[w])); p++) {
+			const char *digit = p + strlen(words[w]);
+
+			if (w == 2 && p > name && isalnum((unsigned char)p[-1]))
+				continue;
+			digit += *digit == 's';
+			digit += *digit && strchr(" ._-:#[", *digit) ? 1 : 0;
+			if (isdigit((unsigned char)*digit))
+				return (uint32_t)strtoul(digit, NULL, 10);
+		}
+	return MQ_NONE;
+}
+
+/* "ProfilerStep#5", "step 5", "iteration5", "train_step": a word, and perhaps its number. */
+static bool is_step(const char *name)
+{
+	static const char *const words[] = {"ProfilerStep", "train_step", "training_step", "iteration", "step"};
+
+	for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+		size_t n = strlen(words[w]);
+
+		if (!strncasecmp(name, words[w], n) && strspn(name + n, " ._-:#0123456789") == strlen(name + n))
+			return true;
+	}
+	return false;
+}
+
+int mq_trace_range_kind(const char *name)
+{
+	if (!strcmp(name, "record_param_comms") || starts(name, "nccl:") || starts(name, "c10d::") ||
+	    (starts(name, "nccl") && isupper((unsigned char)name[4])))
+		return MQ_EVENT_NOTE;
+	if (is_step(name))
+		return MQ_EVENT_STEP;
+	if (strstr(name, "Optimizer.step"))
+		return MQ_EVENT_OP;
+	return mq_trace_layer(name) != MQ_NONE ? MQ_EVENT_LAYER : -1;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+const char *mq_trace_file(const char *path, struct mq_arena *arena, uint32_t *device)
+{
+	const char *at = strrchr(path, '@');
+
+	if (!at || !at[1] || at[1 + strspn(at + 1, "0123456789")] || !access(path, F_OK))
+		return path;
+	*device = (uint32_t)strtoul(at + 1, NULL, 10);
+	return mq_arena_printf(arena, "%.*s", (int)(at - path), path);
+}
+
+enum format { NO_TRACE, JSON, SQLITE, CHAKRA };
+
+static enum format format_of(const char *path)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	uint32_t device;
+	size_t length = strlen(path);
+	gzFile file = gzopen(mq_trace_file(path, &arena, &device), "rb");
+	char head[64] = "";
+	int n = file ? gzread(file, head, sizeof(head) - 1) : 0;
+
+	mq_arena_fini(&arena);
 	if (!file)
-		return false;
-	int n = gzread(file, head, sizeof(head) - 1);
+		return NO_TRACE;
 	gzclose(file);
+	if (n >= 15 && starts(head, "SQLite format 3"))
+		return SQLITE;
+	if (length > 3 && !strcmp(path + length - 3, ".et"))
+		return CHAKRA;
 	for (int i = 0; i < n; i++)
 		if (!isspace((unsigned char)head[i]))
-			return head[i] == '{' || head[i] == '[';
-	return false;
+			return head[i] == '{' || head[i] == '[' ? JSON : NO_TRACE;
+	return NO_TRACE;
+}
+
+bool mq_trace_probe(const char *path)
+{
+	return format_of(path) != NO_TRACE;
 }
 
 static int by_start(const void *a, const void *b)
@@ -116,7 +195,13 @@ enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq
 	*t = (struct mq_trace){.path = path, .arena = arena, .rank = MQ_NONE};
 	t->names_map = mq_arena_array(arena, 1, struct mq_map);
 	mq_map_init(t->names_map, arena, 4096);
-	MQ_TRY(mq_kineto_read(t, err));
+	enum format format = format_of(path);
+	if (format == SQLITE)
+		MQ_TRY(mq_nsys_read(t, err));
+	else if (format == CHAKRA)
+		MQ_TRY(mq_chakra_read(t, err));
+	else
+		MQ_TRY(mq_kineto_read(t, err));
 	if (!t->n_read)
 		return mq_fail(err, MQ_EINPUT, "%s: no \"traceEvents\": is it a trace of PyTorch's "
 		               "profiler?", path);

@@ -1,8 +1,9 @@
 /*
  * trace.h - traces of real training steps, read into one table of events.
  *
- * A reader (kineto.c: PyTorch's profiler) fills the table from a stream, so memory follows the events that are
- * kept and not the file. calls.c makes collectives and shapes of it, classes.c the shares of a step.
+ * A reader (kineto.c: PyTorch's profiler; nsys.c: Nsight Systems; chakra.c: MLCommons Chakra) fills the table from a
+ * stream, so memory follows the events that are kept and not the file. calls.c makes collectives of it, works.c
+ * shapes, classes.c the shares of a step, layers.c those of its layers.
  */
 #ifndef MQ_VALIDATOR_TRACE_TRACE_H
 #define MQ_VALIDATOR_TRACE_TRACE_H
@@ -17,7 +18,8 @@ enum mq_event_kind {
 	MQ_EVENT_LAUNCH, /* a call of the CUDA runtime or driver that has a correlation */
 	MQ_EVENT_OP,     /* an operator of the framework: with shapes, a convolution, or an optimizer's step */
 	MQ_EVENT_NOTE,   /* the framework tells of a collective */
-	MQ_EVENT_STEP    /* a training step, as its program marked it */
+	MQ_EVENT_STEP,   /* a training step, as its program marked it */
+	MQ_EVENT_LAYER   /* a range named after a layer with a number */
 };
 
 enum { MQ_TRACE_TENSORS = 6, MQ_TRACE_DIMS = 6 };
@@ -61,6 +63,7 @@ struct mq_trace {
 	struct mq_trace_shape *shape;
 	struct mq_trace_note *note;
 	uint32_t rank, world;   /* MQ_NONE, 0 = not told */
+	bool untimed;           /* durations are told and starts are not: events stand one after another */
 	uint64_t n_read;        /* events in the file, kept or not */
 	/* The first device's properties; 0, NULL = not told. */
 	const char *gpu;
@@ -70,8 +73,10 @@ struct mq_trace {
 	uint32_t n_names, name_room;
 };
 
-/* Is this a trace that mq_trace_load reads? By its first bytes. */
+/* Is this a trace that mq_trace_load reads? By its first bytes, or the suffix .et. */
 bool mq_trace_probe(const char *path);
+/* PATH of PATH@N, where no file is named PATH@N itself; *device: N, else unchanged. */
+const char *mq_trace_file(const char *path, struct mq_arena *arena, uint32_t *device);
 /* MQ_EINPUT: unreadable, cut short (where), or without a single kernel (what the file has instead). */
 enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq_trace *trace,
                              struct mq_err *err) MQ_MUST_CHECK;
@@ -79,6 +84,12 @@ enum mq_status mq_trace_load(const char *path, struct mq_arena *arena, struct mq
 /* For readers. */
 const char *mq_trace_intern(struct mq_trace *trace, const char *text, size_t size);
 enum mq_status mq_kineto_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK; /* MQ_ENODEV: no SQLite */
+enum mq_status mq_chakra_read(struct mq_trace *trace, struct mq_err *err) MQ_MUST_CHECK;
+/* Of a range by the name that its program gave it: NOTE, STEP, OP (an optimizer's step), LAYER, or -1. */
+int mq_trace_range_kind(const char *name);
+/* 3 of "layers.3", "TransformerLayer_3", "block 3"; MQ_NONE. */
+uint32_t mq_trace_layer(const char *name);
 /* float, c10::BFloat16, Half, Long, bf16, f32, ...: bytes of an element, 0 = unknown; dtype may be NULL. */
 double mq_trace_type(const char *name, size_t size, uint8_t *dtype);
 
@@ -141,5 +152,10 @@ struct mq_trace_shares {
 	double share_s[MQ_N_CLASSES];
 };
 void mq_trace_shares(const struct mq_trace *trace, struct mq_arena *arena, struct mq_trace_shares *shares);
+
+/* ---- layers.c -------------------------------------------------------------------------------- */
+
+/* Seconds per step of each layer's kernels in the forward pass, [n returned]; 0 layers: no ranges are named so. */
+uint32_t mq_trace_layers(const struct mq_trace *trace, struct mq_arena *arena, double **forward_s);
 
 #endif

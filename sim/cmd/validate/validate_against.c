@@ -3,15 +3,15 @@
  * the best plan, class by class.
  *
  * The rank of a trace is the plan's device of that number. Several traces: means over them. In a prediction the host's
- * lateness is in the kernels that wait for it, so idle time is compared as a whole. A plan that is not what was run
+ * lateness is in the kernels that wait for it, so idle time is compared as a whole. Where a trace has no starts, what
+ * is exposed and idle is left out. A plan that is not what was run
  * makes the comparison one of two different things, which nothing here can see.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/validate/validate_plans.h"
-#include "cmd/validate/validate_traces.h"
+#include "cmd/validate/validate_against.h"
 #include "core/cost.h"
 
 static enum mq_trace_class class_of(const struct mq_kernel *k)
@@ -133,8 +133,9 @@ static void print_lines(const struct line *line, uint32_t n, const double *measu
 		                       fabs(line[worst].predicted_s - line[worst].measured_s)))
 			worst = i;
 	}
-	printf("of the idle time measured, %.3f ms are a host late with its launches\n",
-	       1e3 * measured[MQ_CLASS_IDLE_HOST]);
+	if (measured[MQ_CLASS_STEP] > 0)
+		printf("of the idle time measured, %.3f ms are a host late with its launches\n",
+		       1e3 * measured[MQ_CLASS_IDLE_HOST]);
 	if (worst != MQ_NONE)
 		printf("most is off in %s: %.3f ms predicted, %.3f ms measured\n", line[worst].name,
 		       1e3 * line[worst].predicted_s, 1e3 * line[worst].measured_s);
@@ -147,13 +148,14 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 	struct mq_validated *p = &v->plan[0];
 	double predicted[MQ_N_CLASSES] = {0}, measured[MQ_N_CLASSES] = {0};
 	struct line line[MAX_LINES];
+	bool untimed = false;
 
 	MQ_TRY(mq_traces_load(path, n, mq_arena_printf(&v->arena, "%s/calls.csv", dir), &v->arena, &traces, err));
 	MQ_TRY(mq_validation_predict(p->schedule, p->session->cluster, p->session->calib, &v->arena, &p->predicted,
 	                             err));
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_trace *t = &traces.trace[i];
-		uint32_t device = t->rank == MQ_NONE ? 0 : t->rank;
+		uint32_t device = mq_against_device(t);
 		struct mq_trace_shares shares;
 
 		if (device >= p->schedule->n_devices)
@@ -162,7 +164,8 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 			               t->path, device, p->schedule->n_devices);
 		mq_trace_shares(t, &v->arena, &shares);
 		if (!shares.marked)
-			printf("%s: no ProfilerStep marks: the whole trace counts as one step\n", t->path);
+			printf("%s: no steps are marked: the whole trace counts as one\n", t->path);
+		untimed |= t->untimed;
 		add_predicted(p, device, &v->arena, predicted);
 		for (int c = 0; c < MQ_N_CLASSES; c++)
 			measured[c] += shares.share_s[c];
@@ -171,8 +174,16 @@ enum mq_status mq_validation_against(struct mq_validation *v, const char *const 
 		predicted[c] /= n;
 		measured[c] /= n;
 	}
+	if (untimed) {
+		puts("durations are told and starts are not: exposed communication, idle time and the step are left out");
+		for (int c = MQ_CLASS_EXPOSED; c < MQ_N_CLASSES; c++)
+			predicted[c] = measured[c] = 0;
+	}
 	uint32_t n_lines = lines_of(predicted, measured, line);
 	printf("plan: %s\n", p->plan_text);
 	print_lines(line, n_lines, measured);
-	return write_lines(line, n_lines, mq_arena_printf(&v->arena, "%s/against.csv", dir), err);
+	MQ_TRY(write_lines(line, n_lines, mq_arena_printf(&v->arena, "%s/against.csv", dir), err));
+	MQ_TRY(mq_against_calls(p, &traces, mq_arena_printf(&v->arena, "%s/against_calls.csv", dir), &v->arena, err));
+	return mq_against_layers(p, &traces, mq_arena_printf(&v->arena, "%s/against_layers.csv", dir), &v->arena,
+	                         err);
 }

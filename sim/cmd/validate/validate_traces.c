@@ -82,8 +82,10 @@ static void say_trace(const struct mq_trace *t)
 		steps += t->event[i].kind == MQ_EVENT_STEP;
 	}
 	printf("%s: ", t->path);
-	if (t->rank != MQ_NONE)
+	if (t->rank != MQ_NONE && t->world)
 		printf("rank %u of %u, ", t->rank, t->world);
+	else if (t->rank != MQ_NONE)
+		printf("rank %u, ", t->rank);
 	printf("%s, %u kernels, %u steps marked\n", t->gpu ? t->gpu : "an unnamed GPU", kernels, steps);
 }
 

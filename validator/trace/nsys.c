@@ -1,0 +1,338 @@
+/*
+ * nsys.c - reads reports of Nsight Systems that were exported to SQLite (`nsys export --type sqlite`).
+ *
+ * Kernels, copies, the calls that launched them, and NVTX ranges: NCCL's and the framework's collectives, optimizers,
+ * layers, steps. Columns are those of NVIDIA's schema reference, asked for one by one where versions differ.
+ * A report may hold the ranks of a whole machine: NAME.sqlite@N is device N of it. Times are ns there.
+ *
+ * SQLite is opened when a report is read (libsqlite3.so.0): nothing else here needs it.
+ *
+ * Not read: the sizes of NCCL's calls, which its ranges carry in a form of their own.
+ */
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "trace/trace.h"
+
+enum { SQLITE_OK_ = 0, SQLITE_ROW_ = 100, SQLITE_DONE_ = 101, OPEN_READONLY_ = 1, TYPE_NULL_ = 5 };
+
+/* What is called of SQLite's C interface. */
+struct sqlite {
+	void *library, *base;
+	int (*open_v2)(const char *path, void **base, int flags, const char *vfs);
+	int (*close)(void *base);
+	const char *(*errmsg)(void *base);
+	int (*prepare_v2)(void *base, const char *sql, int n, void **statement, const char **tail);
+	int (*step)(void *statement);
+	int (*finalize)(void *statement);
+	int64_t (*column_int64)(void *statement, int column);
+	const unsigned char *(*column_text)(void *statement, int column);
+};
+
+struct reader {
+	struct mq_trace *trace;
+	struct sqlite sqlite;
+	const char *file; /* without @N */
+	uint32_t device;  /* MQ_NONE = not asked for */
+	int64_t process;  /* of the device's kernels: globalPid, 0 = not told */
+	double zero_ns;
+	struct mq_err *err;
+};
+
+static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} calls[] = {
+	        {"sqlite3_open_v2", &s->open_v2},           {"sqlite3_close", &s->close},
+	        {"sqlite3_errmsg", &s->errmsg},             {"sqlite3_prepare_v2", &s->prepare_v2},
+	        {"sqlite3_step", &s->step},                 {"sqlite3_finalize", &s->finalize},
+	        {"sqlite3_column_int64", &s->column_int64}, {"sqlite3_column_text", &s->column_text},
+	};
+
+	s->library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
+	if (!s->library)
+		return mq_fail(err, MQ_ENODEV,
+		               "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): "
+		               "install libsqlite3-0",
+		               dlerror());
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		void *call = dlsym(s->library, calls[i].name);
+
+		if (!call)
+			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one",
+			               calls[i].name);
+		memcpy(calls[i].to, &call, sizeof(call));
+	}
+	return MQ_OK;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* Whether a column exists: an unknown one makes a statement fail before it runs. */
+static bool has(struct reader *r, const char *table, const char *column)
+{
+	void *statement = NULL;
+	const char *sql = mq_arena_printf(r->trace->arena, "SELECT %s FROM %s LIMIT 0", column, table);
+	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_;
+
+	r->sqlite.finalize(statement);
+	return there;
+}
+
+typedef void row_taker(struct reader *r, void *statement);
+
+static enum mq_status ask(struct reader *r, const char *sql, row_taker *take)
+{
+	struct sqlite *s = &r->sqlite;
+	void *statement = NULL;
+	int status = s->prepare_v2(s->base, sql, -1, &statement, NULL);
+
+	while (status == SQLITE_OK_ || status == SQLITE_ROW_) {
+		status = s->step(statement);
+		if (status == SQLITE_ROW_) {
+			r->trace->n_read++;
+			take(r, statement);
+		}
+	}
+	enum mq_status result = status == SQLITE_DONE_
+	                                ? MQ_OK
+	                                : mq_fail(r->err, MQ_EINPUT, "%s: %s: is the export whole?", r->file,
+	                                          s->errmsg(s->base));
+	s->finalize(statement);
+	return result;
+}
+
+static int64_t number(struct reader *r, void *statement, int column)
+{
+	return r->sqlite.column_int64(statement, column);
+}
+
+static const char *text(struct reader *r, void *statement, int column)
+{
+	const unsigned char *t = r->sqlite.column_text(statement, column);
+
+	return t ? (const char *)t : "";
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Columns 0 and 1 of every statement: start and end, ns. */
+static struct mq_event event_of(struct reader *r, void *statement, enum mq_event_kind kind, const char *name)
+{
+	double start = (double)number(r, statement, 0), end = (double)number(r, statement, 1);
+
+	if (!(r->zero_ns > 0))
+		r->zero_ns = start;
+	return (struct mq_event){.start_us = 1e-3 * (start - r->zero_ns),
+	                         .dur_us = fmax(0, 1e-3 * (end - start)),
+	                         .name = mq_trace_intern(r->trace, name, strlen(name)),
+	                         .device = MQ_NONE,
+	                         .shape = MQ_NONE,
+	                         .note = MQ_NONE,
+	                         .kind = (uint8_t)kind};
+}
+
+static void keep(struct reader *r, const struct mq_event *event)
+{
+	struct mq_trace *t = r->trace;
+
+	MQ_PUSH(t->arena, t->event, t->n, t->room, *event);
+}
+
+/* start, end, device, stream, correlation, name */
+static void take_kernel(struct reader *r, void *statement)
+{
+	struct mq_event e = event_of(r, statement, MQ_EVENT_KERNEL, text(r, statement, 5));
+
+	e.device = (uint32_t)number(r, statement, 2);
+	e.stream = (uint32_t)number(r, statement, 3);
+	e.correlation = (uint64_t)number(r, statement, 4);
+	keep(r, &e);
+}
+
+/* start, end, device, stream, correlation, bytes */
+static void take_copy(struct reader *r, void *statement)
+{
+	struct mq_event e = event_of(r, statement, MQ_EVENT_COPY, "copy");
+
+	e.device = (uint32_t)number(r, statement, 2);
+	e.stream = (uint32_t)number(r, statement, 3);
+	e.correlation = (uint64_t)number(r, statement, 4);
+	e.bytes = (double)number(r, statement, 5);
+	keep(r, &e);
+}
+
+/* start, end, thread, correlation, name */
+static void take_launch(struct reader *r, void *statement)
+{
+	struct mq_event e = event_of(r, statement, MQ_EVENT_LAUNCH, text(r, statement, 4));
+
+	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
+	e.correlation = (uint64_t)number(r, statement, 3);
+	if (e.correlation && strcasestr(e.name, "launch"))
+		keep(r, &e);
+}
+
+/* start, end, thread, text */
+static void take_range(struct reader *r, void *statement)
+{
+	const char *name = text(r, statement, 3);
+	int kind = mq_trace_range_kind(name);
+
+	if (kind < 0)
+		return;
+	struct mq_event e = event_of(r, statement, (enum mq_event_kind)kind, name);
+
+	e.thread = (uint32_t)(number(r, statement, 2) & 0xffffff);
+	if (kind == MQ_EVENT_NOTE) {
+		struct mq_trace_note note = {.in_n = NAN, .out_n = NAN, .collective = e.name};
+
+		e.note = r->trace->n_notes;
+		MQ_PUSH(r->trace->arena, r->trace->note, r->trace->n_notes, r->trace->note_room, note);
+	}
+	keep(r, &e);
+}
+
+static void take_device(struct reader *r, void *statement)
+{
+	struct mq_trace *t = r->trace;
+	const char *name = text(r, statement, 0);
+
+	t->gpu = mq_trace_intern(t, name, strlen(name));
+	t->memory_B = (double)number(r, statement, 1);
+	t->sms = (double)number(r, statement, 2);
+	t->compute_capability = (double)(10 * number(r, statement, 3) + number(r, statement, 4));
+}
+
+/* device, process, kernels: of a report that holds several devices the one asked for. */
+static void take_which(struct reader *r, void *statement)
+{
+	uint32_t device = (uint32_t)number(r, statement, 0);
+
+	r->trace->world++;
+	if (r->device == MQ_NONE || r->device == device) {
+		r->trace->rank = device;
+		r->process = number(r, statement, 1);
+	}
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static enum mq_status choose_device(struct reader *r)
+{
+	const char *process = has(r, "CUPTI_ACTIVITY_KIND_KERNEL", "globalPid") ? "globalPid" : "0";
+
+	if (!has(r, "CUPTI_ACTIVITY_KIND_KERNEL", "start"))
+		return mq_fail(r->err, MQ_EINPUT,
+		               "%s: no table of kernels: profile with `nsys profile --trace=cuda,nvtx` and export "
+		               "with `nsys export --type sqlite`",
+		               r->file);
+	MQ_TRY(ask(r, mq_arena_printf(r->trace->arena,
+	                              "SELECT deviceId, max(%s) FROM CUPTI_ACTIVITY_KIND_KERNEL GROUP BY deviceId "
+	                              "ORDER BY deviceId",
+	                              process),
+	           take_which));
+	if (r->device != MQ_NONE && r->trace->rank != r->device)
+		return mq_fail(r->err, MQ_EINPUT, "%s: no kernel ran on device %u", r->file, r->device);
+	if (r->device == MQ_NONE && r->trace->world > 1)
+		return mq_fail(r->err, MQ_EINPUT,
+		               "%s holds the kernels of %u devices: say of which it is the trace, as %s@0 for device 0",
+		               r->file, r->trace->world, r->file);
+	if (r->device == MQ_NONE) /* one device is one rank, of how many is not told */
+		r->trace->rank = MQ_NONE;
+	if (r->trace->rank == MQ_NONE)
+		r->trace->world = 0;
+	return MQ_OK;
+}
+
+static enum mq_status read_device_side(struct reader *r)
+{
+	struct mq_arena *arena = r->trace->arena;
+	const char *where = r->device == MQ_NONE
+	                            ? ""
+	                            : mq_arena_printf(arena, " WHERE x.deviceId = %u", r->device);
+	static const char *const copies[] = {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"};
+
+	MQ_TRY(ask(r,
+	           mq_arena_printf(arena,
+	                           "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, s.value FROM "
+	                           "CUPTI_ACTIVITY_KIND_KERNEL x LEFT JOIN StringIds s ON s.id = x.demangledName%s",
+	                           where),
+	           take_kernel));
+	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
+		if (has(r, copies[i], "bytes"))
+			MQ_TRY(ask(r,
+			           mq_arena_printf(arena,
+			                           "SELECT x.start, x.end, x.deviceId, x.streamId, x.correlationId, "
+			                           "x.bytes FROM %s x%s",
+			                           copies[i], where),
+			           take_copy));
+	return MQ_OK;
+}
+
+/* The host's side of the process whose device it is: identifiers hold a process and a thread, 24 bits each. */
+static enum mq_status read_host_side(struct reader *r)
+{
+	struct mq_arena *arena = r->trace->arena;
+	const char *own = r->process ? mq_arena_printf(arena, " AND x.globalTid / 0x1000000 = %lld",
+	                                               (long long)(r->process / 0x1000000))
+	                             : "";
+	bool id = has(r, "NVTX_EVENTS", "textId");
+
+	if (has(r, "CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"))
+		MQ_TRY(ask(r,
+		           mq_arena_printf(arena,
+		                           "SELECT x.start, x.end, x.globalTid, x.correlationId, s.value FROM "
+		                           "CUPTI_ACTIVITY_KIND_RUNTIME x LEFT JOIN StringIds s ON s.id = x.nameId "
+		                           "WHERE 1%s",
+		                           own),
+		           take_launch));
+	if (has(r, "NVTX_EVENTS", "text"))
+		MQ_TRY(ask(r,
+		           mq_arena_printf(arena,
+		                           "SELECT x.start, x.end, x.globalTid, coalesce(x.text, %s) FROM NVTX_EVENTS "
+		                           "x%s WHERE x.end > x.start%s",
+		                           id ? "s.value" : "''",
+		                           id ? " LEFT JOIN StringIds s ON s.id = x.textId" : "", own),
+		           take_range));
+	if (has(r, "TARGET_INFO_GPU", "smCount") && has(r, "TARGET_INFO_GPU", "computeMajor"))
+		MQ_TRY(ask(r,
+		           mq_arena_printf(arena,
+		                           "SELECT name, totalMemory, smCount, computeMajor, computeMinor FROM "
+		                           "TARGET_INFO_GPU WHERE id = %u",
+		                           r->device == MQ_NONE ? 0 : r->device),
+		           take_device));
+	return MQ_OK;
+}
+
+static enum mq_status read_report(struct reader *r)
+{
+	struct sqlite *s = &r->sqlite;
+
+	MQ_TRY(open_library(s, r->err));
+	if (s->open_v2(r->file, &s->base, OPEN_READONLY_, NULL) != SQLITE_OK_)
+		return mq_fail(r->err, MQ_EINPUT, "%s: cannot open the report: %s", r->file,
+		               s->base ? s->errmsg(s->base) : "no memory");
+	MQ_TRY(choose_device(r));
+	MQ_TRY(read_device_side(r));
+	return read_host_side(r);
+}
+
+enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err)
+{
+	struct reader r = {.trace = trace, .device = MQ_NONE, .err = err};
+
+	r.file = mq_trace_file(trace->path, trace->arena, &r.device);
+	enum mq_status status = read_report(&r);
+	if (r.sqlite.base)
+		r.sqlite.close(r.sqlite.base);
+	if (r.sqlite.library)
+		dlclose(r.sqlite.library);
+	return status;
+}
