@@ -17,6 +17,9 @@ struct mq_command {
 	enum mq_status (*run)(int argc, char **argv, struct mq_err *err);
 };
 
+/* Makes do with a limit on memory, see common_limits.c: may start the program anew. MQ_ENODEV: it is too low. */
+enum mq_status mq_limits_meet(char **argv, struct mq_err *err) MQ_MUST_CHECK;
+
 extern const struct mq_command *const mq_commands[]; /* NULL-terminated, sorted by name */
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <gsl/gsl_errno.h>
 
@@ -60,9 +61,15 @@ static int run(const struct mq_command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	struct mq_err err = MQ_ERR_INIT;
+
 	setlocale(LC_ALL, "C");
 	gsl_set_error_handler_off();
 	signal(SIGPIPE, SIG_IGN);
+	if (mq_limits_meet(argv, &err) != MQ_OK) {
+		fprintf(stderr, "maquette: %s\n", err.text);
+		_exit(err.status); /* libraries' threads would be waited for */
+	}
 	if (argc < 2) {
 		usage(stderr);
 		return MQ_EINPUT;

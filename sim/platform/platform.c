@@ -18,8 +18,12 @@
 
 #include "core/opt.h"
 #include "core/text.h"
+#include "platform/platform_memory.h"
 
-enum { MAX_CLUSTER_HOSTS = 1000000 };
+/* SimGrid takes some 3 kB for each host of a cluster tag. */
+enum { MAX_CLUSTER_HOSTS = 200000 };
+/* What it may take for a file: a file that lists everything itself needs 20 to 40 times its size. */
+static const double LOAD_B = 800e6, LOAD_PER_BYTE = 50;
 
 struct platform {
 	sg_host_t *host;         /* [n_devices] in rank order */
@@ -424,14 +428,13 @@ static enum mq_status check_clusters(const char *path, const char *text, struct 
 	return MQ_OK;
 }
 
-static enum mq_status check_file(const char *path, struct mq_err *err)
+static enum mq_status check_file(const char *path, size_t *size, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	char *text;
-	size_t size;
-	enum mq_status status = mq_text_read(path, 512, &arena, &text, &size, err);
+	enum mq_status status = mq_text_read(path, 512, &arena, &text, size, err);
 
-	if (status == MQ_OK && !size)
+	if (status == MQ_OK && !*size)
 		status = mq_fail(err, MQ_EINPUT, "%s: is empty; give a SimGrid platform file", path);
 	if (status == MQ_OK)
 		status = check_clusters(path, text, err);
@@ -445,10 +448,14 @@ enum mq_status mq_platform_load(const char *path, struct mq_arena *arena,
 	struct platform *platform = mq_arena_array(arena, 1, struct platform);
 	struct mq_cluster *cluster = mq_cluster_new(arena);
 	struct found *found;
+	struct mq_memory_limit limit;
 	enum mq_fabric usual;
+	size_t size;
 
-	MQ_TRY(check_file(path, err));
+	MQ_TRY(check_file(path, &size, err));
+	mq_memory_limit_set(&limit, path, LOAD_B + LOAD_PER_BYTE * (double)size);
 	simgrid_load_platform(path);
+	mq_memory_limit_restore(&limit);
 	MQ_TRY(read_zone(cluster, path, &usual, err));
 	if (find_devices(arena, &found, &cluster->n_devices, err) != MQ_OK)
 		return mq_wrap(err, "%s", path);

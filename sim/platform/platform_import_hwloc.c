@@ -7,6 +7,9 @@
 
 #include "core/cluster.h"
 #include "platform/platform_machine.h"
+#include "platform/platform_memory.h"
+
+static const double MOST_B = 256e6; /* what hwloc may take for a file of at most 16 MB */
 
 static const struct mq_device_calib *type_of_model(const struct mq_calib *calib, const char *text)
 {
@@ -177,14 +180,20 @@ enum mq_status mq_machine_read_hwloc(const char *path, const struct mq_device_ca
 				     struct mq_machine *machine, struct mq_err *err)
 {
 	hwloc_topology_t topology;
+	struct mq_memory_limit limit;
 	enum mq_status status;
 
 	if (hwloc_topology_init(&topology))
 		return mq_fail(err, MQ_EINPUT, "hwloc cannot start");
 	hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if ((path && hwloc_topology_set_xml(topology, path)) || hwloc_topology_load(topology))
-		status = mq_fail(err, MQ_EINPUT, "%s: hwloc cannot read it; is it cut?",
-				 path ? path : "this machine");
+	if (path) /* one large number in it is a set of as many bits */
+		mq_memory_limit_set(&limit, path, MOST_B);
+	bool bad = (path && hwloc_topology_set_xml(topology, path)) || hwloc_topology_load(topology);
+	if (path)
+		mq_memory_limit_restore(&limit);
+	if (bad)
+		status = mq_fail(err, MQ_EINPUT, "%s: hwloc cannot read it; is it cut, or has it numbers that no "
+				 "machine has?", path ? path : "this machine");
 	else
 		status = read_topology(topology, path ? path : "this machine", type, machine, err);
 	hwloc_topology_destroy(topology);

@@ -13,8 +13,14 @@ cat >many.xml <<'X'
 <?xml version='1.0'?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">
 <cluster id="c" prefix="g" suffix="" radical="1,5-9,10-9999999" speed="1Tf" bw="1GBps" lat="0s"/></platform>
 X
-try 2 'have 9999996 hosts; at most 1000000' platform check many.xml
+try 2 'have 9999996 hosts; at most 200000' platform check many.xml
 try 2 'have 9999996 hosts' simulate "${question[@]}" -p many.xml -P plan.json -o s
+{ echo '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1"><zone id="z" routing="Full">'
+seq -f '<host id="h%.0f" speed="1f"/>' 28000
+echo '<link id="l" bandwidth="1GBps" latency="0s"/><route src="h1" dst="h2"><link_ctn id="l"/></route></zone></platform>'; } >square.xml # 800 kB
+try 2 'square.xml: more than [0-9]* MB are needed to load it' platform check square.xml
+try 2 'square.xml: more than [0-9]* MB are needed to load it' simulate "${question[@]}" -p square.xml -P plan.json -o s
+(ulimit -v 1500000; try 0 '' platform import "$ROOT/tests/corpus/hwloc/huge.xml" -o x.xml) # one number in it is a set of 4e9 bits
 
 # Tables without an end or of nothing but rows; numbers in them that no machine has.
 for table in "score" "score --gemm" "score --collectives" "fit --free ib.bw_share"; do

@@ -22,6 +22,8 @@
 #include "trace/trace.h"
 
 enum { BLOCK_B = 1 << 18, NAME_B = 512, KEY_B = 40 };
+/* Traces pack by 10 to 30; what packs by more, and is large, is made to fill memory. */
+enum { MOST_PACKED = 100, SMALL_B = 16 << 20 };
 
 /* Where a value stands. */
 enum place { NOWHERE, IN_ROOT, IN_EVENT, IN_ARGS, IN_DEVICE, IN_WORLD };
@@ -451,6 +453,9 @@ static enum mq_status parse(struct reader *r, yajl_handle parser, gzFile file, s
 			return mq_fail(err, MQ_EINPUT, "%s: not JSON near byte %.0f (unpacked)",
 			               r->trace->path, at + (double)yajl_get_bytes_consumed(parser));
 		at += n;
+		if (at > SMALL_B && at > MOST_PACKED * (double)gzoffset(file))
+			return mq_fail(err, MQ_EINPUT, "%s: unpacks to more than %d times its size: no trace does; "
+			               "unpack it (gunzip) and look at it", r->trace->path, MOST_PACKED);
 	}
 	if (n < 0)
 		return mq_fail(err, MQ_EINPUT, "%s: cannot be unpacked after byte %.0f: is the "

@@ -15,6 +15,7 @@
 
 const char *mq_trace_intern(struct mq_trace *t, const char *text, size_t size)
 {
+	size = strnlen(text, size); /* a name may have \u0000 in it */
 	uint64_t key = mq_hash(MQ_HASH_INIT, text, size);
 
 	for (;; key = mq_map_mix(key, 1)) {

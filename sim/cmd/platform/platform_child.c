@@ -48,6 +48,7 @@ static enum mq_status spawn_self(char **argv, int messages, int *status, struct 
 	posix_spawn_file_actions_t actions;
 	pid_t child;
 
+	setenv("OPENBLAS_NUM_THREADS", "1", 1); /* its threads' memory would count as the file's */
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
 	int bad = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, environ);
