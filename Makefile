@@ -307,7 +307,7 @@ fuzz: ## SECONDS (60) of libFuzzer for each reader under sanitizers, where clang
 	else $(MAKE) -s SAN=address,undefined tests && BUILD=build/san-address-undefined tests/run-tests corpus; fi
 fuzzers: $(FUZZ)
 ROUNDS ?= 100
-soak: all ## kill or stop processes of searches and studies at random, ROUNDS (100) times: results equal, nothing left
+soak: all $(MOCKS) ## kill, stop or starve searches, studies and tuning at random, ROUNDS (100) times: results equal, nothing left
 	@tests/run-soak $(BUILD)/maquette $(ROUNDS)
 validate-host: all ## calibrate this machine's cores and replay 20 plans on them (run alone; a minute)
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-host $(BUILD)/validate-host

@@ -135,6 +135,7 @@ enum mq_status mq_find_platform(const char *name, struct mq_arena *arena, const 
 struct mq_platform_file {
 	const char *path;
 	const char *dir;      /* to be removed, or NULL */
+	int held;             /* its lock, -1 = none */
 	const char *assumed;  /* see mq_platform_assumed */
 };
 enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, struct mq_arena *arena,

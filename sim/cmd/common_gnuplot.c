@@ -3,10 +3,11 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "core/spawn.h"
 
 const char *mq_gnuplot_quoted(struct mq_arena *arena, const char *text)
 {
@@ -32,16 +33,13 @@ enum mq_status mq_gnuplot(const char *settings, const char *script, struct mq_er
 	char name[] = "gnuplot", flag[] = "-e", said[256] = "", line[256];
 	char *const argv[] = { name, flag, (char *)(uintptr_t)settings, (char *)(uintptr_t)script,
 			       NULL };
-	posix_spawn_file_actions_t actions;
 	FILE *words = tmpfile();
 	pid_t pid;
 	int status;
 
-	posix_spawn_file_actions_init(&actions);
-	if (words)
-		posix_spawn_file_actions_adddup2(&actions, fileno(words), 2);
-	int bad = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
+	const struct mq_spawn program = { .path = name, .argv = argv, .on_death = SIGTERM, .n_fds = words != NULL,
+					  .fd = { { words ? fileno(words) : 2, 2 } } };
+	int bad = mq_spawn(&program, &pid);
 	while (!bad && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		continue;
 	if (words) {

@@ -1,26 +1,91 @@
 /*
  * common_platform.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of
- * `platform generate`, of which a file is made in a folder that nobody can guess.
+ * `platform generate`, of which a file is made in a folder that nobody can guess;
+ * what a killed command leaves of such folders goes with the next one.
  */
 #include "cmd/common.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "platform/platform_generate.h"
 
+static const char *const names[] = { "platform.xml", "platform.calib.json", "accelerator.json", "cpu.json" };
+enum { N_NAMES = sizeof(names) / sizeof(*names), PREFIX_B = 9 };
+static const char prefix[PREFIX_B + 1] = "maquette-";
+
+static void remove_folder(const char *dir)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+
+	for (int i = 0; i < N_NAMES; i++)
+		unlink(mq_arena_printf(&scratch, "%s/%s", dir, names[i]));
+	rmdir(dir);
+	mq_arena_fini(&scratch);
+}
+
+/* Opens a folder and locks it; the lock goes with the process, however that ends. -1: it is another's. */
+static int hold(const char *dir)
+{
+	struct stat here, held;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	/* Between the two it may have been removed, as left behind. */
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &held) && held.st_uid == geteuid() &&
+	    !stat(dir, &here) && here.st_ino == held.st_ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Folders that killed commands have left behind. */
+static void sweep(const char *tmp)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	DIR *dir = opendir(tmp);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, prefix, PREFIX_B) || strlen(entry->d_name) != PREFIX_B + 6)
+			continue;
+		const char *path = mq_arena_printf(&scratch, "%s/%s", tmp, entry->d_name);
+		int fd = hold(path);
+
+		if (fd >= 0) {
+			remove_folder(path);
+			close(fd);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	mq_arena_fini(&scratch);
+}
+
 enum mq_status mq_platform_folder(struct mq_arena *arena, struct mq_platform_file *file, struct mq_err *err)
 {
 	const char *tmp = getenv("TMPDIR");
-	char *dir = mq_arena_printf(arena, "%s/maquette-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 
-	*file = (struct mq_platform_file){ .path = NULL };
-	if (!mkdtemp(dir))
-		return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder: %s", dir, strerror(errno));
-	file->dir = dir;
-	file->path = mq_arena_printf(arena, "%s/platform.xml", dir);
+	*file = (struct mq_platform_file){ .held = -1 };
+	tmp = tmp && *tmp ? tmp : "/tmp";
+	sweep(tmp);
+	while (file->held < 0) {
+		char *dir = mq_arena_printf(arena, "%s/%sXXXXXX", tmp, prefix);
+
+		if (!mkdtemp(dir))
+			return mq_fail(err, MQ_EINPUT, "%s: cannot make a folder: %s", dir, strerror(errno));
+		file->dir = dir;
+		file->held = hold(dir);
+		if (file->held < 0 && !access(dir, F_OK)) /* a file system without locks */
+			break;
+	}
+	file->path = mq_arena_printf(arena, "%s/%s", file->dir, names[0]);
 	return MQ_OK;
 }
 
@@ -42,12 +107,9 @@ enum mq_status mq_platform_open(const char *text, const struct mq_calib *calib, 
 
 void mq_platform_file_close(const struct mq_platform_file *file)
 {
-	static const char *const names[] = { "platform.xml", "platform.calib.json", "accelerator.json", "cpu.json" };
-	struct mq_arena scratch = MQ_ARENA_INIT;
-
-	for (size_t i = 0; file->dir && i < sizeof(names) / sizeof(*names); i++)
-		unlink(mq_arena_printf(&scratch, "%s/%s", file->dir, names[i]));
-	if (file->dir)
-		rmdir(file->dir);
-	mq_arena_fini(&scratch);
+	if (!file->dir)
+		return;
+	remove_folder(file->dir);
+	if (file->held >= 0)
+		close(file->held);
 }

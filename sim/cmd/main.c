@@ -66,6 +66,7 @@ int main(int argc, char **argv)
 	setlocale(LC_ALL, "C");
 	gsl_set_error_handler_off();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
 	if (mq_limits_meet(argv, &err) != MQ_OK) {
 		fprintf(stderr, "maquette: %s\n", err.text);
 		_exit(err.status); /* libraries' threads would be waited for */

@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,8 +24,7 @@
 
 #include "cmd/study/study.h"
 #include "core/csv.h"
-
-extern char **environ;
+#include "core/spawn.h"
 
 struct options {
 	const char *study, *dir;
@@ -420,10 +418,11 @@ static uint32_t start_workers(const struct options *o, pid_t *pid)
 	char *argv[] = { (char[]){ "maquette" }, (char[]){ "whatif" }, strdup(o->study), (char[]){ "-o" },
 			 strdup(o->dir), (char[]){ "--jobs=1" }, (char[]){ "--worker" },
 			 o->allow_exec ? (char[]){ "--allow-exec" } : NULL, NULL };
+	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = argv, .on_death = SIGKILL };
 	uint32_t n = 0;
 
 	for (uint32_t i = 1; i < o->jobs; i++)
-		n += !posix_spawn(&pid[n], "/proc/self/exe", NULL, NULL, argv, environ);
+		n += !mq_spawn(&self, &pid[n]);
 	free(argv[2]);
 	free(argv[4]);
 	return n;

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/loader.h"
+#include "core/spawn.h"
 
 enum { POLL_MS = 100, PROTOCOL = 1 };
 
@@ -37,7 +37,6 @@ static enum mq_status spawn(struct exec *x, struct mq_err *err)
 {
 	int in[2], out[2];
 	char *command = NULL;
-	posix_spawn_file_actions_t actions;
 
 	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) ||
 	    asprintf(&command, "exec %s", x->program) < 0)
@@ -45,11 +44,9 @@ static enum mq_status spawn(struct exec *x, struct mq_err *err)
 			       strerror(errno));
 	char shell[] = "/bin/sh", flag[] = "-c";
 	char *const argv[] = { shell, flag, command, NULL };
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-	posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-	int bad = posix_spawn(&x->pid, shell, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
+	const struct mq_spawn program = { .path = shell, .argv = argv, .on_death = SIGKILL, .n_fds = 2,
+					  .fd = { { in[0], 0 }, { out[1], 1 } } };
+	int bad = mq_spawn(&program, &x->pid);
 	free(command);
 	close(in[0]);
 	close(out[1]);

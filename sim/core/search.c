@@ -537,7 +537,14 @@ static enum mq_status open_files(struct loop *loop, struct mq_err *err)
 	loop->outcome->resumed = loop->cache.n;
 	loop->rows.lenient = isfinite(s->seconds);
 	loop->notes.path = s->dir ? mq_arena_printf(loop->arena, "%s/learning.csv", s->dir) : NULL;
-	return s->dir ? mq_rows_open(&loop->rows, s->dir, loop->arena, err) : MQ_OK;
+	if (!s->dir)
+		return MQ_OK;
+	MQ_TRY(mq_rows_open(&loop->rows, s->dir, loop->arena, err));
+	/* Files that the command names hold something else now, or the program does. */
+	if (loop->rows.at < loop->rows.old_size && loop->cache.n_others && !loop->cache.n)
+		return mq_fail(err, MQ_EINPUT, "%s: its plans were judged with another model, platform, calibration, "
+			       "software or program than are there now; choose another -o, or remove the folder", s->dir);
+	return MQ_OK;
 }
 
 enum mq_status mq_search_run(const struct mq_search *s, struct mq_arena *arena,

@@ -171,6 +171,7 @@ enum mq_status mq_notes_close(struct mq_notes *notes, struct mq_err *err) MQ_MUS
 struct mq_cache {
 	struct mq_arena *arena;
 	uint32_t n, room;       /* room: a power of two, or 0 */
+	uint32_t n_others;      /* rows of the file that are of another context */
 	struct mq_cache_slot *slot;
 	FILE *file;             /* NULL = in memory only */
 	const char *path;

@@ -389,6 +389,8 @@ enum mq_status mq_cache_open(struct mq_cache *cache, const char *dir, uint64_t c
 	for (uint32_t row = 0; row < csv.n_rows; row++)
 		if (!strcmp(mq_csv_text(&csv, row, mq_csv_column(&csv, "context")), wanted))
 			MQ_TRY(read_row(&csv, row, cache, err));
+		else
+			cache->n_others++;
 	return MQ_OK;
 }
 

@@ -15,7 +15,6 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "core/rng.h"
+#include "core/spawn.h"
 #include "platform/platform.h"
 #include "executors/pool_wire.h"
 
@@ -219,31 +219,33 @@ static const char *own_path(struct mq_arena *arena)
 
 static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 {
-	int pair[2], pipes[2], argc, failed;
-	posix_spawn_file_actions_t actions;
+	int pair[2], pipes[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC), argc;
 	char **args = mq_job_encode(p->job, &p->scratch, &argc);
 	char **argv = mq_arena_array(&p->scratch, argc + 3, char *);
 
 	argv[0] = mq_arena_strdup(&p->scratch, "maquette");
 	argv[1] = mq_arena_strdup(&p->scratch, "worker");
 	memcpy(argv + 2, args, (size_t)argc * sizeof(*argv));
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+	if (nothing < 0)
+		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: /dev/null: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		close(nothing);
 		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
 			       strerror(errno));
+	}
 	if (pipe2(pipes, O_CLOEXEC)) {
+		close(nothing);
 		close(pair[0]);
 		close(pair[1]);
 		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
 			       strerror(errno));
 	}
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, pipes[1], 2);
-	posix_spawn_file_actions_adddup2(&actions, pair[1], MQ_WIRE_FD);
-	failed = posix_spawn(&p->server, own_path(&p->scratch), &actions, NULL, argv,
-			     single_threaded(&p->scratch));
-	posix_spawn_file_actions_destroy(&actions);
+	const struct mq_spawn server = {
+		.path = own_path(&p->scratch), .argv = argv, .env = single_threaded(&p->scratch), .on_death = SIGKILL,
+		.n_fds = 4, .fd = { { nothing, 0 }, { nothing, 1 }, { pipes[1], 2 }, { pair[1], MQ_WIRE_FD } },
+	};
+	int failed = mq_spawn(&server, &p->server);
+	close(nothing);
 	close(pair[1]);
 	close(pipes[1]);
 	p->control = pair[0];
@@ -381,7 +383,8 @@ static enum mq_status revive(struct mq_pool *p, struct worker *w, struct mq_err 
 		return MQ_OK;
 	enum mq_status status = ask(p, MQ_WIRE_FORK, NULL, 0, &head, &bytes, &fd, err);
 	if (status == MQ_OK && (fd < 0 || head.size != sizeof(w->pid)))
-		status = mq_fail(err, MQ_EBUG, "the simulation server sent no worker");
+		status = mq_fail(err, MQ_ENODEV, "no file can be opened for a simulator: raise the limit on open files "
+				 "(ulimit -n)");
 	if (status == MQ_OK) {
 		memcpy(&w->pid, bytes, sizeof(w->pid));
 		w->fd = fd;

@@ -5,16 +5,14 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/spawn.h"
 #include "core/types.h"
-
-extern char **environ;
 
 uint32_t mq_mip_column(struct mq_mip *m, double cost, double lower, double upper, bool integer)
 {
@@ -170,7 +168,8 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	char seconds[32], gap[32];
 	const char *argv[24] = {"cbc", job->problem};
 	uint32_t n = 2;
-	posix_spawn_file_actions_t files;
+	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int log = open(job->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	snprintf(seconds, sizeof(seconds), "%.3f", o->seconds);
 	snprintf(gap, sizeof(gap), "%.9g", o->gap);
@@ -199,15 +198,16 @@ static enum mq_status spawn_cbc(const struct mq_mip_options *o, const struct job
 	char *args[24];
 
 	for (uint32_t i = 0; i <= n;
-	     i++) /* posix_spawn does not change them; its type says it may */
+	     i++) /* they are not changed; exec's type says they may be */
 		memcpy(&args[i], &argv[i], sizeof(args[i]));
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&files, 1, job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	posix_spawn_file_actions_adddup2(&files, 1, 2);
-	int failed = posix_spawnp(pid, "cbc", &files, NULL, args, environ);
+	const struct mq_spawn cbc = {.path = "cbc", .argv = args, .on_death = SIGKILL, .n_fds = 3,
+	                             .fd = {{nothing, 0}, {log, 1}, {log, 2}}};
+	int failed = nothing < 0 || log < 0 ? errno : mq_spawn(&cbc, pid);
 
-	posix_spawn_file_actions_destroy(&files);
+	if (nothing >= 0)
+		close(nothing);
+	if (log >= 0)
+		close(log);
 	if (failed)
 		return mq_fail(err, MQ_ENODEV,
 		               "program 'cbc' cannot be run (%s): install the package "

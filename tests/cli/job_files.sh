@@ -18,6 +18,12 @@ refuses 'has the results of `search`' whole simulate "${args[@]:0:6}" -P whole/p
 refuses 'has the results of `simulate`' one search "${args[@]}" -o one
 "$M" search "${args[@]}" --top 2 -j 1 -o whole >/dev/null || echo "does not continue with other ways to show it"
 
+# A file that the command names has other contents now: said before anything is judged.
+cp "$ROOT/platforms/dgx1_v100.xml" p.xml
+"$M" search "${args[@]/dgx1_v100/p.xml}" -o named >/dev/null || echo "search fails"
+sed -i 's/bandwidth="15.75GBps"/bandwidth="31.5GBps"/' p.xml
+refuses 'named: its plans were judged with another model, platform' named search "${args[@]/dgx1_v100/p.xml}" -o named
+
 # Two at once: the second is refused, the first has the rows of a run alone.
 long=(-m gpt:layers=24,hidden=1024,heads=16 --batch 64 -p cloud_v100_t4 -e hybrid --evals 20 --seed 7 -j 1)
 "$M" search "${long[@]}" -o alone >/dev/null || echo "search fails"

@@ -60,7 +60,7 @@ M=tree/build/maquette try 2 "a.json: inherits 'b': .*c.json: inherits 'a', which
 # A changed file is another question: a search's old rows do not stand.
 "$M" search "${ask[@]}" -e expert --evals 4 --software mine.json -o mine | head -n 1
 sed -i 's/"value": 5.2/"value": 5.3/' mine.json
-try 2 'mine/candidates.csv:2: written by another command or another version' \
+try 2 'mine: its plans were judged with another model, platform, calibration, software or program' \
 	search "${ask[@]}" -e expert --evals 4 --software mine.json -o mine
 # Terms of a difference, settings: under the software that is asked for.
 "$M" diff generic/plan-1.json mine/plan-1.json "${ask[@]}" --software megatron-core >/dev/null || bad=1

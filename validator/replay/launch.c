@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,7 +45,6 @@ struct launch {
 	char chatter[256]; /* first line of anybody else */
 	int dead_rank;     /* as mpirun names it, -1 = none */
 	double last_beat_s;
-	char rendezvous[4096]; /* folder of a file rendezvous, or "" */
 };
 
 static double now_s(void)
@@ -147,37 +147,19 @@ static char **mpirun_arguments(const struct launch *l, const char *self, char **
 	return line;
 }
 
-static enum mq_status make_rendezvous(struct launch *l, struct mq_err *err)
+/* A file in this process's memory: the ranks find it as long as it lives, and nobody has to remove it. */
+static enum mq_status make_rendezvous(const struct launch *l, struct mq_err *err)
 {
-	const char *tmp = getenv("TMPDIR");
-	char path[4200];
+	char place[64];
 
 	if (!l->job->spawn || l->job->set->options.rendezvous[0])
 		return MQ_OK;
-	tmp = tmp && *tmp ? tmp : "/tmp";
-	if (strlen(tmp) + 32 > sizeof(l->rendezvous))
-		return mq_fail(err, MQ_EINPUT, "TMPDIR=%.40s...: too long for a path", tmp);
-	snprintf(l->rendezvous, sizeof(l->rendezvous), "%s/mq-replay-XXXXXX", tmp);
-	if (!mkdtemp(l->rendezvous)) {
-		mq_fail(err, MQ_EINPUT, "%.400s: cannot make a folder for the ranks to meet: %s",
-		        l->rendezvous, strerror(errno));
-		l->rendezvous[0] = '\0';
-		return MQ_EINPUT;
-	}
-	snprintf(path, sizeof(path), "local:%s/meet", l->rendezvous);
-	setenv("MAQUETTE_RENDEZVOUS", path, 1);
+	int fd = memfd_create("maquette-rendezvous", MFD_CLOEXEC);
+	if (fd < 0)
+		return mq_fail(err, MQ_EBUG, "no file in memory for the ranks to meet: %s", strerror(errno));
+	snprintf(place, sizeof(place), "memory:/proc/%d/fd/%d", (int)getpid(), fd);
+	setenv("MAQUETTE_RENDEZVOUS", place, 1);
 	return MQ_OK;
-}
-
-static void remove_rendezvous(const struct launch *l)
-{
-	char path[4200];
-
-	if (!l->rendezvous[0])
-		return;
-	snprintf(path, sizeof(path), "%s/meet", l->rendezvous);
-	unlink(path);
-	rmdir(l->rendezvous);
 }
 
 static enum mq_status start(struct launch *l, char **argv, struct mq_err *err)
@@ -388,6 +370,5 @@ enum mq_status replay_launch(const struct replay_job *job, char **argv, struct m
 		status = watch(l, err);
 	else
 		stop_all(l);
-	remove_rendezvous(l);
 	return status;
 }

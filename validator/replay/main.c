@@ -7,6 +7,7 @@
  */
 #include <argp.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -362,6 +363,7 @@ int main(int argc, char **argv)
 	argp_err_exit_status = MQ_EINPUT;
 	/* The BLAS of an executor reads this when it is loaded; the executor then sets the true
 	 * count. */
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write */
 	setenv("OPENBLAS_NUM_THREADS", "1", 0);
 	argp_parse(&argp, argc, argv, 0, NULL, &set);
 	enum mq_status status = replay(&job, argv, &err);

@@ -2,8 +2,8 @@
  * meet.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
  *
  * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by
- * rename, so that nobody reads half of it); "local:PATH": the same on one machine, heard by nobody
- * else; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects
+ * rename, so that nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard
+ * by nobody beyond the machine; "tcp:HOST:PORT": a port agreed on (torchrun's MASTER_ADDR and MASTER_PORT). Who connects
  * without the run's token (of a file; else made of the job's name, which keeps out strays alone) is
  * turned away. Used for barriers, NCCL's ids, gathering times and noticing dead ranks; never for
  * the traffic that is measured. All waits end at the deadline and name the rank that is missing.
@@ -142,7 +142,7 @@ static enum mq_status listen_at(const char *port, bool local, int *fd, uint16_t 
 }
 
 /* For this user's eyes; a link that another one has left there is not followed. */
-static enum mq_status publish(const char *path, uint16_t port, uint64_t token, struct mq_err *err)
+static enum mq_status publish(const char *path, bool memory, uint16_t port, uint64_t token, struct mq_err *err)
 {
 	char draft[MEET_PATH + 16], host[256] = "127.0.0.1";
 	FILE *file;
@@ -150,18 +150,20 @@ static enum mq_status publish(const char *path, uint16_t port, uint64_t token, s
 
 	snprintf(draft, sizeof(draft), "%s.draft", path);
 	gethostname(host, sizeof(host) - 1);
-	unlink(draft);
-	fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (!memory)
+		unlink(draft);
+	fd = memory ? open(path, O_WRONLY | O_CLOEXEC) :
+	              open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	file = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (!file || fprintf(file, "%s %u %016llx\n", host, port, (unsigned long long)token) < 0 ||
-	    fclose(file) || rename(draft, path))
-		return mq_fail(err, MQ_EINPUT, "--rendezvous file:%s cannot be written: %s", path,
+	    fclose(file) || (!memory && rename(draft, path)))
+		return mq_fail(err, MQ_EINPUT, "--rendezvous %s cannot be written: %s", path,
 		               strerror(errno));
 	return MQ_OK;
 }
 
 /* Waits for rank 0's address. On one machine the loopback is used, whatever the host is called. */
-static enum mq_status look_up(const char *path, double until, char host[256], char port[16],
+static enum mq_status look_up(const char *path, bool memory, double until, char host[256], char port[16],
                               uint64_t *token, struct mq_err *err)
 {
 	unsigned long long word = 0;
@@ -170,10 +172,10 @@ static enum mq_status look_up(const char *path, double until, char host[256], ch
 
 	gethostname(here, sizeof(here) - 1);
 	while (now_s() < until) {
-		int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		int fd = open(path, O_RDONLY | O_CLOEXEC | (memory ? 0 : O_NOFOLLOW));
 		bool own = fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid();
 		FILE *file = own ? fdopen(fd, "r") : NULL;
-		int n = file ? fscanf(file, "%255s %15s %llx", host, port, &word) : 0;
+		bool whole = file && fscanf(file, "%255s %15s %llx", host, port, &word) == 3 && getc(file) == '\n';
 
 		if (file)
 			fclose(file);
@@ -181,9 +183,9 @@ static enum mq_status look_up(const char *path, double until, char host[256], ch
 			close(fd);
 		if (fd >= 0 && !own)
 			return mq_fail(err, MQ_EINPUT,
-			               "--rendezvous file:%s is of another user; give another path", path);
+			               "--rendezvous %s is of another user; give another path", path);
 		*token = word;
-		if (n == 3) {
+		if (whole) {
 			if (!strcmp(host, here))
 				strcpy(host, "127.0.0.1");
 			return MQ_OK;
@@ -339,11 +341,11 @@ static enum mq_status host_meeting(struct replay_meet *m, const char *path, cons
 		return mq_fail(err, MQ_EINPUT, "no random numbers for the ranks' token: %s",
 		               strerror(errno));
 	MQ_TRY(listen_at(port, local, &fd, &bound, err));
-	enum mq_status status = path ? publish(path, bound, m->token, err) : MQ_OK;
+	enum mq_status status = path ? publish(path, local, bound, m->token, err) : MQ_OK;
 	if (status == MQ_OK)
 		status = accept_all(m, fd, err);
 	close(fd);
-	if (path)
+	if (path && !local)
 		unlink(path);
 	return status;
 }
@@ -352,9 +354,9 @@ static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err 
 {
 	char host[256] = "", port[16] = "0", *colon;
 	double until = now_s() + m->deadline_s;
-	bool local = !strncmp(place, "local:", 6);
+	bool local = !strncmp(place, "memory:", 7);
 	const char *job = job_name();
-	char *path = local ? place + 6 : !strncmp(place, "file:", 5) ? place + 5 : NULL;
+	char *path = local ? place + 7 : !strncmp(place, "file:", 5) ? place + 5 : NULL;
 
 	if (!path && (strncmp(place, "tcp:", 4) || !(colon = strrchr(place + 4, ':'))))
 		return mq_fail(err, MQ_EINPUT,
@@ -369,7 +371,7 @@ static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err 
 	if (!m->rank)
 		return host_meeting(m, path, port, local, err);
 	if (path)
-		MQ_TRY(look_up(path, until, host, port, &m->token, err));
+		MQ_TRY(look_up(path, local, until, host, port, &m->token, err));
 	return connect_to(m, host, port, until, err);
 }
 

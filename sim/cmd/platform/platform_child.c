@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/platform/platform_words.h"
+#include "core/spawn.h"
 #include "executors/conductor.h"
 #include "platform/platform.h"
 
@@ -45,14 +45,12 @@ static void read_message(FILE *from, bool aborted, struct mq_err *err)
 
 static enum mq_status spawn_self(char **argv, int messages, int *status, struct mq_err *err)
 {
-	posix_spawn_file_actions_t actions;
+	const struct mq_spawn self = { .path = "/proc/self/exe", .argv = argv, .on_death = SIGKILL, .n_fds = 1,
+				       .fd = { { messages, STDERR_FILENO } } };
 	pid_t child;
 
 	setenv("OPENBLAS_NUM_THREADS", "1", 1); /* its threads' memory would count as the file's */
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
-	int bad = posix_spawn(&child, "/proc/self/exe", &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
+	int bad = mq_spawn(&self, &child);
 	if (bad)
 		return mq_fail(err, MQ_EBUG, "cannot start a process: %s", strerror(bad));
 	while (waitpid(child, status, 0) < 0)

@@ -8,13 +8,13 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/platform/platform_words.h"
+#include "core/spawn.h"
 
 enum { MOST_DEVICES = 32, MOST_NODES = 2, MOST_LOCAL = 8 };
 
@@ -339,7 +339,8 @@ static enum mq_status run_dot(const char *graph, const char *type, const char *o
 	int status;
 
 	snprintf(flag, sizeof(flag), "-T%s", type);
-	int bad = posix_spawnp(&child, "dot", NULL, NULL, (char *const *)(uintptr_t)argv, environ);
+	const struct mq_spawn program = { .path = "dot", .argv = (char *const *)(uintptr_t)argv, .on_death = SIGTERM };
+	int bad = mq_spawn(&program, &child);
 	if (bad)
 		return mq_fail(err, MQ_ENODEV, "dot cannot be started: %s; install graphviz",
 			       strerror(bad));

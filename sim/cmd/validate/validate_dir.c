@@ -5,7 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <spawn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
+#include "core/spawn.h"
 
-extern char **environ;
 
 /* ---- running the replay ---------------------------------------------------------------------- */
 
@@ -97,21 +97,16 @@ void mq_replay_print(const struct mq_replay_call *call)
 static enum mq_status run_program(char **argv, char *text, size_t size, int *code,
                                   struct mq_err *err)
 {
-	posix_spawn_file_actions_t actions;
 	int pipes[2], status;
 	size_t used = 0;
 	ssize_t n;
 	pid_t pid;
 
-	if (pipe(pipes))
+	if (pipe2(pipes, O_CLOEXEC))
 		return mq_fail(err, MQ_EBUG, "no pipe: %s", strerror(errno));
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, pipes[1], STDERR_FILENO);
-	posix_spawn_file_actions_addclose(&actions, pipes[0]);
-	posix_spawn_file_actions_addclose(&actions, pipes[1]);
-	int bad = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
+	const struct mq_spawn program = { .path = argv[0], .argv = argv, .on_death = SIGTERM, .n_fds = 2,
+	                                  .fd = { { pipes[1], STDOUT_FILENO }, { pipes[1], STDERR_FILENO } } };
+	int bad = mq_spawn(&program, &pid);
 	close(pipes[1]);
 	if (bad) {
 		close(pipes[0]);
