@@ -22,6 +22,10 @@ try 2 'square.xml: more than [0-9]* MB are needed to load it' platform check squ
 try 2 'square.xml: more than [0-9]* MB are needed to load it' simulate "${question[@]}" -p square.xml -P plan.json -o s
 (ulimit -v 1500000; try 0 '' platform import "$ROOT/tests/corpus/hwloc/huge.xml" -o x.xml) # one number in it is a set of 4e9 bits
 
+# A trace that unpacks to far more than any does.
+{ printf '{"traceEvents":['; yes '{"ph":"X","cat":"kernel","ts":1,"name":"k"},' | head -n 1000000; printf '{}]}'; } | gzip >bomb.json.gz
+try 2 'bomb.json.gz: unpacks to more than 100 times its size' calibrate --from bomb.json.gz --type X -o x.json
+
 # Tables without an end or of nothing but rows; numbers in them that no machine has.
 for table in "score" "score --gemm" "score --collectives" "fit --free ib.bw_share"; do
 	try 2 'zero bytes' $table /dev/zero -o s

@@ -62,4 +62,12 @@ struck servers always 4 whatif s.ini -o part -j 1
 [ "$(cut -d, -f3 part/whatif.csv | grep -c crash)" -eq 2 ] || { echo "no crash in: $(cat part/whatif.csv)"; bad=1; }
 "$M" whatif s.ini -o part -j 1 >/dev/null || echo "points are not done anew"
 cmp whole/whatif.csv part/whatif.csv || bad=1
+
+# A study's processes go with it, however many points are left.
+sed 's/^batch.*/batch = 8, 16, 24, 32, 40, 48, 56, 64, 72, 80/' s.ini >long.ini
+setsid "$M" whatif long.ini -o long -j 3 >/dev/null 2>&1 & study=$!
+for i in $(seq 100); do [ "$(pgrep -c -s $study)" -ge 5 ] && break; sleep 0.1; done
+kill -9 $study; wait $study 2>/dev/null
+for i in $(seq 20); do [ -z "$(pgrep -s $study)" ] && break; sleep 0.1; done
+[ -z "$(pgrep -s $study)" ] || { echo "left: $(pgrep -a -s $study)"; kill -9 $(pgrep -s $study); bad=1; }
 finish
