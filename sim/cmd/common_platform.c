@@ -1,7 +1,7 @@
 /*
  * common_platform.c - what -p names, as a file that SimGrid loads: a file, a shipped platform, or keys of
- * `platform generate`, of which a file is made in a folder that nobody can guess;
- * what a killed command leaves of such folders goes with the next one.
+ * `platform generate`, of which a file is made in a folder that nobody can guess. What a killed command leaves of
+ * such folders goes with the next one.
  */
 #include "cmd/common.h"
 
@@ -17,8 +17,8 @@
 #include "platform/platform_generate.h"
 
 static const char *const names[] = { "platform.xml", "platform.calib.json", "accelerator.json", "cpu.json" };
-enum { N_NAMES = sizeof(names) / sizeof(*names), PREFIX_B = 9 };
-static const char prefix[PREFIX_B + 1] = "maquette-";
+enum { N_NAMES = sizeof(names) / sizeof(*names), PREFIX_B = 19 };
+static const char prefix[PREFIX_B + 1] = ".maquette-platform-";
 
 static void remove_folder(const char *dir)
 {

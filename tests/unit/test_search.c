@@ -388,10 +388,17 @@ static void another_question_is_not_mixed_in(void **state)
 	s.seed = 6;
 	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "candidates.csv:2: written by another command"));
-	/* Other inputs: what was judged before does not count. */
+	/* Other inputs: the folder's plans are not of them, and that is said before one is judged. */
 	s.seed = 5;
 	s.context = 78;
 	f->judged = 0;
+	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_EINPUT);
+	assert_non_null(strstr(err.text, "judged with another model"));
+	assert_int_equal(f->judged, 0);
+	/* Where there is no row yet, what was judged before does not count. */
+	char path[128];
+	snprintf(path, sizeof(path), "%s/candidates.csv", f->dir);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mq_search_run(&s, &f->arena, &out, &err), MQ_OK);
 	assert_true(f->judged > 0);
 }

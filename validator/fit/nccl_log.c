@@ -361,6 +361,8 @@ static enum mq_status end_table(struct reader *r)
 	r->in_table = false;
 	if (r->n == r->first_row)
 		return wrong(r, "a table without rows ends here");
+	if (r->ranks == 1)
+		return wrong(r, "a table of one rank ends here: nothing was sent; were the lines of other ranks lost?");
 	if (!r->ranks)
 		MQ_TRY(find_ranks(r));
 	else
