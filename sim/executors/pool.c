@@ -219,26 +219,21 @@ static const char *own_path(struct mq_arena *arena)
 
 static enum mq_status spawn(struct mq_pool *p, struct mq_err *err)
 {
-	int pair[2], pipes[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC), argc;
+	int pair[2] = { -1, -1 }, pipes[2], nothing = open("/dev/null", O_RDWR | O_CLOEXEC), argc;
 	char **args = mq_job_encode(p->job, &p->scratch, &argc);
 	char **argv = mq_arena_array(&p->scratch, argc + 3, char *);
 
 	argv[0] = mq_arena_strdup(&p->scratch, "maquette");
 	argv[1] = mq_arena_strdup(&p->scratch, "worker");
 	memcpy(argv + 2, args, (size_t)argc * sizeof(*argv));
-	if (nothing < 0)
-		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: /dev/null: %s", strerror(errno));
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-		close(nothing);
-		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
-			       strerror(errno));
-	}
-	if (pipe2(pipes, O_CLOEXEC)) {
-		close(nothing);
-		close(pair[0]);
-		close(pair[1]);
-		return mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s",
-			       strerror(errno));
+	if (nothing < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) || pipe2(pipes, O_CLOEXEC)) {
+		const int opened[] = { nothing, pair[0], pair[1] };
+
+		(void)mq_fail(err, MQ_ETIME, "cannot start the simulation server: %s", strerror(errno));
+		for (int i = 0; i < 3; i++)
+			if (opened[i] >= 0)
+				close(opened[i]);
+		return MQ_ETIME;
 	}
 	const struct mq_spawn server = {
 		.path = own_path(&p->scratch), .argv = argv, .env = single_threaded(&p->scratch), .on_death = SIGKILL,
