@@ -105,6 +105,9 @@ struct mq_link_calib {
 	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective_fill.c */
 	double step_B;               /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;           /* of the bandwidth that NCCL expects of NVLS */
+	double answered;             /* 1: the receiver answers each message with where it may be written, one
+				      * way more before the data; all ranks of a ring wait for the slowest
+				      * edge, so each step (but of LL, whose messages are small) takes that long */
 	double simple_only;          /* 1: the network's plug-in forbids LL and LL128 */
 	double route_s;              /* link latency that the step latencies contain */
 	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.

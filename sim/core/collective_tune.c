@@ -7,7 +7,8 @@
  * per hop, bandwidth = channels x speed x protocol efficiency under caps that depend on the GPU
  * generation. The choice is made with NCCL's constants; the time (`actual`) replaces what they do
  * not know: the bandwidth that the links of this class deliver (bw_share), the step latency of
- * fabrics other than InfiniBand (latency_scale), and the fill of the pipeline (fill).
+ * fabrics other than InfiniBand (latency_scale), the pace of rings whose network answers each message
+ * (answered), and the fill of the pipeline (fill).
  *
  * Not modelled: the CPU's make (Intel's caps are used), per-NIC plug-in latencies, NUMA placement.
  */
@@ -378,6 +379,10 @@ static double ring_latency(const struct mq_tune *t, const struct constants *c, e
 	/* One step in ppn crosses a gap between nodes; of the data, some begins with such a step. */
 	between = one_node(t) ? 0 : actual ? ceil(all * (t->n - 1) / ppn_of(t)) :
 					     all * (t->n_nodes - 1);
+	/* A chunk that waits on the network's edge for its answer holds up its whole ring: of a channel's 8 steps a
+	 * chunk has 4, so that two are under way in two ways' time. */
+	if (actual && !one_node(t) && proto != MQ_PROTO_LL && t->topo->net_calib->answered > 0)
+		step = fmax(step, net);
 	lat = c->base[MQ_ALGO_RING][proto] + (all * (t->n - 1) - between) * fmax(step, overhead) +
 	      between * net;
 	if (!actual && proto == MQ_PROTO_SIMPLE && !one_node(t) && t->kind == MQ_COLL_ALL_REDUCE &&

@@ -387,7 +387,10 @@ double mq_cost_kernel(const struct mq_device_calib *device, const struct mq_kern
 	case MQ_KERNEL_RECURRENT:
 		return recurrent_time(device, kernel) + extra;
 	case MQ_KERNEL_TIMED:
+	case MQ_KERNEL_WAIT:
 		return kernel->time_s;
+	case MQ_KERNEL_CALL:
+		return 0;
 	case MQ_KERNEL_HOST_UPDATE: /* CPU-Adam streams its states through host memory */
 		return kernel->bytes / device->host_bw_Bps;
 	case MQ_N_KERNEL_KINDS:
@@ -406,15 +409,18 @@ static bool streams_memory(const struct mq_kernel *k)
 struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work)
 {
 	struct mq_cost_parts p = { .waits = work->waits && device->kind != MQ_CPU };
+	double calls_s = 0;
 
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
 		const struct mq_kernel *k = &work->kernel[i];
 
 		*(streams_memory(k) ? &p.memory_s : &p.arithmetic_s) += mq_cost_kernel(device, k);
 		p.host_s += k->launches * device->host_launch_s;
+		calls_s += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}
 	if (work->host > 0 && device->kind != MQ_CPU)
 		p.host_s *= work->host;
+	p.host_s += calls_s;
 	return p;
 }
 

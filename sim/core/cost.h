@@ -32,7 +32,7 @@ MQ_API double mq_cost_work(const struct mq_device_calib *device, const struct mq
 struct mq_cost_parts {
 	double arithmetic_s; /* products, convolutions, attention: as many multiprocessors as there are */
 	double memory_s;     /* kernels that stream memory */
-	double host_s;       /* launching all */
+	double host_s;       /* launching all, and what the host does between */
 	bool waits;          /* see mq_cost_issued */
 };
 MQ_API struct mq_cost_parts mq_cost_parts(const struct mq_device_calib *device, const struct mq_work *work);

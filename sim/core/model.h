@@ -214,6 +214,8 @@ enum mq_kernel_kind {
 	MQ_KERNEL_TIMED,     /* profiled: lasts `time_s` on its device */
 	MQ_KERNEL_HOST_UPDATE, /* parameter update on the host CPU that serves the device */
 	MQ_KERNEL_SCAN,      /* state-space product: chunks that meet in states */
+	MQ_KERNEL_CALL,      /* none: `time_s` that the host needs for something else between its launches */
+	MQ_KERNEL_WAIT,      /* none: `time_s` in which the device has nothing to do, as its host waits */
 	MQ_N_KERNEL_KINDS
 };
 MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
@@ -241,7 +243,7 @@ struct mq_kernel {
 	double winograd;         /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise;  /* MQ_KERNEL_CONV: three axes; one filter per channel */
 	bool over_window;        /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */
-	double time_s;           /* MQ_KERNEL_TIMED only */
+	double time_s;           /* MQ_KERNEL_TIMED, CALL and WAIT only */
 };
 
 /* How an op is divided on the device in question. */

@@ -44,6 +44,7 @@ const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 	static const char *const names[] = {
 		"gemm",      "conv",      "attention", "memory", "embedding",
 		"optimizer", "recurrent", "copy",      "timed",  "host-update", "scan",
+		"call",      "wait",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_KERNEL_KINDS, "one name per kind");

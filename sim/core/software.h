@@ -126,6 +126,9 @@ struct mq_software {
 	/* host */
 	double host;               /* time per kernel / the machine's host_launch_s */
 	bool launch_waits;         /* the host waits for each kernel before it launches the next */
+	double check_us;           /* per rank of its group: the hosts agree on each collective before they
+				    * launch it (PyTorch's TORCH_DISTRIBUTED_DEBUG=DETAIL) */
+	double handshake_ms;       /* in which a stage waits before each tensor sent or received */
 	double step_ms, sync_ms;   /* of a step that nothing hides; more with several devices */
 	/* communication */
 	bool overlap_grads, overlap_tp, overlap_experts, scatter_gather, broadcast_params;

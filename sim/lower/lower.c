@@ -176,6 +176,8 @@ static void begin_schedule(struct mq_low *low)
 	low->last_compute = mq_arena_array(&low->scratch, n, uint32_t);
 	low->unit_end = mq_arena_array(&low->scratch, n, uint32_t);
 	low->pending = mq_arena_array(&low->scratch, n, struct mq_ids);
+	low->owed = mq_arena_array(&low->scratch, n, struct mq_delay);
+	low->checked_s = mq_arena_array(&low->scratch, n, double);
 	low->gathered = mq_arena_array(&low->scratch, n, struct mq_ids);
 	low->copied = mq_arena_array(&low->scratch, n, uint32_t);
 	low->kv = mq_arena_array(&low->scratch, n, struct mq_ids);

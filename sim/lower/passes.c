@@ -322,10 +322,32 @@ static void emit_gradients(struct mq_low *low, uint32_t op)
 	}
 }
 
-/* A product of a layer under overlap_tp: the gradient of its input first, in parts where that of its output
- * is gathered, then that of its weights while the former travels. `only` 1: the latter has a pass of its own. */
+/* A product's inputs that were gathered along the sequence and kept as shards are gathered again for the gradient
+ * of its weights, beside that of its input (Korthikanti et al. 2022, section 4.2.2). */
+static uint32_t gather_again(struct mq_low *low, uint32_t op, uint32_t *waits)
+{
+	const struct mq_model *m = low->model;
+	uint32_t n = 0;
+
+	if (!low->software->gathers_again || m->op[op].kind != MQ_OP_GEMM)
+		return 0;
+	for (uint32_t i = m->in_first[op]; i < m->in_first[op + 1]; i++) {
+		uint32_t t = low->edge_forward[m->in_edge[i]];
+
+		if (t == MQ_NONE || !mq_transfer_gathers_sequence(low, t))
+			continue;
+		if (!mq_transfer_here(low, t))
+			mq_transfer_emit_again(low, t);
+		waits[n++] = t;
+	}
+	return n;
+}
+
+/* A product whose gradients are made apart: that of its input first, under overlap_tp in parts where that of its
+ * output is gathered, then that of its weights while the former travels. `only` 1: the latter has a pass of its
+ * own. `again`: inputs gathered for it. */
 static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const uint32_t *waits,
-			    uint32_t n_waits)
+			    uint32_t n_waits, const uint32_t *again, uint32_t n_again)
 {
 	struct visit inputs = { MQ_BACKWARD, 1, false }, weights = { MQ_BACKWARD, 2, false };
 
@@ -335,7 +357,7 @@ static void backward_beside(struct mq_low *low, uint32_t op, uint8_t only, const
 		compute(low, op, &inputs, waits, n_waits);
 	emit_gradients(low, op);
 	if (only == 0)
-		compute(low, op, &weights, NULL, 0);
+		compute(low, op, &weights, again, n_again);
 }
 
 static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
@@ -349,9 +371,11 @@ static void backward_op(struct mq_low *low, uint32_t op, uint8_t only)
 	for (uint32_t e = first; e < first + n; e++)
 		if (low->edge_backward[e] != MQ_NONE)
 			waits[n_waits++] = low->edge_backward[e];
-	if (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM && m->op[op].layer != MQ_NONE &&
-	    mq_duplicates(low, op) == 1) {
-		backward_beside(low, op, only, waits, n_waits);
+	uint32_t *again = mq_arena_array(&low->scratch, m->in_first[op + 1] - m->in_first[op], uint32_t);
+	uint32_t n_again = only == 0 && mq_duplicates(low, op) == 1 ? gather_again(low, op, again) : 0;
+	if (n_again || (low->plan->overlap_tp && m->op[op].kind == MQ_OP_GEMM &&
+			m->op[op].layer != MQ_NONE && mq_duplicates(low, op) == 1)) {
+		backward_beside(low, op, only, waits, n_waits, again, n_again);
 		return;
 	}
 	issue_kv(low, op, MQ_BACKWARD);

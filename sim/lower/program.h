@@ -42,10 +42,17 @@ struct mq_owned_piece {
 	uint32_t owner;          /* local id of its task */
 };
 
+/* What communication asks of the host beside launching (check_us and handshake_ms of the software), seconds. */
+struct mq_delay {
+	double call_s;           /* the device goes on with what was launched before */
+	double wait_s;           /* the device has nothing to do */
+};
+
 struct mq_ttask {                /* a task of a template; deps are local ids */
 	struct mq_task task;
 	uint32_t piece_first, n_pieces; /* COMPUTE, while the template is open */
 	bool waited;             /* a compute task of its device waits for it already */
+	struct mq_delay delay;   /* COMPUTE */
 };
 
 struct mq_template {
@@ -71,6 +78,7 @@ struct mq_transfer {
 				    BOXES: by intersection of what each holds */
 	uint8_t channel;         /* 0 in the forward pass, 1 in the backward pass */
 	bool inside;             /* forward: producer and consumers lie in one layer (recomputation) */
+	bool again;              /* forward, while the backward pass sends it once more */
 	uint32_t parts;          /* > 1: made by so many calls, each beside a part of the product that
 				    makes or takes the tensor (overlap_tp) */
 	double elems;            /* per sample */
@@ -142,6 +150,8 @@ struct mq_low {
 	uint32_t *open;              /* [schedule devices] compute task that may grow, or MQ_NONE */
 	uint32_t *last_compute;      /* [schedule devices] newest compute task, or MQ_NONE */
 	struct mq_ids *pending;      /* [schedule devices] what the next compute task waits for */
+	struct mq_delay *owed;       /* [schedule devices] calls of this template, waits since the newest compute task */
+	double *checked_s;           /* [schedule devices] of this template's checked collectives, each alone */
 	uint32_t *copied;            /* [schedule devices] last copy to or from the host, or MQ_NONE */
 	struct mq_ids *kv;           /* [schedule devices] gathered keys and values (context parallelism) */
 	struct mq_ids *gathered;     /* [schedule devices] the next unit's parameters (gather_ahead) */
@@ -215,6 +225,12 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer);
 void mq_transfer_emit_part(struct mq_low *low, uint32_t transfer, uint32_t k);
 /* The task that brings the k-th part of a gathered tensor to position p, MQ_NONE = its own part (k 0). */
 uint32_t mq_transfer_part(struct mq_low *low, uint32_t transfer, uint32_t p, uint32_t k);
+/* Is it one gathering of a forward tensor along the sequence (sequence parallelism)? Has it gone on its way in
+ * this template? */
+bool mq_transfer_gathers_sequence(const struct mq_low *low, uint32_t transfer);
+bool mq_transfer_here(const struct mq_low *low, uint32_t transfer);
+/* Such a tensor once more, for the backward pass. */
+void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer);
 /* Parts in which the product runs that takes (gather) or makes (scatter) this tensor; 1 = as one. */
 uint32_t mq_transfer_parts(const struct mq_low *low, uint32_t transfer, bool gather);
 /* Receives what other templates sent to this stage and pass, in the order of sending. */

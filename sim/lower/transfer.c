@@ -335,6 +335,20 @@ static bool all_takers_split(const struct mq_low *low, uint32_t transfer)
 	return true;
 }
 
+bool mq_transfer_gathers_sequence(const struct mq_low *low, uint32_t transfer)
+{
+	const struct mq_transfer *t = &low->transfer[transfer];
+	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+
+	return !t->channel && t->way == MQ_WAY_STEPS && t->from_stage == t->to_stage && c.n_steps == 1 &&
+	       c.step[0].kind == MQ_COLL_ALL_GATHER && c.step[0].role == MQ_ROLE_SEQ;
+}
+
+bool mq_transfer_here(const struct mq_low *low, uint32_t transfer)
+{
+	return low->transfer[transfer].serial == low->serial;
+}
+
 /* An input is gathered from n ranks in n - 1 calls: each brings 1/(n - 1) of what the others hold while the
  * product runs on what is there, its own part first, so that of n equal parts all but the first wait for
  * one call each. An output is scattered in n calls, each behind its part of the product. */
@@ -462,7 +476,7 @@ static void emit_step(struct mq_low *low, const struct mq_transfer *t, const str
 			.dtype = low->train->dtype,
 			.purpose = purpose_of(step),
 			.op = t->op,
-			.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
+			.phase = t->channel || t->again ? MQ_BACKWARD : MQ_FORWARD,
 		};
 		mq_emit_collective(low, &call, after, done);
 		for (uint32_t i = 0; i < step->size; i++) {
@@ -546,6 +560,7 @@ static uint32_t emit_receive(struct mq_low *low, const struct mq_message *m)
 				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
 				.bytes = m->bytes };
 
+	low->owed[m->dst].wait_s += low->software->handshake_ms / 1e3;
 	return mq_emit(low, &task, NULL);
 }
 
@@ -593,6 +608,7 @@ static void emit_message(struct mq_low *low, uint32_t transfer, const struct mq_
 				.micro_batch = MQ_NONE,
 				.phase = t->channel ? MQ_BACKWARD : MQ_FORWARD,
 				.bytes = bytes };
+	low->owed[m.src].wait_s += low->software->handshake_ms / 1e3;
 	mq_emit(low, &task, after);
 	if (same_template(low, t))
 		mq_ids_add(low, &arrivals(low, t)[q], emit_receive(low, &m));
@@ -709,6 +725,13 @@ void mq_transfer_emit(struct mq_low *low, uint32_t transfer)
 		emit_boxes(low, transfer, state);
 	if (same_template(low, t))
 		gather(low, t);
+}
+
+void mq_transfer_emit_again(struct mq_low *low, uint32_t transfer)
+{
+	low->transfer[transfer].again = true;
+	mq_transfer_emit(low, transfer);
+	low->transfer[transfer].again = false;
 }
 
 void mq_transfer_receive(struct mq_low *low, uint32_t stage, enum mq_pass pass)

@@ -624,6 +624,33 @@ static void test_simple_only(void **state)
 	mq_arena_fini(&s.arena);
 }
 
+/* A network that answers each message: all 30 steps of a ring take what the 4 on its edges take, but those of LL. */
+static void test_answered(void **state)
+{
+	struct mq_link_calib link = { .name = "ib", .bw_share = 1, .latency_scale = 1, .step_B = 524288,
+				      .nvls_share = 1 };
+	static const struct { enum mq_proto proto; double more_s; } cases[] = {
+		{ MQ_PROTO_LL, 0 }, { MQ_PROTO_LL128, 26 * (4 - 1.9) * 1e-6 }, { MQ_PROTO_SIMPLE, 26 * (14 - 3) * 1e-6 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double latency_s[2];
+
+		for (int k = 0; k < 2; k++) {
+			struct setup s;
+
+			set_up(&s, h100, 90, 2, 0);
+			link.answered = k;
+			s.calib->link = &link;
+			s.calib->n_links = 1;
+			latency_s[k] = expand(&s, MQ_COLL_ALL_REDUCE, 8e6, MQ_ALGO_RING, cases[i].proto).latency_s;
+			mq_arena_fini(&s.arena);
+		}
+		near(latency_s[1] - latency_s[0], cases[i].more_s, 1e-9);
+	}
+}
+
 /* Parts off 16 bytes go element by element: 24 channels of 1.5e9 bf16 elements carry 72 GB/s. */
 static void test_misaligned(void **state)
 {
@@ -657,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_ring_crossings), cmocka_unit_test(test_link_latency),
 		cmocka_unit_test(test_one_long_way),  cmocka_unit_test(test_two_nodes_tree),
 		cmocka_unit_test(test_two_nodes_nvls), cmocka_unit_test(test_simple_only),
+		cmocka_unit_test(test_answered),
 		cmocka_unit_test(test_misaligned),
 	};
 

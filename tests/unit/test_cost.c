@@ -263,6 +263,16 @@ static void test_host_bound(void **state)
 	near(mq_cost_work(d, &work), 6e-3 + 1e-6 + 1e-3);
 	work.waits = false;
 	near(mq_cost_work(d, &work), 6e-3);
+	k[1] = (struct mq_kernel){ .kind = MQ_KERNEL_CALL, .time_s = 4e-3 }; /* the host's, at any pace of launches */
+	near(mq_cost_work(d, &work), 6e-3 + 4e-3);
+	work.host = 1e-9;
+	k[0].bytes = 1e10;
+	near(mq_cost_work(d, &work), 1e-2); /* hidden */
+	k[1].kind = MQ_KERNEL_WAIT;         /* not hidden */
+	near(mq_cost_work(d, &work), 1e-2 + 4e-3);
+	k[0].bytes = 1e6;
+	k[1] = (struct mq_kernel){ .kind = MQ_KERNEL_TIMED, .time_s = 1e-3 };
+	work.host = 3;
 	d->kind = MQ_CPU; /* no kernels are launched from afar */
 	work.waits = true;
 	near(mq_cost_work(d, &work), 2e-3);

@@ -316,6 +316,31 @@ static void test_pipeline_defaults(void **state)
 	assert_string_equal(c.software.software.file, "torchtitan");
 }
 
+/* What a publisher's launcher set, by what a row says of its plan and its machines. */
+static void test_launcher(void **state)
+{
+	struct mq_run r = gpt();
+	struct mq_case c;
+
+	r.source = "huggingface nanotron";
+	r.software = "nanotron";
+	r.schedule = "1F1B";
+	r.locator = "hover text 1 node(s)";
+	build(published(&r), &c);
+	near(c.software.software.check_us, 0);
+	r.locator = "hover text 16 node(s)";
+	build(published(&r), &c);
+	near(c.software.software.check_us, 200);
+	near(c.software.software.handshake_ms, 0);
+	r.locator = "hover text 64 node(s)";
+	build(published(&r), &c);
+	near(c.software.software.check_us, 200);
+	near(c.software.software.handshake_ms, 200);
+	r.schedule = ""; /* no stages */
+	build(published(&r), &c);
+	near(c.software.software.check_us, 0);
+}
+
 /* A network whose items are its own: the row's columns of layers and heads do not describe it, its stages
  * count its items, and each rank of a tensor-parallel group has the heads that models.csv says. */
 static void test_items(void **state)
@@ -353,6 +378,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_network, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_repaired_cluster, load_tables, teardown),
+		cmocka_unit_test_setup_teardown(test_launcher, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_items, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_domains, load_tables, teardown),
 		cmocka_unit_test_setup_teardown(test_chunks, load_tables, teardown),

@@ -230,6 +230,9 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cu
 	case MQ_KERNEL_EMBEDDING:
 	case MQ_KERNEL_COPY:
 		return pack(c, k->bytes, k->launches, stream, err);
+	case MQ_KERNEL_CALL: /* of other software: this one's host has calls of its own */
+	case MQ_KERNEL_WAIT:
+		return MQ_OK;
 	case MQ_KERNEL_HOST_UPDATE:
 	case MQ_KERNEL_TIMED:
 	case MQ_N_KERNEL_KINDS:

@@ -235,7 +235,7 @@ static double perturbed_cost(const struct mq_interval_request *r,
                              const struct mq_device_calib *device, const struct mq_work *work,
                              uint64_t seed, uint32_t *outside)
 {
-	double busy = 0, host = 0;
+	double busy = 0, host = 0, calls = 0;
 
 	for (uint32_t i = 0; i < work->n_kernels; i++) {
 		const struct mq_kernel *k = &work->kernel[i];
@@ -250,10 +250,11 @@ static double perturbed_cost(const struct mq_interval_request *r,
 		busy += mq_cost_kernel(device, k) *
 		        error_factor(seed, device->name, shape, sizeof(shape), u ? u->sigma : 0);
 		host += k->launches * device->host_launch_s;
+		calls += k->kind == MQ_KERNEL_CALL ? k->time_s : 0;
 	}
 	if (work->host > 0)
 		host *= work->host;
-	return mq_cost_issued(busy, host, work->waits) * run_factor(r, device->name, seed);
+	return mq_cost_issued(busy, host + calls, work->waits) * run_factor(r, device->name, seed);
 }
 
 /* A schedule whose works are priced: one per task, since a work may run on unlike devices. */

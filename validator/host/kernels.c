@@ -293,6 +293,9 @@ void host_kernel_run(struct host_pool *pool, const struct mq_kernel *k, void (*p
 	case MQ_KERNEL_TIMED:
 		spin(k->time_s);
 		break;
+	case MQ_KERNEL_CALL: /* of other software: this one's host has calls of its own */
+	case MQ_KERNEL_WAIT:
+		break;
 	case MQ_N_KERNEL_KINDS:
 		mq_assert(!"a kernel kind that exists");
 	}

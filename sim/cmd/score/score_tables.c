@@ -187,6 +187,7 @@ static void overlay(const struct mq_csv *csv, struct mq_run *run, struct mq_aren
 		    !mq_pattern_fits(mq_table_text(csv, r, "notes"), run->notes) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "locator"), run->locator) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "recompute"), run->recompute) ||
+		    !mq_pattern_fits(mq_table_text(csv, r, "schedule"), run->schedule) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "model"), run->model) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "gpu"), run->gpu) ||
 		    !mq_pattern_fits(mq_table_text(csv, r, "precision"), run->precision) ||
