@@ -129,7 +129,7 @@ static enum mq_status write_table(struct table *t, const char *dir, const char *
 
 static uint32_t choose(const struct mq_judged *judged, double max_B, double task_B, bool *show)
 {
-	double most = fmin(max_B / task_B, (double)UINT32_MAX);
+	double most = fmin((max_B > 0 ? max_B : MQ_OUTPUTS_MAX_B) / task_B, (double)UINT32_MAX);
 
 	return mq_timeline_choose(judged->lowered.schedule, &judged->timeline, (uint64_t)most, show);
 }

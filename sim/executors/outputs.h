@@ -13,7 +13,7 @@ struct mq_outputs {
 	const char *trace;    /* Chrome / Perfetto trace, or NULL */
 	const char *schedule; /* schedule file, or NULL; only of an unfolded run */
 	uint32_t timeline;    /* of timeline.csv and tasks.csv: enum mq_outputs_timeline */
-	double max_B;         /* of the trace, of timeline.csv and of tasks.csv, about; +inf = no limit */
+	double max_B;         /* of the trace, of timeline.csv and of tasks.csv, about; 0 = MQ_OUTPUTS_MAX_B, +inf = no limit */
 };
 /* As long as nobody asks for more. */
 #define MQ_OUTPUTS_MAX_B 50e6

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/score/score_tables.h"
 
@@ -105,7 +106,7 @@ static enum mq_status by_dimensions(const struct mq_run *r, struct mq_known_mode
 	if (isnan(r->layers) || isnan(r->hidden) || isnan(r->heads) || isnan(r->vocab))
 		return mq_fail(err, MQ_EINPUT, "model '%s' is not known; give its layers, hidden, heads and vocab, "
 			       "a row of models.csv, or the model as -m takes it "
-			       "(gpt:layers=24,hidden=2048,heads=16)", r->model);
+			       "(gpt:layers=24,hidden=2048,heads=16, or a file)", r->model);
 	gated |= !isnan(r->kv_heads) && r->kv_heads < r->heads;
 	if (!isnan(r->params_b))
 		gated = fabs(log(parameters_of(r, true) / (r->params_b * 1e9))) <
@@ -143,6 +144,11 @@ static enum mq_status model_spec(const struct mq_score_tables *t, struct mq_case
 	/* a rounded vocabulary ("250k") gives way to the exact one */
 	double vocab = r->vocab, exact;
 
+	if (*r->model && !access(r->model, R_OK)) { /* a file, as -m takes it */
+		c->seq = isnan(r->seq) ? 0 : (uint32_t)r->seq;
+		c->spec = mq_arena_strdup(arena, r->model);
+		return MQ_OK;
+	}
 	MQ_TRY(mq_known_model(t, r, &known, err));
 	if (known.own) {
 		c->seq = isnan(r->seq) || !takes(known.own, "seq") ? 0 : (uint32_t)r->seq;

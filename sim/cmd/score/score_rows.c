@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct text_column {
 	const char *name;
@@ -122,10 +123,21 @@ static enum mq_status read_run(const struct mq_csv *csv, uint32_t row,
 	return MQ_OK;
 }
 
+/* A model that is a file: as -m would find it, or beside the table. */
+static const char *model_file(const char *model, const char *table, struct mq_arena *arena)
+{
+	const char *slash = strrchr(table, '/');
+
+	if (!*model || !access(model, R_OK) || !slash)
+		return model;
+	const char *beside = mq_arena_printf(arena, "%.*s/%s", (int)(slash - table), table, model);
+	return access(beside, R_OK) ? model : beside;
+}
+
 enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_run **runs,
 			    uint32_t *n, struct mq_err *err)
 {
-	static const char *const needed[] = { "row_id", "model", "gpu", "gpus", "gbs", NULL };
+	static const char *const needed[] = { "model", "gpu", "gpus", "gbs", NULL };
 	uint32_t column[N_TEXTS + N_NUMBERS];
 	struct mq_csv csv;
 
@@ -133,7 +145,7 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 	for (const char *const *name = needed; *name; name++)
 		if (mq_csv_column(&csv, *name) == UINT32_MAX)
 			return mq_fail(err, MQ_EINPUT, "%s: no column '%s'; a table of runs has at "
-				       "least row_id, model, gpu, gpus, gbs and step_time_s", path,
+				       "least model, gpu, gpus, gbs and step_time_s", path,
 				       *name);
 	for (int i = 0; i < N_TEXTS; i++)
 		column[i] = mq_csv_column(&csv, text_columns[i].name);
@@ -147,6 +159,11 @@ enum mq_status mq_runs_load(const char *path, struct mq_arena *arena, struct mq_
 	for (uint32_t r = 0; r < csv.n_rows; r++) {
 		MQ_TRY(read_run(&csv, r, column, &(*runs)[r], err));
 		read_fields(&csv, r, &(*runs)[r], arena);
+		(*runs)[r].model = model_file((*runs)[r].model, path, arena);
+		(*runs)[r].open_batches = mq_csv_column(&csv, "mbs") != UINT32_MAX ||
+					  mq_csv_column(&csv, "grad_accum") != UINT32_MAX;
+		if (!*(*runs)[r].id)
+			(*runs)[r].id = mq_arena_printf(arena, "row-%u", r + 1);
 	}
 	return MQ_OK;
 }

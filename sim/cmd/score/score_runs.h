@@ -24,6 +24,7 @@
 
 /* One row as read: text as is, numbers NaN where the cell is empty. Borrowed from the table. */
 struct mq_run {
+	bool open_batches;         /* the table has columns for micro-batches: an empty cell is not known, not usual */
 	const char *id, *model, *gpu, *intra, *inter, *precision, *zero, *stage_layers, *placement;
 	const char *schedule, *recompute, *metric, *unit, *basis, *status, *source, *provenance;
 	const char *notes, *locator, *software, *platform;

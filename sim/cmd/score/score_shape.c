@@ -41,15 +41,21 @@ static enum mq_status degrees(const struct mq_score_tables *tables, struct mq_ca
 
 enum { MOST_MICRO_BATCHES = 1 << 24 };
 
-static enum mq_status micro_batches(struct mq_case *c, struct mq_err *err)
+static enum mq_status micro_batches(struct mq_case *c, struct mq_arena *arena, struct mq_err *err)
 {
 	const struct mq_run *r = c->run;
 	double per_replica = r->gbs / c->shape.dp, n = r->accum;
 
 	if (isnan(n) && !isnan(r->mbs))
 		n = per_replica / r->mbs;
-	if (isnan(n))
+	if (isnan(n) && r->open_batches)
 		return mq_fail(err, MQ_EINPUT, "neither micro-batch nor accumulation is given");
+	if (isnan(n)) { /* nobody accumulates for nothing; a pipeline's micro-batches are as small as they can be */
+		const char *word = c->shape.pp > 1 ? "micro-batches of 1" : "no accumulation";
+
+		n = c->shape.pp > 1 ? per_replica : 1;
+		c->guess = mq_arena_printf(arena, "%s%s%s", c->guess ? c->guess : "", c->guess ? ", " : "", word);
+	}
 	if (n == 1 && c->software.software.split_batch && c->shape.pp > 1 &&
 	    fmod(per_replica, c->shape.pp) == 0)
 		n = c->shape.pp;
@@ -210,7 +216,7 @@ enum mq_status mq_case_shape(const struct mq_score_tables *tables, struct mq_cas
 			     struct mq_arena *arena, struct mq_err *err)
 {
 	MQ_TRY(degrees(tables, c, arena, err));
-	MQ_TRY(micro_batches(c, err));
+	MQ_TRY(micro_batches(c, arena, err));
 	MQ_TRY(schedule_of(c, err));
 	sync_of(c);
 	c->shape.sequence_parallel = c->software.software.sequence_parallel && c->shape.tp > 1;
