@@ -629,8 +629,11 @@ static void stop(void *state, const struct mq_problem *p)
 {
 	struct automap *s = state;
 
-	mq_say(p, "automap: %u decisions, %u linkage groups, %u of them split in the best plan (%.9g s)",
-	       s->n_choices, s->n_groups, s->n_split_best, s->best_s);
+	if (isfinite(s->best_s))
+		mq_say(p, "automap: %u decisions, %u linkage groups, %u of them split in the best plan (%.9g s)",
+		       s->n_choices, s->n_groups, s->n_split_best, s->best_s);
+	else
+		mq_say(p, "automap: %u decisions, %u linkage groups; no plan that fits was met", s->n_choices, s->n_groups);
 	if (s->reward)
 		mq_say(p, "automap: at most %u of %u weights split in a plan, first in plan %u", s->most_weights,
 		       s->n_weights, s->most_at);

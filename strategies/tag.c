@@ -418,8 +418,12 @@ static void stop(void *state, const struct mq_problem *p)
 	struct tag *s = state;
 	struct mq_err err = MQ_ERR_INIT;
 
-	mq_say(p, "tag: %u op groups, %u device groups, %u tree nodes; baseline %.9g s, best %.9g s: %.3g x",
-	       s->space.n, s->space.n_devices, s->n_nodes, s->base_s, s->best_s, s->base_s / s->best_s);
+	char gain[96] = "no plan that fits was met";
+	if (isfinite(s->best_s) && isfinite(s->base_s))
+		snprintf(gain, sizeof(gain), "baseline %.9g s, best %.9g s: %.3g x", s->base_s, s->best_s, s->base_s / s->best_s);
+	else if (isfinite(s->best_s))
+		snprintf(gain, sizeof(gain), "best %.9g s, the baseline does not fit", s->best_s);
+	mq_say(p, "tag: %u op groups, %u device groups, %u tree nodes; %s", s->space.n, s->space.n_devices, s->n_nodes, gain);
 	if (s->save && nn_params_save(&s->net.params, s->save, &err) != MQ_OK)
 		mq_say(p, "tag: weights not saved: %s", err.text);
 	if (s->records && write_records(s, p, &err) != MQ_OK)

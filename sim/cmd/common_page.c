@@ -46,7 +46,7 @@ static const char STYLE[] =
 	"@media(prefers-color-scheme:dark){:root{--ink:#ddd;--paper:#161616;--line:#444;--pale:#222;--mark:#56b4e9;"
 	"--best:#e69f00}}"
 	"body{font:15px/1.5 sans-serif;max-width:75em;margin:2em auto;padding:0 1em;color:var(--ink);background:var(--paper)}"
-	"pre{background:var(--pale);padding:.8em;overflow-x:auto}div.wide{overflow-x:auto}"
+	"h1,h2,p,li{overflow-wrap:anywhere}pre{background:var(--pale);padding:.8em;overflow-x:auto}div.wide{overflow-x:auto}"
 	"table{border-collapse:collapse;font-size:13px}td,th{border:1px solid var(--line);padding:2px 6px;text-align:left;"
 	"white-space:nowrap}th{cursor:pointer;background:var(--pale)}td.n{text-align:right}"
 	"svg{max-width:100%;height:auto}svg text{font:11px sans-serif;fill:var(--ink)}"
@@ -107,21 +107,24 @@ static double step_of(double span)
 
 struct axes {
 	double x0, x1, y0, y1;
+	bool logarithmic;       /* these are powers of ten */
 };
 
 static double at_x(const struct axes *a, double x)
 {
+	x = a->logarithmic ? log10(x) : x;
 	return LEFT + (x - a->x0) / (a->x1 - a->x0) * (WIDTH - LEFT - MARGIN);
 }
 
 static double at_y(const struct axes *a, double y)
 {
+	y = a->logarithmic ? log10(y) : y;
 	return HEIGHT - BELOW - (y - a->y0) / (a->y1 - a->y0) * (HEIGHT - BELOW - MARGIN);
 }
 
 static struct axes axes_of(const struct mq_page_plot *plot)
 {
-	struct axes a = { INFINITY, -INFINITY, INFINITY, -INFINITY };
+	struct axes a = { INFINITY, -INFINITY, INFINITY, -INFINITY, false };
 
 	for (uint32_t i = 0; i < plot->n; i++) {
 		a.x0 = fmin(a.x0, plot->point[i].x);
@@ -129,21 +132,53 @@ static struct axes axes_of(const struct mq_page_plot *plot)
 		a.y0 = fmin(a.y0, plot->point[i].y);
 		a.y1 = fmax(a.y1, plot->point[i].y);
 	}
+	if (plot->against) {
+		double low = log10(fmin(a.x0, a.y0)), high = log10(fmax(a.x1, a.y1)), edge = .05 * fmax(high - low, .1);
+
+		return (struct axes){ low - edge, high + edge, low - edge, high + edge, true };
+	}
 	double w = a.x1 > a.x0 ? a.x1 - a.x0 : fmax(fabs(a.x1), 1e-12), h = a.y1 > a.y0 ? a.y1 - a.y0 : fmax(fabs(a.y1), 1e-12);
-	return (struct axes){ a.x0 - .05 * w, a.x1 + .15 * w, a.y0 - .08 * h, a.y1 + .08 * h };
+	return (struct axes){ a.x0 - .05 * w, a.x1 + .15 * w, a.y0 - .08 * h, a.y1 + .08 * h, false };
+}
+
+static void put_tick(FILE *f, const struct axes *a, bool across, double v)
+{
+	if (across)
+		fprintf(f, "<path class=\"axis\" d=\"M%.1f,%dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
+			at_x(a, v), HEIGHT - BELOW, at_x(a, v), HEIGHT - BELOW + 18, v);
+	else
+		fprintf(f, "<path class=\"axis\" d=\"M%d,%.1fh-5\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n",
+			LEFT, at_y(a, v), LEFT - 8, at_y(a, v) + 4, v);
+}
+
+/* 1, 2 and 5 of each power of ten; where there are many powers, the powers alone. */
+static void put_log_ticks(FILE *f, const struct axes *a, bool across, double low, double high)
+{
+	static const double part[] = { 1, 2, 5 };
+
+	for (double p = floor(low); p <= high; p++)
+		for (int k = 0; k < (high - low > 3 ? 1 : 3); k++)
+			if (p + log10(part[k]) >= low && p + log10(part[k]) <= high)
+				put_tick(f, a, across, part[k] * pow(10, p));
+}
+
+static void put_ticks(FILE *f, const struct axes *a, bool across, double low, double high)
+{
+	double step = step_of(high - low);
+
+	if (a->logarithmic) {
+		put_log_ticks(f, a, across, low, high);
+		return;
+	}
+	for (double v = ceil(low / step) * step; v <= high; v += step)
+		put_tick(f, a, across, fabs(v) < step / 1e6 ? 0 : v);
 }
 
 static void put_axes(FILE *f, const struct mq_page_plot *plot, const struct axes *a)
 {
-	double sx = step_of(a->x1 - a->x0), sy = step_of(a->y1 - a->y0);
-
 	fprintf(f, "<path class=\"axis\" d=\"M%d,%dV%dH%d\"/>\n", LEFT, MARGIN, HEIGHT - BELOW, WIDTH - MARGIN);
-	for (double x = ceil(a->x0 / sx) * sx; x <= a->x1; x += sx)
-		fprintf(f, "<path class=\"axis\" d=\"M%.1f,%dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
-			at_x(a, x), HEIGHT - BELOW, at_x(a, x), HEIGHT - BELOW + 18, fabs(x) < sx / 1e6 ? 0 : x);
-	for (double y = ceil(a->y0 / sy) * sy; y <= a->y1; y += sy)
-		fprintf(f, "<path class=\"axis\" d=\"M%d,%.1fh-5\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n",
-			LEFT, at_y(a, y), LEFT - 8, at_y(a, y) + 4, fabs(y) < sy / 1e6 ? 0 : y);
+	put_ticks(f, a, true, a->x0, a->x1);
+	put_ticks(f, a, false, a->y0, a->y1);
 	fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH) / 2, HEIGHT - 10);
 	mq_page_text(f, plot->x);
 	fprintf(f, "</text><text x=\"%d\" y=\"%d\" transform=\"rotate(-90 14 %d)\" text-anchor=\"middle\">", 14, HEIGHT / 2,
@@ -187,7 +222,10 @@ void mq_page_put_plot(FILE *f, const struct mq_page_plot *plot, struct mq_arena 
 	mq_page_text(f, plot->title);
 	fprintf(f, "</h2>\n<svg viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n", WIDTH, HEIGHT, WIDTH);
 	put_axes(f, plot, &a);
-	put_front(f, &a, sorted, plot->n);
+	if (plot->against)
+		fprintf(f, "<path class=\"front\" d=\"M%d,%dL%d,%d\"/>\n", LEFT, HEIGHT - BELOW, WIDTH - MARGIN, MARGIN);
+	else
+		put_front(f, &a, sorted, plot->n);
 	for (uint32_t i = 0; i < plot->n && i < MOST_POINTS; i++) {
 		const struct mq_page_point *p = &plot->point[i];
 

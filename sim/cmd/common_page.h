@@ -5,6 +5,7 @@
 #ifndef MQ_CMD_COMMON_PAGE_H
 #define MQ_CMD_COMMON_PAGE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "core/arena.h"
@@ -31,8 +32,9 @@ struct mq_page_plot {
 	const char *title, *x, *y; /* axes, with units */
 	const struct mq_page_point *point;
 	uint32_t n;
+	bool against;           /* predictions (y) against measurements (x), both > 0: logarithmic, with the diagonal */
 };
-/* Lower left is better; the points that no other beats in both are joined. */
+/* Lower left is better, and the points that no other beats in both are joined, unless `against`. */
 void mq_page_put_plot(FILE *file, const struct mq_page_plot *plot, struct mq_arena *arena);
 
 /* DIR/report.html of a simulated plan, from the tables of DIR; `words` is what was printed. */

@@ -162,7 +162,7 @@ static enum mq_status put_plot(const struct mq_search_outcome *out, const char *
 		n++;
 	}
 	mq_page_put_plot(f, &(struct mq_page_plot){ "Step time and memory of all plans that fit", "step time in s",
-						    "memory of the fullest device in GB", point, n }, &arena);
+						    "memory of the fullest device in GB", point, n, false }, &arena);
 	mq_arena_fini(&arena);
 	return MQ_OK;
 }

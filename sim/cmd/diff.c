@@ -5,12 +5,21 @@
 
 #include <stdlib.h>
 
+#include "cmd/common_page.h"
 #include "cmd/common_search.h"
 
 struct options {
 	struct mq_asked asked;
 	const char *path[2];
 	uint32_t n;
+	bool json;
+};
+
+enum { KEY_JSON = 2000 };
+
+static const struct argp_option option_rows[] = {
+	{ "json", KEY_JSON, NULL, 0, "print both plans' numbers as JSON", 4 },
+	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -20,6 +29,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->asked;
+		return 0;
+	case KEY_JSON:
+		o->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->n == 2)
@@ -32,12 +44,44 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = { { &mq_asked_argp, 0, NULL, 0 }, { 0 } };
 static const struct argp argp = {
+	.options = option_rows,
 	.parser = parse,
 	.args_doc = "PLAN_A PLAN_B",
 	.doc = "Simulates two plans and says where their times differ: compute, exposed communication "
 	       "per class of link, bubble, memory.",
 	.children = children,
 };
+
+static void put_json(const struct options *o, struct mq_session *session, const struct mq_plan *plan,
+		     const struct mq_result *result)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct mq_result *r = &result[i];
+		const struct {
+			const char *key;
+			double value;
+		} rows[] = {
+			{ "step_time_s", r->step_time_s }, { "compute_s", r->compute_s }, { "exposed_comm_s", r->exposed_comm_s },
+			{ "bubble_s", r->bubble_s }, { "peak_memory_B", r->peak_memory_B }, { "mfu", r->mfu },
+		};
+
+		fputs(i ? ",\n {\"file\": " : "[\n {\"file\": ", stdout);
+		mq_json_put_text(stdout, o->path[i]);
+		fputs(", \"plan\": ", stdout);
+		mq_json_put_text(stdout, mq_plan_describe(&plan[i], session->cluster, &session->arena));
+		fputs(", \"verdict\": ", stdout);
+		mq_json_put_text(stdout, mq_verdict_name(r->verdict));
+		for (size_t k = 0; k < sizeof(rows) / sizeof(*rows); k++) {
+			printf(", \"%s\": ", rows[k].key);
+			mq_json_put_f64(stdout, rows[k].value);
+		}
+		for (int c = 0; c < MQ_N_LINK_CLASSES && r->verdict == MQ_VERDICT_OK; c++)
+			if (r->link_s[c] > 0)
+				printf(", \"exposed_%s_s\": %.9g", mq_link_class_name(c), r->link_s[c]);
+		putchar('}');
+	}
+	puts("\n]");
+}
 
 static enum mq_status compare(const struct options *o, struct mq_session *session,
 			      struct mq_err *err)
@@ -53,6 +97,10 @@ static enum mq_status compare(const struct options *o, struct mq_session *sessio
 	for (int i = 0; i < 2; i++)
 		if (result[i].verdict == MQ_VERDICT_CRASH)
 			return mq_fail(err, MQ_ETIME, "%s: crash: %s", o->path[i], result[i].message);
+	if (o->json) {
+		put_json(o, session, plan, result);
+		return MQ_OK;
+	}
 	for (int i = 0; i < 2; i++) {
 		printf("%c: %s\n   %s\n", 'A' + i, o->path[i],
 		       mq_plan_describe(&plan[i], session->cluster, &session->arena));

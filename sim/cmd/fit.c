@@ -9,14 +9,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/common_tables.h"
 #include "cmd/fit/fit_runs.h"
 
-enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED };
+enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED, KEY_JSON };
 
 struct options {
 	struct mq_score_options score;
 	struct mq_list tables, free;
 	uint64_t rounds, draws, seed;
+	bool json;
+};
+
+static const struct mq_shown_table shown[] = {
+	{ "parameters.csv", "Parameters", NULL }, { "tables.csv", "Tables", NULL }, { "correlation.csv", "Correlation", NULL },
+	{ "without.csv", "Left out", NULL }, { NULL, NULL, NULL },
 };
 
 static const struct argp_option option_rows[] = {
@@ -25,6 +32,7 @@ static const struct argp_option option_rows[] = {
 	  "the pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable", 0 },
 	{ "rounds", KEY_ROUNDS, "N", 0, "steps of the search at most (default 3)", 0 },
 	{ "draws", KEY_DRAWS, "N", 0, "of the bootstrap for intervals (default 200)", 0 },
+	{ "json", KEY_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
 	{ "seed", KEY_SEED, "N", 0, "of the draws (default 1)", 0 },
 	{ 0 },
 };
@@ -48,6 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case KEY_FREE:
 		return push_names(o, arg);
+	case KEY_JSON:
+		o->json = true;
+		return 0;
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->score;
 		return 0;
@@ -111,8 +122,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	};
 	enum mq_status status = mq_args_parse(&argp, argc, argv, &o, err);
 
+	int saved = mq_json_begin(o.json);
 	if (status == MQ_OK)
 		status = fit(&o, err);
+	mq_json_done(saved);
+	if (status == MQ_OK && o.json)
+		mq_tables_json(o.score.out, shown, stdout);
 	mq_arena_fini(&arena);
 	return status;
 }

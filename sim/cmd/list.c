@@ -8,18 +8,43 @@
 #include <string.h>
 
 #include "cmd/common.h"
+#include "cmd/common_page.h"
 #include "cmd/list/list.h"
 #include "core/loader.h"
 #include "core/opt.h"
 #include "formats/format.h"
 
-static void line(const char *name, const char *text)
+/* What there is, as lines or as an array of objects. */
+struct listing {
+	bool json, any;
+};
+
+static void line(struct listing *l, const char *name, const char *text)
 {
-	printf("%-24s %s\n", name, text);
+	if (!l->json) {
+		printf("%-24s %s\n", name, text);
+		return;
+	}
+	fputs(l->any ? "},\n {\"name\": " : "[\n {\"name\": ", stdout);
+	l->any = true;
+	mq_json_put_text(stdout, name);
+	fputs(", \"about\": ", stdout);
+	mq_json_put_text(stdout, text);
 }
 
-static void list_options(const struct mq_opt *opts, struct mq_arena *arena)
+static void end_list(const struct listing *l)
 {
+	if (l->json)
+		puts(l->any ? "}\n]" : "[]");
+}
+
+/* The options of what the last line names. */
+static void list_options(struct listing *l, const struct mq_opt *opts, struct mq_arena *arena)
+{
+	bool any = false;
+
+	if (l->json)
+		fputs(", \"options\": [", stdout);
 	for (const struct mq_opt *o = opts; o && o->type != MQ_OPT_END; o++) {
 		const char *what = "";
 
@@ -37,8 +62,21 @@ static void list_options(const struct mq_opt *opts, struct mq_arena *arena)
 		default:
 			what = o->text ? o->text : "";
 		}
-		printf("    %-20s %s [%s]\n", o->name, o->help, what);
+		if (!l->json) {
+			printf("    %-20s %s [%s]\n", o->name, o->help, what);
+			continue;
+		}
+		fputs(any ? ", {\"name\": " : "{\"name\": ", stdout);
+		mq_json_put_text(stdout, o->name);
+		fputs(", \"about\": ", stdout);
+		mq_json_put_text(stdout, o->help);
+		fputs(", \"values\": ", stdout);
+		mq_json_put_text(stdout, what);
+		putchar('}');
+		any = true;
 	}
+	if (l->json)
+		putchar(']');
 }
 
 /* A name that is none of them, with the near one. */
@@ -54,7 +92,7 @@ static enum mq_status check_name(const char *what, const char *only, const char 
 		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", what);
 }
 
-static enum mq_status list_engines(const char *only, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status list_engines(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *dir, **names;
 
@@ -68,18 +106,18 @@ static enum mq_status list_engines(const char *only, struct mq_arena *arena, str
 		if (only && strcmp(only, names[i]))
 			continue;
 		if (mq_engine_open(dir, names[i], arena, &engine, &why) != MQ_OK) {
-			line(names[i], mq_arena_printf(arena, "(cannot be used: %s)", why.text));
+			line(l, names[i], mq_arena_printf(arena, "(cannot be used: %s)", why.text));
 			continue;
 		}
-		line(names[i], engine->summary);
+		line(l, names[i], engine->summary);
 		if (only) {
-			if (engine->paper)
+			if (engine->paper && !l->json)
 				printf("    %s\n", engine->paper);
-			list_options(engine->opts, arena);
+			list_options(l, engine->opts, arena);
 		}
 	}
 	if (!only)
-		line("exec:PROGRAM", "a program of yours that speaks JSON lines");
+		line(l, "exec:PROGRAM", "a program of yours that speaks JSON lines");
 	return MQ_OK;
 }
 
@@ -105,7 +143,7 @@ static const char *comment_of(const char *path, struct mq_arena *arena)
 	return mq_arena_strdup(arena, start);
 }
 
-static enum mq_status list_platforms(const char *only, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status list_platforms(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *dir, **names;
 
@@ -116,13 +154,13 @@ static enum mq_status list_platforms(const char *only, struct mq_arena *arena, s
 
 		for (char *c = file; *c; c++)
 			*c = *c == '-' ? '_' : *c;
-		line(file, comment_of(mq_arena_printf(arena, "%s/%s.xml", dir, file), arena));
+		line(l, file, comment_of(mq_arena_printf(arena, "%s/%s.xml", dir, file), arena));
 	}
-	line("model", "the devices that a placement data set brings itself");
+	line(l, "model", "the devices that a placement data set brings itself");
 	return MQ_OK;
 }
 
-static enum mq_status list_models(const char *only, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status list_models(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const char **names = NULL;
 	uint32_t n = 0, room = 0;
@@ -135,36 +173,38 @@ static enum mq_status list_models(const char *only, struct mq_arena *arena, stru
 	for (const struct mq_format *const *f = mq_formats; *f; f++)
 		for (const char *const *name = (*f)->names; (*f)->build && name && *name; name++)
 			if (!only || !strcmp(only, *name)) {
-				line(*name, (*f)->summary);
+				line(l, *name, (*f)->summary);
 				if (only)
-					list_options((*f)->opts, arena);
+					list_options(l, (*f)->opts, arena);
 			}
 	for (const struct mq_format *const *f = mq_formats; *f && !only; f++)
 		if ((*f)->load)
-			line(mq_arena_printf(arena, "(file) %s", (*f)->name), (*f)->summary);
+			line(l, mq_arena_printf(arena, "(file) %s", (*f)->name), (*f)->summary);
 	return MQ_OK;
 }
 
-static enum mq_status list_executors(const char *only, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status list_executors(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *dir, **names;
 	struct mq_err none;
 
-	line("simgrid", "discrete-event simulation with contention: the judge");
-	line("analytic", "the same schedule in one pass, without contention");
+	line(l, "simgrid", "discrete-event simulation with contention: the judge");
+	line(l, "analytic", "the same schedule in one pass, without contention");
 	if (mq_find_dir("executors", arena, &dir, &none) != MQ_OK)
 		return MQ_OK;
 	MQ_TRY(mq_plugin_names(dir, ".so", arena, &names, err));
 	for (; *names; names++)
-		line(*names, "real hardware, run by maquette-replay");
+		line(l, *names, "real hardware, run by maquette-replay");
 	return MQ_OK;
 }
 
-static enum mq_status list_software(const char *only, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status list_software(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
 	const char *dir, **names;
 
 	MQ_TRY(mq_find_dir("platforms/software", arena, &dir, err));
+	if (only && l->json)
+		return mq_fail(err, MQ_EINPUT, "--json: the values of '%s' are JSON already: platforms/software/", only);
 	if (only)
 		return mq_list_software(dir, only, arena, err);
 	MQ_TRY(mq_software_names(dir, arena, &names, err));
@@ -172,20 +212,22 @@ static enum mq_status list_software(const char *only, struct mq_arena *arena, st
 		struct mq_software_record record;
 
 		MQ_TRY(mq_software_load(dir, *names, arena, &record, err));
-		line(*names, record.software.about);
+		line(l, *names, record.software.about);
 	}
 	return MQ_OK;
 }
 
-static enum mq_status list_parameters(const char *only, struct mq_arena *arena, struct mq_err *err)
+static enum mq_status list_parameters(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err)
 {
+	if (l->json)
+		return mq_fail(err, MQ_EINPUT, "--json: `list parameters` is Markdown; leave it out");
 	mq_list_parameters();
 	return MQ_OK;
 }
 
 static const struct {
 	const char *name;
-	enum mq_status (*list)(const char *only, struct mq_arena *arena, struct mq_err *err);
+	enum mq_status (*list)(struct listing *l, const char *only, struct mq_arena *arena, struct mq_err *err);
 } lists[] = {
 	{ "engines", list_engines },
 	{ "platforms", list_platforms },
@@ -195,14 +237,26 @@ static const struct {
 	{ "parameters", list_parameters },
 };
 
+enum { KEY_JSON = 2000 };
+
 struct options {
 	const char *what, *only;
+	bool json;
+};
+
+static const struct argp_option option_rows[] = {
+	{ "json", KEY_JSON, NULL, 0, "print an array of objects", 0 },
+	{ 0 },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct options *o = state->input;
 
+	if (key == KEY_JSON) {
+		o->json = true;
+		return 0;
+	}
 	if (key != ARGP_KEY_ARG)
 		return ARGP_ERR_UNKNOWN;
 	if (!o->what)
@@ -215,6 +269,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp argp = {
+	.options = option_rows,
 	.parser = parse,
 	.args_doc = "engines|platforms|models|executors|software|parameters [NAME]",
 	.doc = "Lists what there is, one line each; with NAME of an engine or a model its options, "
@@ -224,14 +279,17 @@ static const struct argp argp = {
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
-	struct options o = { NULL, NULL };
+	struct options o = { NULL, NULL, false };
 	struct mq_arena arena = MQ_ARENA_INIT;
 
 	MQ_TRY(mq_args_parse(&argp, argc, argv, &o, err));
 	for (size_t i = 0; o.what && i < sizeof(lists) / sizeof(*lists); i++)
 		if (!strcmp(lists[i].name, o.what)) {
-			enum mq_status status = lists[i].list(o.only, &arena, err);
+			struct listing l = { .json = o.json };
+			enum mq_status status = lists[i].list(&l, o.only, &arena, err);
 
+			if (status == MQ_OK)
+				end_list(&l);
 			mq_arena_fini(&arena);
 			return status;
 		}

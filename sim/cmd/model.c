@@ -10,17 +10,20 @@
 #include <stdio.h>
 
 #include "cmd/common.h"
+#include "cmd/common_page.h"
 #include "core/csv.h"
 
-enum { KEY_CSV = 2000 };
+enum { KEY_CSV = 2000, KEY_JSON };
 
 struct options {
 	struct mq_asked asked;
 	const char *csv;
+	bool json;
 };
 
 static const struct argp_option option_rows[] = {
 	{ "csv", KEY_CSV, "FILE", 0, "one row per op", 0 },
+	{ "json", KEY_JSON, NULL, 0, "print the totals as JSON", 0 },
 	{ 0 },
 };
 
@@ -34,6 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CSV:
 		o->csv = arg;
+		return 0;
+	case KEY_JSON:
+		o->json = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (o->asked.model) {
@@ -171,6 +177,28 @@ static void print_totals(const struct mq_model *m, const struct mq_train *train)
 	       t.activation_elems * train->batch * mq_dtype_size(train->dtype));
 }
 
+static void print_json(const struct mq_model *m, const struct mq_train *train)
+{
+	struct mq_model_totals t = mq_model_totals(m);
+	const struct {
+		const char *key;
+		double value;
+	} rows[] = {
+		{ "ops", m->n_ops }, { "layers", m->n_layers }, { "parameters", t.parameters }, { "batch", train->batch },
+		{ "tokens_per_sample", m->tokens_per_sample }, { "forward_flop", t.forward_flop * train->batch },
+		{ "backward_flop", train->infer ? 0 : t.backward_flop * train->batch },
+		{ "activation_B", t.activation_elems * train->batch * mq_dtype_size(train->dtype) },
+	};
+
+	fputs("{\"model\": ", stdout);
+	mq_json_put_text(stdout, m->name);
+	fputs(", \"sample\": ", stdout);
+	mq_json_put_text(stdout, m->unit);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		printf(", \"%s\": %.15g", rows[i].key, rows[i].value);
+	puts("}");
+}
+
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	struct options o = { .csv = NULL };
@@ -193,10 +221,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 		status = write_csv(o.csv, model, &o.asked.train, &arena, err);
 	if (status == MQ_OK && model->note)
 		fprintf(stderr, "note: %s\n", model->note);
-	if (status == MQ_OK)
+	if (status == MQ_OK && o.json)
+		print_json(model, &o.asked.train);
+	if (status == MQ_OK && !o.json) {
 		print_totals(model, &o.asked.train);
-	if (status == MQ_OK)
 		print_words(model, &o.asked.train);
+	}
 	mq_arena_fini(&arena);
 	return status;
 }

@@ -14,7 +14,7 @@
 #include "platform/platform_generate.h"
 #include "platform/platform_import.h"
 
-enum { MAX_OPTIONS = 64, FIRST_KEY = 3000 };
+enum { MAX_OPTIONS = 64, FIRST_KEY = 3000, KEY_JSON = 4000 };
 
 /* ---- generate ----------------------------------------------------------------------------------- */
 
@@ -116,6 +116,7 @@ static enum mq_status run_generate(int argc, char **argv, struct mq_err *err)
 struct looking {
 	const char *file, *output;
 	struct mq_list calib;
+	bool json;
 	struct mq_err *err;
 };
 
@@ -129,6 +130,9 @@ static error_t parse_look(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'c':
 		return mq_arg_push("--calib", &l->calib, arg, l->err);
+	case KEY_JSON:
+		l->json = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		if (l->file)
 			return ARGP_ERR_UNKNOWN;
@@ -162,6 +166,7 @@ static const struct argp_option show_rows[] = {
 	{ "output", 'o', "FILE", 0, "draw it: FILE.svg and FILE.png, or what FILE ends in (.svg .png .pdf "
 	  ".dot)", 0 },
 	{ "calib", 'c', "FILE", 0, "calibration to add to the shipped ones; repeatable", 0 },
+	{ "json", KEY_JSON, NULL, 0, "print every device and link as JSON", 0 },
 	{ 0 },
 };
 static const struct argp show_argp = {
@@ -205,7 +210,10 @@ static enum mq_status look(const struct looking *l, bool show, struct mq_arena *
 		       sample.all ? "all " : "", sample.n * (sample.n - 1), hints);
 		return MQ_OK;
 	}
-	MQ_TRY(mq_platform_tables(cluster, stdout, err));
+	if (l->json)
+		mq_platform_json(cluster, stdout);
+	else
+		MQ_TRY(mq_platform_tables(cluster, stdout, err));
 	return l->output ? mq_platform_draw(cluster, l->output, err) : MQ_OK;
 }
 

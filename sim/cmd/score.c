@@ -11,14 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/common_tables.h"
 #include "cmd/score/score_runs.h"
 
 enum { KEY_GEMM = 3000, KEY_COLLECTIVES, KEY_KERNELS, KEY_FIT, KEY_LEFT_OUT, KEY_THRESHOLD,
-       KEY_WRITE_JOBS };
+       KEY_WRITE_JOBS, KEY_JSON };
 
 struct options {
 	struct mq_score_options score;
-	bool gemm, collectives, kernels;
+	bool gemm, collectives, kernels, json;
 };
 
 static const struct argp_option option_rows[] = {
@@ -31,6 +32,7 @@ static const struct argp_option option_rows[] = {
 	  "each table again with its source left out: for the values that were fitted to it stands in what "
 	  "fitted.csv of the platforms says; with --collectives: its links' classes as their siblings", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
+	{ "json", KEY_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
 	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,
 	  "the job file of each row, ROW.ini and ROW.plan.json, for `maquette run`", 0 },
 	{ 0 },
@@ -43,6 +45,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &o->score;
+		return 0;
+	case KEY_JSON:
+		o->json = true;
 		return 0;
 	case KEY_GEMM:
 		o->gemm = true;
@@ -104,20 +109,38 @@ static enum mq_status check(struct options *o, struct mq_err *err)
 	return mq_score_open(&o->score, err);
 }
 
+static const struct mq_shown_table shown[] = {
+	{ "summary.csv", "Tables", NULL },
+	{ "score.csv", "Rows", "row_id" },
+	{ "groups.csv", "Runs that differ only in plan", NULL },
+	{ "memory.csv", "Memory", NULL },
+	{ "refused.csv", "Refused", NULL },
+	{ NULL, NULL, NULL },
+};
+
+static enum mq_status hold(struct options *o, double *mean, struct mq_err *err)
+{
+	if (o->gemm)
+		return mq_score_gemm(&o->score, mean, err);
+	if (o->kernels)
+		return mq_score_kernels(&o->score, mean, err);
+	return (o->collectives ? mq_score_collectives : mq_score_runs)(&o->score, mean, err);
+}
+
 static enum mq_status score(struct options *o, struct mq_err *err)
 {
 	double mean = NAN;
 
 	MQ_TRY(check(o, err));
 	MQ_TRY(mq_make_dir(o->score.out, err));
-	if (o->gemm)
-		MQ_TRY(mq_score_gemm(&o->score, &mean, err));
-	else if (o->kernels)
-		MQ_TRY(mq_score_kernels(&o->score, &mean, err));
-	else if (o->collectives)
-		MQ_TRY(mq_score_collectives(&o->score, &mean, err));
-	else
-		MQ_TRY(mq_score_runs(&o->score, &mean, err));
+	int saved = mq_json_begin(o->json);
+	enum mq_status status = hold(o, &mean, err);
+	mq_json_done(saved);
+	MQ_TRY(status);
+	if (o->json)
+		mq_tables_json(o->score.out, shown, stdout);
+	MQ_TRY(mq_tables_page(o->score.out, mq_arena_printf(o->score.arena, "Predictions and %s", mq_score_stem(o->score.input, o->score.arena)), shown,
+			      NULL, err));
 	if (mean > o->score.threshold)
 		return mq_fail(err, MQ_ETHRESHOLD, "mean error %.2f %% is above %.2f %%", 100 * mean,
 			       100 * o->score.threshold);

@@ -5,6 +5,7 @@
  * The very schedules that were simulated are written to files, run by maquette-replay (here, or on
  * another node with --schedule-only and --from), and joined with the prediction task by task.
  */
+#include "cmd/common_tables.h"
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ struct validate {
 	struct mq_list dirs, question, against;
 	uint64_t top, reps, warmup, launches, cores, draws, seed;
 	double deadline_s, threshold;
+	bool json;
 	bool recalibrate, schedule_only, dry_run, share_gpu, oversubscribe;
 	struct mq_err *err;
 };
@@ -38,7 +40,7 @@ enum {
 	OPT_ONLY,
 	OPT_DRY,
 	OPT_FROM,
-	OPT_AGAINST,
+	OPT_AGAINST, OPT_JSON,
 	OPT_SHARE,
 	OPT_OVER,
 	OPT_CALIB,
@@ -69,6 +71,7 @@ static const struct argp_option options[] = {
          "instead of a replay: the best plan's prediction beside a trace of a real step (PyTorch, Nsight Systems, Chakra), "
          "class by class; one per rank, repeatable",
          0},
+        {"json", OPT_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 2)", 0},
         {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 10)", 0},
         {"warmup", OPT_WARMUP, "N", 0, "warm-up repetitions per launch (default 2)", 0},
@@ -106,6 +109,9 @@ static error_t parse_flag(int key, char *arg, struct validate *v)
 		return pass_on(v, "--software", arg);
 	case OPT_RECALIBRATE:
 		v->recalibrate = true;
+		return 0;
+	case OPT_JSON:
+		v->json = true;
 		return 0;
 	case OPT_ONLY:
 		v->schedule_only = true;
@@ -276,6 +282,14 @@ static enum mq_status join(struct mq_validation *v, const char *dir, struct mq_e
 	return mq_validation_read_memory(v, dir, err);
 }
 
+static const struct mq_shown_table shown[] = {
+	{ "plans.csv", "Plans", "name" },
+	{ "memory.csv", "Memory", NULL },
+	{ "intervals.csv", "Intervals", NULL },
+	{ "validate.csv", "Tasks", NULL },
+	{ NULL, NULL, NULL },
+};
+
 static enum mq_status judge(const struct validate *o, struct mq_validation *v, const char *dir,
                             struct mq_err *err)
 {
@@ -285,6 +299,7 @@ static enum mq_status judge(const struct validate *o, struct mq_validation *v, c
 	MQ_TRY(mq_validation_write(v, dir, err));
 	double error = 100 * mq_validation_print(v);
 	MQ_TRY(mq_validation_memory(v, dir, err));
+	MQ_TRY(mq_tables_page(dir, mq_arena_printf(&v->arena, "Replayed: %s", o->dirs.item[0]), shown, NULL, err));
 	if (v->refused)
 		return mq_fail(err, MQ_ETHRESHOLD, "%s", v->refused);
 	if (!isnan(o->threshold) && !(error <= o->threshold))
@@ -330,17 +345,23 @@ static enum mq_status validate(const struct validate *o, struct mq_validation *v
 		return MQ_OK;
 	}
 	MQ_TRY(mq_make_dir(dir, err));
-	if (!o->from) {
+	if (!o->from)
 		MQ_TRY(write_schedules(v, dir, name, err));
-		if (o->schedule_only) {
-			mq_replay_print(&call);
-			printf("then: maquette validate %s ... --from %s\n", o->dirs.item[0], dir);
-			return MQ_OK;
-		}
-		MQ_TRY(mq_replay_measure(&call, err));
+	if (o->schedule_only && !o->from) {
+		mq_replay_print(&call);
+		printf("then: maquette validate %s ... --from %s\n", o->dirs.item[0], dir);
+		return MQ_OK;
 	}
-	MQ_TRY(join(v, call.dir, err));
-	return judge(o, v, dir, err);
+	int saved = mq_json_begin(o->json);
+	enum mq_status status = o->from ? MQ_OK : mq_replay_measure(&call, err);
+	if (status == MQ_OK)
+		status = join(v, call.dir, err);
+	if (status == MQ_OK)
+		status = judge(o, v, dir, err);
+	mq_json_done(saved);
+	if (o->json)
+		mq_tables_json(dir, shown, stdout);
+	return status;
 }
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)

@@ -10,6 +10,7 @@
  * has the same bytes however the work was spread or interrupted. HASH.json is the point's best plan. Over
  * a point whose row says so a simulator has died: it is done again by the next run.
  */
+#include "cmd/common_tables.h"
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@
 struct options {
 	const char *study, *dir;
 	uint32_t jobs;
-	bool dry_run, worker, allow_exec;
+	bool json, dry_run, worker, allow_exec;
 	struct mq_err *err;
 };
 
@@ -43,11 +44,12 @@ struct whatif {
 	bool *done;                 /* [n_points] row seen on disk */
 };
 
-enum { KEY_DRY_RUN = 2000, KEY_ALLOW_EXEC, KEY_WORKER };
+enum { KEY_DRY_RUN = 2000, KEY_ALLOW_EXEC, KEY_WORKER, KEY_JSON };
 
 static const struct argp_option rows[] = {
 	{ "output", 'o', "DIR", 0, "folder for whatif.csv and the rows of finished points", 1 },
 	{ "jobs", 'j', "N", 0, "points searched at a time (default: the processors)", 1 },
+	{ "json", KEY_JSON, NULL, 0, "print the rows as JSON, and words to standard error", 1 },
 	{ "dry-run", KEY_DRY_RUN, NULL, 0, "print the points and an estimate of the time", 1 },
 	{ "allow-exec", KEY_ALLOW_EXEC, NULL, 0,
 	  "follow a study that names programs to run (engine = exec:PROGRAM)", 1 },
@@ -69,6 +71,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		bad = mq_arg_u64("--jobs", arg, 1, 4096, &n, o->err);
 		o->jobs = (uint32_t)n;
 		return bad;
+	case KEY_JSON:
+		o->json = true;
+		return 0;
 	case KEY_DRY_RUN:
 		o->dry_run = true;
 		return 0;
@@ -519,11 +524,19 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	}
 	if (rank && o.worker && o.dry_run)
 		return MQ_OK;
+	static const struct mq_shown_table shown[] = {
+		{ "whatif.csv", "Points", NULL }, { "sensitivity.csv", "Sensitivity", NULL }, { "scaling.csv", "Scaling", NULL },
+		{ "pareto.csv", "Time against cost", NULL }, { NULL, NULL, NULL },
+	};
+	int saved = mq_json_begin(o.json && !o.worker);
 	enum mq_status status = prepare(&w, err);
 	if (status == MQ_OK)
 		status = o.dry_run ? dry_run(&w, err) : run_study(&w, err);
 	if (w.claims >= 0)
 		close(w.claims);
+	mq_json_done(saved);
+	if (saved >= 0)
+		mq_tables_json(o.dir, shown, stdout);
 	mq_arena_fini(&w.arena);
 	return status;
 }

@@ -64,6 +64,21 @@ assert rows == min(len(links), 64), (rows, len(links))
 assert html.unescape(re.search(r'<pre id="words">(.*?)</pre>', text, re.S)[1]) == open("one.txt").read()
 assert "nan" not in text and "<b>" not in text
 P
+# Every command that prints a table prints it for programs too: JSON alone on standard output.
+cat >own.csv <<'CSV'
+model,gpu,gpus,gbs,step_time_s,mbs
+"gpt:layers=2,hidden=64,heads=2,vocab=512,seq=64",T4,4,16,.001,4
+"gpt:layers=2,hidden=64,heads=2,vocab=512,seq=64",T4,4,32,.002,4
+CSV
+printf 'model = gpt:layers=2,hidden=64,heads=2,vocab=512\nbatch = 8, 16\nplatform = dgx1_v100\nengine = expert\nevals = 2\n' >study.ini
+json() { "$M" "$@" 2>/dev/null | python3 -c 'import json, sys; json.load(sys.stdin, parse_constant=lambda c: sys.exit("nan"))' || { echo "no JSON: $*"; bad=1; }; }
+json list engines --json; json list engines mcmc --json; json list models --json; json list software --json; json list platforms --json
+json model resnet50 --json; json platform show dgx1_v100 --json; json whatif study.ini -o study --json
+json diff -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 cost/plan-1.json cost/plan-2.json --json
+json simulate -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -P cost/plan-1.json --json
+json score own.csv --executor analytic --software ddp -j 1 -o own --json
+json fit own.csv --executor analytic --software ddp -j 1 --free software:ddp.host --rounds 1 --draws 20 -o fitted --json
+grep -q '<svg' own/report.html && [ "$(grep -c '<circle' own/report.html)" = 2 ] || { echo "the score's page has not its 2 points"; bad=1; }
 # -h and help COMMAND.
 "$M" search -h >h1.txt || bad=1; "$M" help search >h2.txt || bad=1; "$M" search --help | cmp - h1.txt || bad=1; cmp h1.txt h2.txt || bad=1
 # What is left open: the batch is asked for in training, the type is what the devices train in today.

@@ -36,6 +36,9 @@ uint32_t mq_platform_partner(uint32_t n, uint32_t rank);
 enum mq_status mq_platform_tables(const struct mq_cluster *cluster, FILE *file,
 				  struct mq_err *err) MQ_MUST_CHECK;
 
+/* Every device and link as JSON, with units in the names. */
+void mq_platform_json(const struct mq_cluster *cluster, FILE *file);
+
 /* "hint: ..." lines about values that are legal but unlikely; returns their number. */
 uint32_t mq_platform_doubts(const struct mq_cluster *cluster, FILE *file);
 
