@@ -222,7 +222,11 @@ static void test_names_in_text(void **state)
 		{ "4x H100 NVL", "H100-NVL-94GB", "H100-NVL-94GB" },
 		{ "8x H100 NVLink", "H100-SXM-80GB", "none" },
 		{ "NVIDIA GB200", "GB200", "GB200" }, { "NVIDIA H200", "H200-SXM-141GB", "H200-SXM-141GB" },
-		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" }, { "P40", "none", "none" },
+		{ "NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti", "RTX-2080Ti" }, { "M60", "none", "none" },
+		{ "NVIDIA A10", "A10", "A10" }, { "NVIDIA A10G", "A10G", "A10G" }, { "Tesla P40", "P40", "P40" },
+		{ "NVIDIA RTX A6000", "RTX-A6000", "RTX-A6000" }, { "NVIDIA L40", "L40", "L40" },
+		{ "NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada", "RTX-6000-Ada" },
+		{ "Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB", "V100S-PCIE-32GB" },
 		{ "GP102 [GeForce GTX 1080 Ti]", "1080Ti", "1080Ti" }, { "TU104GL [Tesla T4]", "T4", "T4" },
 		{ "p3dn.24xlarge", "V100-SXM2-32GB", "none" }, { "", "none", "none" },
 	};
