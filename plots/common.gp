@@ -16,7 +16,13 @@ set key opaque noenhanced
 # Okabe and Ito's palette: readable in print and by the colour-blind.
 blue = 0x0072b2; orange = 0xe69f00; green = 0x009e73; red = 0xd55e00
 sky = 0x56b4e9; pink = 0xcc79a7; yellow = 0xf0e442; grey = 0x8c8c8c
-color(i) = int(word("29362 15113984 40563 13983232 5682409 13400487 15787074 9211020 0 6697881 3329330 11674146", int(i) % 12 + 1))
+color(i) = int(word("29362 15113984 40563 13983232 5682409 13400487 15787074 6697881 0 11674146 3329330 9211020", int(i) % 12 + 1))
+# More than ten series cannot be told apart: the first ten are coloured, the others pale.
+pale = 0xc8c8c8
+if (exists("engines")) {
+	coloured = words(engines) < 10 ? words(engines) : 10
+	others = sprintf("%d other engine%s", words(engines) - 10, words(engines) > 11 ? "s" : "")
+}
 # Sizes that follow the terminal's.
 small = fmt eq "png" ? ",16" : ",10"
 dot = fmt eq "png" ? 1.3 : 0.6

@@ -124,14 +124,41 @@ static const char *add_word(struct plotting *p, const char *list, const char *wo
 	return mq_arena_printf(&p->arena, "%s%s%s", list, *list ? " " : "", word);
 }
 
-/* Those with a feasible plan: the others have no points. */
+struct contender {
+	const char *engine;
+	double best_s;
+};
+
+static int by_best(const void *a, const void *b)
+{
+	const struct contender *x = a, *y = b;
+
+	if (x->best_s != y->best_s)
+		return x->best_s < y->best_s ? -1 : 1;
+	return strcmp(x->engine, y->engine);
+}
+
+/* Those with a feasible plan, the best first: the others have no points. */
 static const char *engines_of(struct plotting *p, const struct mq_csv *csv)
 {
+	struct contender *c = mq_arena_array(&p->arena, csv->n_rows + 1, struct contender);
 	const char *list = "";
+	uint32_t n = 0;
 
-	for (uint32_t r = 0; r < csv->n_rows; r++)
-		if (mq_verdict_runs(cell(csv, r, "verdict")))
-			list = add_word(p, list, cell(csv, r, "engine"));
+	for (uint32_t r = 0; r < csv->n_rows; r++) {
+		uint32_t i = 0;
+
+		if (!mq_verdict_runs(cell(csv, r, "verdict")))
+			continue;
+		while (i < n && strcmp(c[i].engine, cell(csv, r, "engine")))
+			i++;
+		if (i == n)
+			c[n++] = (struct contender){ cell(csv, r, "engine"), (double)INFINITY };
+		c[i].best_s = fmin(c[i].best_s, value(csv, r, "step_time_s"));
+	}
+	qsort(c, n, sizeof(*c), by_best);
+	for (uint32_t i = 0; i < n; i++)
+		list = add_word(p, list, c[i].engine);
 	return list;
 }
 
@@ -174,21 +201,20 @@ static enum mq_status write_front(struct plotting *p, const struct mq_csv *csv, 
 	return status == MQ_OK ? closed : status;
 }
 
-/* Least step time, and the largest worth showing: an awful plan must not flatten the rest. */
+/* Least step time, and the largest worth showing: a plan that takes ten times as long must not flatten the rest. */
 static void time_range(const struct mq_csv *csv, double *low_ms, double *high_ms)
 {
-	double high = 0;
-
 	*low_ms = (double)INFINITY;
+	for (uint32_t r = 0; r < csv->n_rows; r++)
+		if (mq_verdict_runs(cell(csv, r, "verdict")))
+			*low_ms = fmin(*low_ms, 1e3 * value(csv, r, "step_time_s"));
+	*high_ms = 1.2 * *low_ms;
 	for (uint32_t r = 0; r < csv->n_rows; r++) {
 		double t = 1e3 * value(csv, r, "step_time_s");
 
-		if (!isnan(t) && mq_verdict_runs(cell(csv, r, "verdict"))) {
-			*low_ms = fmin(*low_ms, t);
-			high = fmax(high, t);
-		}
+		if (mq_verdict_runs(cell(csv, r, "verdict")) && t <= 10 * *low_ms)
+			*high_ms = fmax(*high_ms, t);
 	}
-	*high_ms = fmax(fmin(high, 10 * *low_ms), 1.2 * *low_ms);
 }
 
 static enum mq_status plot_search(struct plotting *p, struct mq_err *err)

@@ -51,8 +51,11 @@ static const char *own_name(const struct mq_gen *gen)
 
 	if (spec->name)
 		return spec->name;
-	return mq_arena_printf(gen->arena, "%s-%lu", gen->group[0].type,
-			       (unsigned long)gen->n_devices);
+	const char *name = "";
+	for (uint32_t i = 0; i < gen->n_groups; i++)
+		name = mq_arena_printf(gen->arena, "%s%s%s-%lu", name, i ? "+" : "", gen->group[i].type,
+				       (unsigned long)gen->group[i].nodes * gen->group[i].gpus);
+	return name;
 }
 
 static void put_all(struct mq_gen *gen)

@@ -62,18 +62,43 @@ static uint32_t end_of(uint32_t link)
 	return 2 * link + 1;
 }
 
-/* The machines to draw: the first ones, and the last. */
+/* Does a device's machine differ in type from all before it? */
+static bool is_first_of_kind(const struct mq_cluster *c, uint32_t device)
+{
+	for (uint32_t i = 0; i < device && c->device[i].node != c->device[device].node; i++)
+		if (!strcmp(c->device[i].type, c->device[device].type))
+			return false;
+	return true;
+}
+
+static uint32_t count_types(const struct mq_cluster *c)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_devices; i++) {
+		bool known = false;
+
+		for (uint32_t k = 0; k < i && !known; k++)
+			known = !strcmp(c->device[k].type, c->device[i].type);
+		n += !known;
+	}
+	return n;
+}
+
+/* The machines to draw: of a mix the first of each type, half of it; of one type the first ones, and the last. */
 static void choose(struct drawing *d)
 {
 	const struct mq_cluster *c = d->cluster;
 	uint32_t last = c->device[c->n_devices - 1].node;
+	bool mix = count_types(c) > 1;
 
 	d->shown = mq_arena_array(&d->arena, c->n_devices, uint32_t);
 	for (uint32_t i = 0; i < c->n_devices; i++) {
 		const struct mq_device *device = &c->device[i];
 
-		if (c->n_devices <= MOST_DEVICES ||
-		    ((device->node < MOST_NODES || device->node == last) && device->local < MOST_LOCAL))
+		bool near = mix ? is_first_of_kind(c, i) : device->node < MOST_NODES || device->node == last;
+
+		if (c->n_devices <= MOST_DEVICES || (near && device->local < (mix ? MOST_LOCAL / 2 : MOST_LOCAL)))
 			d->shown[d->n_shown++] = i;
 	}
 }
@@ -315,7 +340,7 @@ enum mq_status mq_platform_graph(const struct mq_cluster *cluster, FILE *file, s
 		"ranksep=0.6, splines=true];\nnode [fontname=\"Helvetica\", fontsize=10];\n"
 		"edge [fontname=\"Helvetica\", fontsize=8];\n", cluster->n_devices, cluster->n_nodes,
 		cluster->n_nodes > 1 ? "s" : "",
-		d.n_shown < cluster->n_devices ? " (some of the first and the last shown)" : "");
+		d.n_shown < cluster->n_devices ? " (a few of each kind shown)" : "");
 	status = find_ends(&d, err);
 	if (status == MQ_OK)
 		status = find_devices(&d, err);
