@@ -49,6 +49,23 @@ static void ranks(void **state)
 	NEAR(mq_regret((double[]){3, 2, 1}, (double[]){3, 2.5, 2}, 3), 1, 1e-12);
 }
 
+/* Two values each: {1, 3} resampled has a median of 1, 2, 2 or 3, {2, 2} always of 2: least in three cases of four, for
+ * which a tie counts. Alone it is always the least. */
+static void least(void **state)
+{
+	struct mq_arena a = MQ_ARENA_INIT;
+	const double wide[] = {1, 3}, narrow[] = {2, 2}, *value[] = {wide, narrow};
+	const uint32_t count[] = {2, 2};
+	struct mq_rng rng;
+
+	mq_rng_seed(&rng, 1);
+	NEAR(mq_probability_least(value, count, 2, 0, 20000, &rng, &a), .75, .02);
+	NEAR(mq_probability_least(value, count, 2, 1, 20000, &rng, &a), .75, .02);
+	assert_true(mq_probability_least(value, count, 1, 0, 10, &rng, &a) == 1);
+	mq_arena_fini(&a);
+	(void)state;
+}
+
 static void errors(void **state)
 {
 	struct mq_arena a = MQ_ARENA_INIT;
@@ -409,6 +426,64 @@ static void gemm_fit(void **state)
 	(void)state;
 }
 
+/* A device whose memory is twice as slow as its calibration says and whose launches take three times as long, and which
+ * loses .25 of its speed beside communication: each is found by itself. Tasks of 1 to 40 MB in 1 to 40 kernels. */
+static void corrected_apart(void **state)
+{
+	enum { TASKS = 40 };
+	struct mq_arena a = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_calib *calib = mq_calib_new(&a);
+	struct mq_device device = {.calib = 0};
+	struct mq_cluster cluster = {.device = &device, .n_devices = 1};
+	struct mq_schedule s = {.n_devices = 1};
+	const char *type = "C";
+	uint32_t zero = 0;
+	struct mq_task task[TASKS] = {{0}};
+	struct mq_work work[TASKS] = {{0}};
+	struct mq_kernel kernel[TASKS] = {{0}};
+	struct mq_observed o[TASKS];
+
+	mq_calib_add_ideal(calib, type, 1e12, 1e10, 1e9);
+	struct mq_device_calib *d = &calib->device[0];
+	d->launch_s = 1e-5;
+	d->overlap_compute = 0;
+	s.device = &zero;
+	s.device_type = &type;
+	s.task = task;
+	s.work = work;
+	s.n_tasks = s.n_works = TASKS;
+	for (uint32_t i = 0; i < TASKS; i++) {
+		double bytes = 1e6 * (1 + i), launches = 1 + i * 7 % 40;
+		double alone = 2 * bytes / 1e10 + 3 * launches * 1e-5, beside = i % 3 ? 0 : .5;
+
+		kernel[i] = (struct mq_kernel){.kind = MQ_KERNEL_MEMORY, .bytes = bytes, .launches = launches};
+		work[i] = (struct mq_work){.n_kernels = 1, .kernel = &kernel[i]};
+		task[i] = (struct mq_task){.kind = MQ_TASK_COMPUTE, .work = i, .comm = MQ_NONE};
+		/* alone = T - .5 T .25 */
+		o[i] = (struct mq_observed){.schedule = &s, .task = i, .beside = beside,
+		                            .time.median = alone / (1 - .25 * beside)};
+	}
+	struct mq_recalibration r = {.device = d};
+	assert_int_equal(mq_recalibrate(&r, calib, &cluster, o, TASKS, &a, &err), MQ_OK);
+	assert_int_equal(r.n_fitted, 3);
+	NEAR(d->elementwise_bw_share, .5, 1e-3);
+	NEAR(d->launch_s, 3e-5, 1e-3);
+	NEAR(d->overlap_compute, .25, 1e-2);
+	/* Where all kernels are of one kind of task, launches cannot be told from the rest: only one scale is fitted. */
+	d->elementwise_bw_share = 1;
+	for (uint32_t i = 0; i < TASKS; i++) {
+		kernel[i].bytes = 1e6;
+		kernel[i].launches = 1;
+		o[i].beside = 0;
+		o[i].time.median = 1;
+	}
+	assert_int_equal(mq_recalibrate(&r, calib, &cluster, o, TASKS, &a, &err), MQ_OK);
+	assert_int_equal(r.n_fitted, 1);
+	mq_arena_fini(&a);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -416,7 +491,7 @@ int main(void)
 	        cmocka_unit_test(errors),         cmocka_unit_test(planted_parameters),
 	        cmocka_unit_test(measured_calls), cmocka_unit_test(join),
 	        cmocka_unit_test(time_lost),      cmocka_unit_test(gemm_fit),
-	        cmocka_unit_test(probes),
+	        cmocka_unit_test(probes),         cmocka_unit_test(corrected_apart), cmocka_unit_test(least),
 	        cmocka_unit_test(probability),    cmocka_unit_test(intervals)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

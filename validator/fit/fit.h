@@ -28,6 +28,11 @@ double mq_kendall(const double *a, const double *b, uint32_t n);
 /* Measured time of the plan with the best prediction over the best measured time. */
 double mq_regret(const double *predicted, const double *measured, uint32_t n);
 
+/* How probable it is that thing `which` of `n` has the least median: the share of `draws` resamples (bootstrap) of all
+ * their values in which it has; ties count as having it. value[i]: [count[i] > 0], borrowed. */
+double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
+                            uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch);
+
 /* |predicted/measured - 1| and its signed version. */
 struct mq_error_summary {
 	uint32_t n;
@@ -61,6 +66,7 @@ struct mq_observed {
 	        time; /* seconds; of communication: from the last arrival to the last finish */
 	uint32_t n_dropped; /* samples left out because of time lost, steal or throttling */
 	bool weak;          /* fewer than three clean samples: least times of all were taken */
+	double beside;      /* share of its time in which its device communicated: mq_measured_beside; 0 = not known */
 };
 /* One entry per call, in task order. */
 enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_arena *arena,
@@ -69,6 +75,9 @@ enum mq_status mq_measured_calls(const struct mq_measured *measured, struct mq_a
 /* Step time over clean samples (weak as above). */
 struct mq_median mq_measured_step(const struct mq_measured *measured, struct mq_arena *scratch,
                                   uint32_t *n_dropped, bool *weak);
+/* Fills in `beside` of computations, from the typical sample. */
+void mq_measured_beside(const struct mq_measured *measured, struct mq_observed *observed, uint32_t n,
+                        struct mq_arena *scratch);
 /* The clean sample whose step time is nearest the median: a whole timeline to look at. */
 uint32_t mq_measured_typical(const struct mq_measured *measured, struct mq_arena *scratch);
 
@@ -239,7 +248,7 @@ struct mq_recalibration {
 	struct mq_device_calib *device; /* in and out */
 	struct mq_link_calib *link;     /* in and out; may be NULL */
 	uint32_t n_fitted;
-	struct mq_fit_param param[8];
+	struct mq_fit_param param[12]; /* factors on speeds; "overlap" is the share lost itself */
 };
 enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
                               struct mq_cluster *cluster, const struct mq_observed *observed,

@@ -10,6 +10,7 @@
  * marked weak.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/csv.h"
@@ -266,6 +267,63 @@ uint32_t mq_measured_typical(const struct mq_measured *m, struct mq_arena *scrat
 		if (fabs(m->step_s[i] - median) < fabs(m->step_s[best] - median))
 			best = i;
 	return best;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return x[0] < y[0] ? -1 : x[0] > y[0];
+}
+
+/* Intervals [2 * n] in which a device communicates, one after another. */
+static uint32_t talking(const struct mq_measured *m, uint32_t sample, uint32_t device, double *interval)
+{
+	const struct mq_schedule *s = m->schedule;
+	uint32_t n = 0, kept = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		uint8_t kind = s->task[i].kind;
+		size_t at = (size_t)sample * s->n_tasks + i;
+
+		if (s->task[i].device != device || kind == MQ_TASK_COMPUTE || kind == MQ_TASK_COPY)
+			continue;
+		interval[2 * n] = m->start_s[at];
+		interval[2 * n++ + 1] = m->finish_s[at];
+	}
+	qsort(interval, n, 2 * sizeof(*interval), by_begin);
+	for (uint32_t i = 0; i < n; i++)
+		if (kept && interval[2 * i] <= interval[2 * kept - 1]) {
+			interval[2 * kept - 1] = fmax(interval[2 * kept - 1], interval[2 * i + 1]);
+		} else {
+			interval[2 * kept] = interval[2 * i];
+			interval[2 * kept++ + 1] = interval[2 * i + 1];
+		}
+	return kept;
+}
+
+void mq_measured_beside(const struct mq_measured *m, struct mq_observed *observed, uint32_t n,
+                        struct mq_arena *scratch)
+{
+	const struct mq_schedule *s = m->schedule;
+	uint32_t sample = mq_measured_typical(m, scratch);
+	double *interval = mq_arena_array(scratch, 2 * (size_t)s->n_tasks, double);
+
+	for (uint32_t d = 0; d < s->n_devices; d++) {
+		uint32_t count = talking(m, sample, d, interval);
+
+		for (uint32_t i = 0; i < n; i++) {
+			size_t at = (size_t)sample * s->n_tasks + observed[i].task;
+			double begin = m->start_s[at], end = m->finish_s[at], both = 0;
+
+			if (s->task[observed[i].task].device != d ||
+			    s->task[observed[i].task].kind != MQ_TASK_COMPUTE || !(end > begin))
+				continue;
+			for (uint32_t k = 0; k < count && interval[2 * k] < end; k++)
+				both += fmax(0, fmin(end, interval[2 * k + 1]) - fmax(begin, interval[2 * k]));
+			observed[i].beside = both / (end - begin);
+		}
+	}
 }
 
 double mq_measured_drift(const struct mq_measured *m, struct mq_arena *scratch)

@@ -1,14 +1,16 @@
 /*
  * recalibrate.c - corrects a calibration from plans that were run: one scale per kind of speed.
  *
- * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast
- * the machine is in each respect: a scale for matrix products, convolutions, attention and
- * memory-bound work, fitted jointly to whole compute tasks (a task mixes kernels), and one for
- * communication, fitted to its calls. A scale that no observation depends on is left alone.
+ * Tasks of a plan are too alike to fix the shape parameters of a GEMM again, but they fix how fast the machine is in each
+ * respect: scales for matrix products, convolutions, attention, memory-bound work and the launch of kernels, fitted jointly
+ * to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls, fitted jointly
+ * to them; and what compute loses beside communication, the median over tasks that had it beside them, after the rest is
+ * corrected on tasks that had not. A scale that no observation depends on, or that moves them all as another does, is
+ * left alone.
  *
- * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a
- * partner's computation, so most are longer than the call alone: there the scale is the lower
- * quartile of the ratios of large calls.
+ * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a partner's computation, so
+ * most are longer than the call alone: there bandwidth is the lower quartile of the ratios of large calls, and latency of small
+ * ones.
  */
 #include <math.h>
 #include <string.h>
@@ -19,7 +21,8 @@
 struct scale {
 	const char *name;
 	double factor;
-	double *value[2]; /* what it multiplies */
+	double *value[2]; /* what it multiplies; of times, divides */
+	bool time;
 	double start[2], min[2], max[2]; /* within what a calibration file may say */
 };
 
@@ -28,7 +31,7 @@ struct context {
 	const struct mq_observed **obs;
 	double *measured;
 	uint32_t n_obs, n_scales;
-	struct scale scale[5];
+	struct scale scale[6];
 	struct mq_predictor predictor;
 	struct mq_calib *calib;
 	struct mq_cluster *cluster;
@@ -38,7 +41,19 @@ struct context {
 
 static double within(const struct scale *s, int v)
 {
-	return fmin(fmax(s->start[v] * s->factor, s->min[v]), s->max[v]);
+	double value = s->time ? s->start[v] / s->factor : s->start[v] * s->factor;
+
+	return fmin(fmax(value, s->min[v]), s->max[v]);
+}
+
+static const char LATENCY[] = "latency of calls", BANDWIDTH[] = "bandwidth of calls";
+
+static double factor_of(const struct context *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->n_scales; i++)
+		if (c->scale[i].name == name)
+			return c->scale[i].factor;
+	return 1;
 }
 
 static void apply(struct context *c)
@@ -52,10 +67,12 @@ static void apply(struct context *c)
 				*c->scale[i].value[v] = within(&c->scale[i], v);
 	if (!c->comm)
 		return;
-	/* Speeds are scaled: times go the other way. */
+	/* What a call of the least size takes is latency, what larger ones take longer is bandwidth's. */
+	double latency = factor_of(c, LATENCY), bandwidth = factor_of(c, BANDWIDTH);
 	for (uint32_t k = 0; k < MQ_N_CALLS; k++)
 		for (int j = 0; j < MQ_CALL_KNOTS; j++)
-			link->call_s[k][j] = c->call_start[k][j] / c->scale[0].factor;
+			link->call_s[k][j] = c->call_start[k][0] / latency +
+			                     (c->call_start[k][j] - c->call_start[k][0]) / bandwidth;
 	if (mq_calib_bind(c->calib, c->cluster, &ignored) != MQ_OK)
 		mq_assert(!"a cluster that was bound before binds again");
 }
@@ -73,10 +90,11 @@ static void predict(void *context, double *predicted)
 }
 
 /* `fields` are those of `entry`, which a and b (or NULL) are values of. */
-static void add_scale(struct context *c, const char *name, const struct mq_calib_field *fields,
+static void add_scale(struct context *c, const char *name, bool time, const struct mq_calib_field *fields,
                       void *entry, double *a, double *b)
 {
-	struct scale s = {.name = name, .factor = 1, .value = {a, b}, .start = {*a, b ? *b : 0}};
+	struct scale s = {
+	        .name = name, .factor = 1, .value = {a, b}, .time = time, .start = {*a, b ? *b : 0}};
 
 	for (const struct mq_calib_field *f = fields; f->name; f++)
 		for (int v = 0; v < 2; v++)
@@ -87,12 +105,18 @@ static void add_scale(struct context *c, const char *name, const struct mq_calib
 	c->scale[c->n_scales++] = s;
 }
 
-/* Observations of the kind at hand on this device type or link. */
-static void choose(struct context *c, const struct mq_observed *observed, uint32_t n,
+/* Beside communication for less than this share of its time, a task tells of itself alone. */
+#define APART .1
+
+enum company { ALONE, BESIDE, ANY };
+
+/* Observations of the kind at hand on this device type or link; computations by the company they had. */
+static void choose(struct context *c, const struct mq_observed *observed, uint32_t n, enum company company,
                    struct mq_arena *arena)
 {
 	c->obs = mq_arena_array(arena, n, const struct mq_observed *);
 	c->measured = mq_arena_array(arena, n, double);
+	c->n_obs = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_task *t = &observed[i].schedule->task[observed[i].task];
 		bool comm = t->kind != MQ_TASK_COMPUTE && t->kind != MQ_TASK_COPY;
@@ -100,63 +124,101 @@ static void choose(struct context *c, const struct mq_observed *observed, uint32
 
 		if (comm != c->comm || t->kind == MQ_TASK_COPY || !(observed[i].time.median > 0))
 			continue;
-		if (!comm && strcmp(type, c->r->device->name))
+		if (!comm && (strcmp(type, c->r->device->name) ||
+		              (company != ANY && (observed[i].beside > APART) != (company == BESIDE))))
 			continue;
 		c->obs[c->n_obs] = &observed[i];
 		c->measured[c->n_obs++] = observed[i].time.median;
 	}
 }
 
-/* Leaves out scales that change no prediction by at least a hundredth of their own change. */
+/* Cosine of the angle between what two scales do to the predictions. */
+static double likeness(const double *a, const double *b, uint32_t n)
+{
+	double ab = 0, aa = 0, bb = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		ab += a[i] * b[i];
+		aa += a[i] * a[i];
+		bb += b[i] * b[i];
+	}
+	return ab / sqrt(aa * bb);
+}
+
+#define PARALLEL .98 /* beyond this two scales cannot be told apart */
+
+/* Leaves out scales that change no prediction by at least a hundredth of their own change, or that change all of them as
+ * one before does. */
 static void drop_idle(struct context *c, struct mq_arena *arena)
 {
-	double *base = mq_arena_array(arena, c->n_obs, double);
-	double *moved = mq_arena_array(arena, c->n_obs, double);
+	double *base = mq_arena_array(arena, c->n_obs, double), *effect[6];
 	uint32_t kept = 0;
 
 	predict(c, base);
 	for (uint32_t i = 0; i < c->n_scales; i++) {
 		double most = 0;
+		bool told = false;
 
+		effect[kept] = mq_arena_array(arena, c->n_obs, double);
 		c->scale[i].factor = 1.1;
-		predict(c, moved);
+		predict(c, effect[kept]);
 		c->scale[i].factor = 1;
 		apply(c);
-		for (uint32_t o = 0; o < c->n_obs; o++)
-			most = fmax(most, fabs(moved[o] / base[o] - 1));
-		if (most > 1e-3)
+		for (uint32_t o = 0; o < c->n_obs; o++) {
+			effect[kept][o] = effect[kept][o] / base[o] - 1;
+			most = fmax(most, fabs(effect[kept][o]));
+		}
+		for (uint32_t k = 0; k < kept; k++)
+			told |= likeness(effect[k], effect[kept], c->n_obs) > PARALLEL;
+		if (most > 1e-3 && !told)
 			c->scale[kept++] = c->scale[i];
 	}
 	c->n_scales = kept;
 }
 
-enum { LARGE_CALL_B = 65536, CALLS_MIN = 8 };
+static void report(struct mq_recalibration *r, const char *name, double *value)
+{
+	mq_assert(r->n_fitted < sizeof(r->param) / sizeof(r->param[0]));
+	r->param[r->n_fitted++] = (struct mq_fit_param){
+	        .name = name, .value = value, .min = .02, .max = 50, .low = NAN, .high = NAN};
+}
+
+enum { SMALL_CALL_B = 4096, LARGE_CALL_B = 65536, CALLS_MIN = 8, BESIDE_MIN = 8 };
+
+/* Of calls between `least` and `most` bytes: what their speed is of the predicted, by those that waited least. */
+static bool quartile(const struct context *c, const double *predicted, double least, double most,
+                     struct mq_arena *arena, double *factor)
+{
+	double *ratio = mq_arena_array(arena, c->n_obs, double);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < c->n_obs; i++) {
+		const struct mq_task *t = &c->obs[i]->schedule->task[c->obs[i]->task];
+
+		if (t->bytes >= least && t->bytes <= most && isfinite(predicted[i]) && predicted[i] > 0)
+			ratio[kept++] = c->measured[i] / predicted[i];
+	}
+	if (kept < CALLS_MIN)
+		return false;
+	*factor = 1 / mq_quantile(ratio, kept, .25);
+	return true;
+}
 
 static enum mq_status scale_serial(struct context *c, const struct mq_observed *observed,
                                    uint32_t n, struct mq_arena *arena)
 {
-	double *predicted = mq_arena_array(arena, n, double),
-	       *ratio = mq_arena_array(arena, n, double);
-	uint32_t kept = 0;
+	double *predicted = mq_arena_array(arena, n, double);
 
-	choose(c, observed, n, arena);
+	choose(c, observed, n, ALONE, arena);
 	predict(c, predicted);
-	for (uint32_t i = 0; i < c->n_obs; i++) {
-		const struct mq_task *t = &c->obs[i]->schedule->task[c->obs[i]->task];
+	for (uint32_t s = 0; s < c->n_scales; s++) {
+		bool small = c->scale[s].name == LATENCY;
 
-		if (t->bytes >= LARGE_CALL_B && isfinite(predicted[i]) && predicted[i] > 0)
-			ratio[kept++] = c->measured[i] / predicted[i];
+		if (quartile(c, predicted, small ? 0 : LARGE_CALL_B, small ? SMALL_CALL_B : (double)INFINITY, arena,
+		             &c->scale[s].factor))
+			report(c->r, c->scale[s].name, &c->scale[s].factor);
 	}
-	if (kept < CALLS_MIN)
-		return MQ_OK;
-	c->scale[0].factor = 1 / mq_quantile(ratio, kept, .25);
 	apply(c);
-	c->r->param[c->r->n_fitted++] = (struct mq_fit_param){.name = c->scale[0].name,
-	                                                      .value = &c->scale[0].factor,
-	                                                      .min = .02,
-	                                                      .max = 50,
-	                                                      .low = NAN,
-	                                                      .high = NAN};
 	return MQ_OK;
 }
 
@@ -166,17 +228,16 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	struct mq_recalibration *r = c->r;
 	uint32_t first = r->n_fitted;
 
-	choose(c, observed, n, arena);
+	choose(c, observed, n, ALONE, arena);
+	if (c->n_obs < 3) /* nearly all are beside communication: with what they lose there */
+		choose(c, observed, n, ANY, arena);
 	drop_idle(c, arena);
-	if (c->n_obs < 3 * c->n_scales || !c->n_scales)
+	while (c->n_obs < 3 * c->n_scales) /* the first are the largest parts of a step */
+		c->n_scales--;
+	if (!c->n_scales)
 		return MQ_OK;
 	for (uint32_t i = 0; i < c->n_scales; i++)
-		r->param[r->n_fitted++] = (struct mq_fit_param){.name = c->scale[i].name,
-		                                                .value = &c->scale[i].factor,
-		                                                .min = .02,
-		                                                .max = 50,
-		                                                .low = NAN,
-		                                                .high = NAN};
+		report(r, c->scale[i].name, &c->scale[i].factor);
 	struct mq_fit fit = {.n_obs = c->n_obs,
 	                     .n_params = c->n_scales,
 	                     .measured = c->measured,
@@ -186,6 +247,28 @@ static enum mq_status fit_scales(struct context *c, const struct mq_observed *ob
 	MQ_TRY(mq_fit_solve(&fit, arena, err));
 	apply(c);
 	return MQ_OK;
+}
+
+/* A task of T seconds, a share s of them beside communication, does the work of T - s T loss: after its own speeds are
+ * corrected, loss = (T - predicted) / (s T). */
+static void fit_overlap(struct context *c, const struct mq_observed *observed, uint32_t n, struct mq_arena *arena)
+{
+	double *predicted = mq_arena_array(arena, n, double), *loss = mq_arena_array(arena, n, double);
+	uint32_t alone, kept = 0;
+
+	choose(c, observed, n, ALONE, arena);
+	alone = c->n_obs;
+	choose(c, observed, n, BESIDE, arena);
+	if (c->r->device->serial_comm || alone < BESIDE_MIN)
+		return;
+	predict(c, predicted);
+	for (uint32_t i = 0; i < c->n_obs; i++)
+		if (isfinite(predicted[i]))
+			loss[kept++] = (c->measured[i] - predicted[i]) / (c->measured[i] * c->obs[i]->beside);
+	if (kept < BESIDE_MIN)
+		return;
+	c->r->device->overlap_compute = fmin(fmax(mq_quantile(loss, kept, .5), 0), 1);
+	report(c->r, "overlap, share of compute lost beside communication", &c->r->device->overlap_compute);
 }
 
 enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib,
@@ -202,16 +285,19 @@ enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib
 	comm->comm = true;
 	r->n_fitted = 0;
 	const struct mq_calib_field *f = mq_calib_device_fields();
-	add_scale(compute, "matrix products", f, d, &d->gemm_eff, &d->gemm_bw_share);
-	add_scale(compute, "convolutions", f, d, &d->conv_eff, &d->conv_eff_simt);
-	add_scale(compute, "attention", f, d, &d->attention_eff, NULL);
-	add_scale(compute, "memory-bound kernels", f, d, &d->elementwise_bw_share, NULL);
+	add_scale(compute, "matrix products", false, f, d, &d->gemm_eff, &d->gemm_bw_share);
+	add_scale(compute, "convolutions", false, f, d, &d->conv_eff, &d->conv_eff_simt);
+	add_scale(compute, "attention", false, f, d, &d->attention_eff, NULL);
+	add_scale(compute, "memory-bound kernels", false, f, d, &d->elementwise_bw_share, NULL);
+	add_scale(compute, "launch of kernels", true, f, d, &d->launch_s, &d->gemm_t0_s);
 	MQ_TRY(fit_scales(compute, observed, n, arena, err));
+	fit_overlap(compute, observed, n, arena);
 	if (!r->link)
 		return MQ_OK;
 	memcpy(comm->call_start, r->link->call_s, sizeof(comm->call_start));
-	add_scale(comm, "communication", mq_calib_link_fields(), r->link, &r->link->bw_share,
-	          NULL);
+	f = mq_calib_link_fields();
+	add_scale(comm, BANDWIDTH, false, f, r->link, &r->link->bw_share, NULL);
+	add_scale(comm, LATENCY, true, f, r->link, &r->link->latency_scale, &r->link->p2p_latency_s);
 	if (d->serial_comm)
 		return scale_serial(comm, observed, n, arena);
 	return fit_scales(comm, observed, n, arena, err);

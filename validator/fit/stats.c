@@ -89,3 +89,26 @@ struct mq_error_summary mq_error_summary(const double *predicted, const double *
 	s.bias = mq_quantile(with_sign, s.n, .5);
 	return s;
 }
+
+double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
+                            uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch)
+{
+	uint32_t most = 0, won = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = count[i] > most ? count[i] : most;
+	double *drawn = mq_arena_array(scratch, most, double), *median = mq_arena_array(scratch, n, double);
+	for (uint32_t d = 0; d < draws; d++) {
+		bool least = true;
+
+		for (uint32_t i = 0; i < n; i++) {
+			for (uint32_t k = 0; k < count[i]; k++)
+				drawn[k] = value[i][mq_rng_below(rng, count[i])];
+			median[i] = mq_quantile(drawn, count[i], .5);
+		}
+		for (uint32_t i = 0; i < n; i++)
+			least &= median[which] <= median[i];
+		won += least;
+	}
+	return (double)won / draws;
+}

@@ -62,6 +62,7 @@ static enum mq_status gather(struct mq_validation *v, struct mq_observed **obser
 		if (i % 2)
 			continue;
 		MQ_TRY(mq_measured_calls(v->plan[i].measured, &v->arena, &part, &count, err));
+		mq_measured_beside(v->plan[i].measured, part, count, &v->arena);
 		memcpy(*observed + *n, part, count * sizeof(*part));
 		*n += count;
 	}
@@ -192,8 +193,9 @@ enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *di
 		                      err));
 		MQ_TRY(spread(v, &r, err));
 		for (uint32_t p = 0; p < r.n_fitted; p++)
-			printf("recalibrated%s%s: %s x %.3f\n", n_types > 1 ? ", " : "",
+			printf("recalibrated%s%s: %s %s%.3f\n", n_types > 1 ? ", " : "",
 			       n_types > 1 ? type[t]->name : "", r.param[p].name,
+			       r.param[p].value == &r.device->overlap_compute ? "" : "x ",
 			       *r.param[p].value);
 	}
 	for (uint32_t i = 0; i < v->n_plans; i++) {

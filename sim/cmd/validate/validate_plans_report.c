@@ -332,6 +332,53 @@ static void print_ranks(struct mq_validation *v)
 }
 
 /* Intervals are factors, so that they go with the corrected prediction as with the first one. */
+enum { BEST_DRAWS = 2000 };
+
+/* Step times of a plan that count: of undisturbed samples, or of all where those are too few. */
+static uint32_t step_times(const struct mq_validated *p, struct mq_arena *arena, const double **value)
+{
+	const struct mq_measured *m = p->measured;
+	double *v = mq_arena_array(arena, m->n_samples, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->n_samples; i++)
+		if (!m->disturbed[i] || p->weak)
+			v[n++] = m->step_s[i];
+	*value = v;
+	return n;
+}
+
+/* Of each search: is the plan that was predicted best also the best that was replayed? */
+static void print_best(struct mq_validation *v)
+{
+	const double **value = mq_arena_array(&v->arena, v->n_plans, const double *);
+	uint32_t *count = mq_arena_array(&v->arena, v->n_plans, uint32_t);
+
+	for (uint32_t s = 0; s < v->n_open; s++) {
+		uint32_t n = 0, best = 0;
+		const struct mq_validated *chosen = NULL;
+		struct mq_rng rng;
+
+		for (uint32_t i = 0; i < v->n_plans; i++) {
+			const struct mq_validated *p = &v->plan[i];
+
+			if (p->session != &v->session[s])
+				continue;
+			if (!chosen || p->predicted.step_time_s < chosen->predicted.step_time_s) {
+				chosen = p;
+				best = n;
+			}
+			count[n] = step_times(p, &v->arena, &value[n]);
+			n++;
+		}
+		if (n < 2)
+			continue;
+		mq_rng_seed(&rng, 1);
+		printf("%s, predicted best, is the best of the %u replayed with probability %.2f\n", chosen->name, n,
+		       mq_probability_least(value, count, n, best, BEST_DRAWS, &rng, &v->arena));
+	}
+}
+
 static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
 {
 	uint32_t covered = 0, with = 0;
@@ -388,6 +435,7 @@ double mq_validation_print(struct mq_validation *v)
 	}
 	print_errors("step time", v, false, false, &before);
 	print_ranks(v);
+	print_best(v);
 	print_coverage("95 % intervals", v, false);
 	print_samples(v);
 	if (v->n_plans && !isnan(v->plan[0].recalibrated_s)) {
