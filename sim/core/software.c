@@ -67,6 +67,7 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_COMMUNICATION, sequence_parallel, 1, "norms along the sequence under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, vocab_parallel, 1, "embedding, head and loss split under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, gather_ahead, 0, "ZeRO-3 gathers the next layer before it reduces this one's gradients"),
+	YES(MQ_SW_COMMUNICATION, pipeline_once, 0, "ZeRO-2 and 3 under pipeline stages gather and reduce once a step"),
 	NUM(MQ_SW_COMMUNICATION, vocab_multiple, "1", 0, 0, 1e6, "each share of the vocabulary padded to it; 0 = not"),
 	WORD(MQ_SW_COMMUNICATION, grad_dtype, MQ_GRAD_FP32, "dtype|fp32|bf16|fp16",
 	     "type of reduced gradients; dtype = as trained"),
@@ -132,7 +133,7 @@ const struct mq_space_flag *mq_space_flags(void)
 		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(expert_inside),
 		FLAG(expert_capacity),
 		FLAG(mixtures),
-		FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),
+		FLAG(unsharded_half), FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),
 		FLAG(unequal_degrees), FLAG(shares), FLAG(replica_major), FLAG(any_order),
 		FLAG(placement), { NULL, 0 },
 	};

@@ -74,6 +74,7 @@ struct mq_software_space {
 	bool expert_inside;        /* expert parallelism over less than all tensor and context parallel ranks */
 	bool expert_capacity;      /* experts that take so many tokens and drop the rest */
 	bool mixtures;             /* models of experts */
+	bool unsharded_half;       /* 16-bit training with tensor or pipeline parallelism and nothing sharded */
 	bool zero_pipeline;        /* ZeRO-2 and 3 beside pipeline stages */
 	bool tensor_pipeline;      /* tensor parallelism beside pipeline stages */
 	bool uneven_stages;        /* stages of other numbers of layers than its `partition` makes */
@@ -135,6 +136,8 @@ struct mq_software {
 	bool sequence_parallel, vocab_parallel;
 	bool gather_ahead;         /* ZeRO-3 backward: a layer's parameters are gathered before the gradients
 				    * of the layer that is computed before it are reduced */
+	bool pipeline_once;        /* ZeRO-2 and 3 under pipeline stages: parameters are gathered and gradients
+				    * reduced once a step */
 	double bucket_MB;          /* gradients reduced together; 0 = a stage's */
 	double vocab_multiple;     /* each share of the vocabulary is padded to a multiple of this */
 	uint32_t grad_dtype;       /* enum mq_grad_type */

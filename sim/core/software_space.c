@@ -214,6 +214,17 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 	return layers_run(a, p, pp * chunks);
 }
 
+/* Mixed precision may be a matter of what shards the parameters. */
+static bool half_runs(const struct ask *a, const struct mq_shape *p, bool whole)
+{
+	uint32_t tp = mq_or_1(p->tp), pp = mq_or_1(p->pp);
+
+	if (a->s->runs.unsharded_half || !whole || mq_dtype_size(a->q->train->dtype) >= 4 || (tp == 1 && pp == 1))
+		return true;
+	return no(a, "trains in fp32 under tensor or pipeline parallelism (tp %u, pp %u) unless it shards parameters; "
+		  "shard them or ask with --dtype fp32", tp, pp);
+}
+
 static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 {
 	const struct mq_software_space *r = &a->s->runs;
@@ -226,15 +237,17 @@ static bool sync_runs(const struct ask *a, const struct mq_shape *p)
 		return no(a, "recomputes %s, not %s",
 			  EITHER(r->recomputes, mq_recompute_name, MQ_N_RECOMPUTES, text),
 			  mq_recompute_name(p->recompute));
-	if ((uint64_t)mq_or_1(p->dp) * mq_or_1(p->cp) == 1)
-		return true; /* nothing to sync */
+	bool alone = (uint64_t)mq_or_1(p->dp) * mq_or_1(p->cp) == 1;
+
+	if (alone) /* nothing to sync */
+		return half_runs(a, p, true);
 	if (!has(r->syncs, p->sync) || (split && !has(r->sync_split, p->sync)))
 		return no(a, "syncs gradients by %s%s, not %s",
 			  EITHER(r->syncs & (split ? r->sync_split : UINT32_MAX), mq_sync_name, MQ_N_SYNCS, text),
 			  split ? " beside tensor, context or expert parallelism" : "", mq_sync_name(p->sync));
 	if (!r->zero_pipeline && mq_or_1(p->pp) > 1 && p->sync >= MQ_SYNC_ZERO2)
 		return no(a, "has no %s beside pipeline stages", mq_sync_name(p->sync));
-	return true;
+	return half_runs(a, p, p->sync == MQ_SYNC_ALLREDUCE);
 }
 
 /* Every replica the same whole number of samples. */

@@ -37,6 +37,9 @@
  * stays from forward to backward and two fp32 gradients; Megatron-LM's 10: the 16-bit logit, its fp32 copy
  * and the exponential, backward in place; a fused kernel that writes gradients over 16-bit logits 2.
  *
+ * Where ZeRO gathers and reduces once a step (`pipeline_once`), parameters and gradients are whole, and the gradients
+ * of one unit lie twice while they are sent.
+ *
  * ZeRO-3: parameters of a unit are gathered with those of the next one (prefetch); the gradients of a unit
  * lie whole twice, as computed and as sent. What stands outside the layers is gathered once and stays, as
  * FSDP does with its root.
@@ -124,7 +127,7 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	const struct mq_train *train = low->train;
 	uint32_t tied = at->op->tied;
 	double elems = mq_op_param_shard(at->op, at->share.split), shard = at->shard;
-	bool zero3 = at->config->sync == MQ_SYNC_ZERO3;
+	bool once = mq_once(low), zero3 = at->config->sync == MQ_SYNC_ZERO3 && !once;
 
 	/* A rank that uses another rank's parameters holds a copy of its own. */
 	if (tied != MQ_NONE && mq_low_rank(low, low->stage_of[tied]) != mq_low_rank(low, low->stage_of[at->id]))
@@ -135,10 +138,10 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	u->gathered_B += zero3 ? bytes : 0;
 	if (train->infer)
 		return;
-	h->gradient_B += zero3 || at->config->sync == MQ_SYNC_ZERO2 ? grads / shard : grads;
+	h->gradient_B += zero3 || (at->config->sync == MQ_SYNC_ZERO2 && !once) ? grads / shard : grads;
 	if (at->gpu && low->software->bucket_copies && at->reduced && at->config->sync == MQ_SYNC_ALLREDUCE)
 		h->gradient_B += bytes;
-	u->sent_B += zero3 ? bytes + grads : 0;
+	u->sent_B += zero3 ? bytes + grads : once && shard > 1 ? grads : 0;
 	if (!zero3 && at->reduced)
 		h->reduced_B += grads;
 	if (!zero3 && low->plan->micro_batches > 1)

@@ -247,6 +247,10 @@ void mq_pass_weights(struct mq_low *low, uint32_t stage, enum mq_pass pass);
 void mq_buckets_plan(struct mq_low *low);
 /* Dimensions along which ranks hold the same parameters but different samples or tokens. */
 extern const uint32_t mq_grad_mask;
+/* Are the gradients of this config's ops reduced, and kept in shards, in every micro-batch? */
+bool mq_reduces_always(const struct mq_low *low, const struct mq_config *config);
+/* Does ZeRO under these pipeline stages gather parameters and reduce gradients once a step? */
+bool mq_once(const struct mq_low *low);
 /* Number of ranks over which an op's optimizer state (and for ZeRO-2 its gradients, ZeRO-3 its
  * parameters) is sharded; 1 without ZeRO. */
 uint32_t mq_shard_of(const struct mq_low *low, uint32_t op);

@@ -18,6 +18,9 @@
  * With a ZeRO group smaller than the data-parallel group, shards live inside a subgroup of neighbours and
  * the subgroups all-reduce their shards (hybrid sharding).
  *
+ * Software may gather and reduce once a step under pipeline stages (`pipeline_once`, PyTorch's pipelining over FSDP2):
+ * parameters stay whole from the step's end, where they are gathered, and gradients until the last micro-batch.
+ *
  * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
  */
 #include <math.h>
@@ -38,6 +41,17 @@ static uint32_t shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
 	if (!is_zero(sync))
 		return 1;
 	return z && z < n && n % z == 0 ? z : n;
+}
+
+bool mq_once(const struct mq_low *low)
+{
+	return low->software->pipeline_once && low->n_ranks > 1;
+}
+
+bool mq_reduces_always(const struct mq_low *low, const struct mq_config *c)
+{
+	return (c->sync == MQ_SYNC_ZERO2 || c->sync == MQ_SYNC_ZERO3) && !mq_once(low) &&
+	       mq_mesh_group_size(c, mq_grad_mask) > 1;
 }
 
 uint32_t mq_shard_of(const struct mq_low *low, uint32_t op)
@@ -206,9 +220,9 @@ static void call_bucket(struct mq_low *low, const struct mq_bucket *b, const str
 	}
 }
 
-static bool every_micro_batch(const struct mq_bucket *b)
+static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *b)
 {
-	return b->sync == MQ_SYNC_ZERO2 || b->sync == MQ_SYNC_ZERO3;
+	return (b->sync == MQ_SYNC_ZERO2 || b->sync == MQ_SYNC_ZERO3) && !mq_once(low);
 }
 
 /* The reduction of one bucket, whatever its kind of sync. Without overlap it starts when the pipeline has
@@ -223,7 +237,7 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 				  .dtype = low->train->grad_dtype,
 				  .phase = MQ_BACKWARD,
 				  .seal = seal,
-				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(b),
+				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(low, b),
 				  .wait = wait };
 
 	if (b->sync == MQ_SYNC_PS) {
@@ -251,7 +265,7 @@ void mq_sync_after(struct mq_low *low, uint32_t stage, uint32_t op, bool last)
 		const struct mq_bucket *b = &low->bucket[i];
 
 		if (b->stage == stage && b->last_op == op &&
-		    (every_micro_batch(b) || (last && low->plan->overlap_grads)))
+		    (every_micro_batch(low, b) || (last && low->plan->overlap_grads)))
 			reduce(low, i, true, MQ_NONE);
 	}
 }
@@ -260,7 +274,7 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < low->n_buckets; i++) {
+	for (uint32_t i = 0; i < low->n_buckets && !mq_once(low); i++) {
 		const struct mq_bucket *b = &low->bucket[i];
 
 		if (b->stage != stage || b->unit != unit || b->sync != MQ_SYNC_ZERO3)
@@ -485,9 +499,10 @@ static void publish(struct mq_low *low, uint32_t stage)
 			bc.kind = MQ_COLL_BROADCAST;
 			bc.size = b->n;
 			bc.root = i % b->n;
-		} else if (b->sync != MQ_SYNC_ZERO1 && b->sync != MQ_SYNC_ZERO2) {
+		} else if (b->sync != MQ_SYNC_ZERO1 && b->sync != MQ_SYNC_ZERO2 &&
+			   !(b->sync == MQ_SYNC_ZERO3 && mq_once(low))) {
 			continue;
-		} else if (low->plan->broadcast_params) {
+		} else if (low->plan->broadcast_params && b->sync != MQ_SYNC_ZERO3) {
 			broadcast_shards(low, i, &bc);
 			continue;
 		}
@@ -512,7 +527,7 @@ void mq_pass_post(struct mq_low *low, uint32_t stage)
 {
 	mq_template_begin(low, stage, MQ_PASS_POST);
 	for (uint32_t i = 0; i < low->n_buckets; i++)
-		if (low->bucket[i].stage == stage && !every_micro_batch(&low->bucket[i]) &&
+		if (low->bucket[i].stage == stage && !every_micro_batch(low, &low->bucket[i]) &&
 		    !low->plan->overlap_grads)
 			reduce(low, i, false, MQ_DEP_STREAM(MQ_STREAM_COMPUTE));
 	for (uint32_t op = 0; op < low->model->n_ops; op++)

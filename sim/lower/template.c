@@ -180,7 +180,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		const struct mq_config *c = &low->plan->config[piece[i].config];
 		struct mq_share share = {
 			.samples = piece[i].samples,
-			.accumulates = low->plan->micro_batches > 1,
+			.accumulates = low->plan->micro_batches > 1 && !mq_reduces_always(low, c),
 			.reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
 		};
 

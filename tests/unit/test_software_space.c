@@ -110,7 +110,7 @@ static void rules_of_pipelines(void **state)
 	       "not zb-h1");
 	expect("generic", SHAPE(.dp = 4, .pp = 4, .pipeline = MQ_PIPE_ZB_H1), NULL);
 	expect("megatron-core", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), NULL);
-	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven), NULL);
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven, .sync = MQ_SYNC_ZERO3), NULL);
 	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = uneven),
 	       "stage 0 has 1 of 8, it would have 2");
 	expect("deepspeed", SHAPE(.dp = 4, .pp = 4, .stage_layers = even), NULL);
@@ -137,7 +137,12 @@ static void rules_of_sync(void **state)
 	expect("torchtitan", SHAPE(.dp = 8), NULL);
 	expect("torchtitan", SHAPE(.dp = 8, .tp = 2, .sequence_parallel = true),
 	       "beside tensor, context or expert");
+	expect("torchtitan", SHAPE(.dp = 1, .tp = 2, .sequence_parallel = true), "trains in fp32 under tensor or pipeline");
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4), "trains in fp32");
+	expect("torchtitan", SHAPE(.dp = 4, .pp = 4, .sync = MQ_SYNC_ZERO3), NULL);
+	train.dtype = MQ_FP32;
 	expect("torchtitan", SHAPE(.dp = 1, .tp = 2, .sequence_parallel = true), NULL); /* nothing to sync */
+	train.dtype = MQ_BF16;
 	expect("deepspeed", SHAPE(.dp = 16, .micro_batches = 1, .recompute = MQ_RECOMPUTE_SELECTIVE),
 	       "recomputes full or none, not selective");
 	train.infer = true;
@@ -183,9 +188,9 @@ static void rules_of_devices(void **state)
 	static const uint32_t torn[] = { 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15 };
 
 	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
-	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .device = turned), NULL);
+	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .sync = MQ_SYNC_ZERO3, .device = turned), NULL);
 	expect("megatron-core", SHAPE(.dp = 8, .pp = 2, .device = major), NULL);
-	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .device = major),
+	expect("torchtitan", SHAPE(.dp = 8, .pp = 2, .sync = MQ_SYNC_ZERO3, .device = major),
 	       "numbers ranks stage by stage, machine by machine");
 	expect("megatron-core", SHAPE(.dp = 16, .micro_batches = 1, .device = torn),
 	       "stage by stage or replica by replica");

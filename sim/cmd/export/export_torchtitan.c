@@ -209,7 +209,8 @@ static void put_parallelism(const struct mq_export *e, FILE *f)
 	fprintf(f, "    config.parallelism = ParallelismConfig(\n        data_parallel_replicate_degree=%u,\n"
 		"        data_parallel_shard_degree=%u,\n", s->dp / shards, shards);
 	if (sharded)
-		fprintf(f, "        fsdp_reshard_after_forward=\"%s\",\n", s->sync == MQ_SYNC_ZERO3 ? "always" : "never");
+		fprintf(f, "        fsdp_reshard_after_forward=\"%s\",\n",
+			s->sync != MQ_SYNC_ZERO3 ? "never" : s->pp > 1 ? "default" : "always");
 	fprintf(f, "        tensor_parallel_degree=%u,\n", s->tp);
 	if (s->tp > 1)
 		fprintf(f, "        enable_sequence_parallel=%s,\n", s->sequence_parallel ? "True" : "False");
