@@ -55,12 +55,15 @@ assert open("ds/hostfile").read() == "node0 slots=8\n"
 P
 like=(-m llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=512,vocab=512,seq=2048 -p dgx1_v100 --batch 16 --dtype bf16)
 "$M" export --import in.sh "${like[@]}" -o pl.json >/dev/null
+try 2 'trains in fp32 under tensor or pipeline' export pl.json "${like[@]}" --to torchtitan
+sed -i -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' pl.json
 "$M" export pl.json "${like[@]}" --to torchtitan -o t.py && python3 - <<'P' || bad=1
 import ast
 calls = {ast.unparse(n.func): {k.arg: ast.literal_eval(k.value) for k in n.keywords} for n in ast.walk(ast.parse(open("t.py").read()))
          if isinstance(n, ast.Call) and ast.unparse(n.func) in ("ParallelismConfig", "TrainingConfig")}
 p, t = calls["ParallelismConfig"], calls["TrainingConfig"]
-assert p["data_parallel_replicate_degree"] * p["pipeline_parallel_degree"] == 8, p
+assert p["data_parallel_shard_degree"] * p["pipeline_parallel_degree"] == 8, p
+assert p["fsdp_reshard_after_forward"] == "default", p # gathered once a step
 assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
 assert t["num_tokens_per_train_step"] == 16 * 2048 and t["mixed_precision_param"] == "bfloat16", t
 assert p["num_pp_microbatches"] * t["num_tokens_per_microbatch_per_dp_rank"] * 4 == 16 * 2048, (p, t)
