@@ -110,6 +110,34 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, "layer_norm_kernel.cu: as of RMSNorm; gradients of weights by a kernel of their own",
   .forward = { { .moved = 3, .made = 1 } },
   .backward = { { .moved = 5, .made = 1 }, { .moved = 2 } } },
+{ MQ_PART_LAYER_NORM, MQ_MAKE_EAGER, "the same under autocast: to fp32 and back",
+  .forward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 12, .made_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
+  }, .backward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 20, .made_B = 4 }, { .moved_B = 8, .freed_B = 8 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
+  } },
+{ MQ_PART_LAYER_NORM, MQ_MAKE_XLA, "fp32: fusions for mean, variance, result (and its cast); sums by columns, two by rows, result",
+  .forward = { { .moved_B = 4 }, { .moved_B = 4 }, { .moved_B = 8, .made_B = 4 }, { .cast = 1, .moved = 1, .made = 1 } },
+  .backward = { { .moved_B = 8 }, { .moved_B = 8 }, { .moved_B = 8 }, { .moved_B = 12, .made_B = 4 } } },
+{ MQ_PART_LAYER_NORM, MQ_MAKE_TENSORFLOW, "nn.moments, nn.batch_normalization of Keras, op by op in fp32, and their gradients",
+  .forward = {
+	{ .moved_B = 4 }, { .moved_B = 8, .made_B = 4 }, { .moved_B = 4, .freed_B = 4 }, /* mean, squared difference, its mean */
+	ROW(2), { .moved_B = 4, .made_B = 4 },                             /* rsqrt; times gamma: as large as x */
+	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 8, .made_B = 4 },     /* x times it; mean times it */
+	{ .moved_B = 8 }, { .moved_B = 12, .freed_B = 4 },                 /* beta minus it; sum */
+  }, .backward = {
+	{ .moved_B = 4 }, { .moved_B = 8, .made_B = 4 },                   /* of beta; negative */
+	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4 },                  /* of mean: times inv, its sum */
+	{ .moved_B = 8, .made_B = 4 }, { .moved_B = 12, .made_B = 4 },     /* of inv: times mean, times x */
+	{ .moved_B = 12, .freed_B = 8 }, { .moved_B = 8, .made_B = 4 }, { .moved_B = 8 }, /* their sum; of gamma, of rsqrt: sums */
+	{ .moved_B = 12, .made_B = 4 }, ROW(4),                            /* of x by x inv */
+	{ .moved_B = 12, .made_B = 4 }, { .moved_B = 4 },                  /* of the squared difference */
+	{ .moved_B = 4, .made_B = 4 }, { .moved_B = 16, .freed_B = 12 },   /* of mean; sum of the ways */
+  } },
 { MQ_PART_LAYER_NORM, MQ_MAKE_FUSED, "Liger layer_norm; backward a program per SM, row after row",
   .forward = { { .moved = 2, .made = 1, .held = 23 } },
   .backward = { { .moved = 3, .made = 1, .work = 125, .held = 22 }, ROW(3) } },
@@ -164,6 +192,31 @@ static const struct mq_part_kernels table[] = {
 { MQ_PART_GATE_JOINED, MQ_MAKE_NATIVE, "vLLM silu_and_mul: a half-word at a time",
   .forward = { { .moved = 3, .made = 1, .work = 54 } },
   .backward = { { .moved = 5, .made = 2 } } },
+{ MQ_PART_GELU, MQ_MAKE_FUSED, "F.gelu, bias_gelu of Megatron-LM",
+  .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 3, .made = 1 } } },
+{ MQ_PART_GELU, MQ_MAKE_APART, "x / 2 (1 + erf(x / sqrt 2)) op by op; erf_backward: square, minus, exponential, two products",
+  .forward = {
+	{ .moved = 2, .made = 1 }, { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 },
+	{ .moved = 2, .made = 1 }, { .moved = 3, .made = 1 },
+  }, .backward = {
+	{ .moved = 3, .made = 1 }, { .moved = 3, .made = 1 }, { .moved = 2 },
+	{ .moved = 2, .made = 1 }, { .moved = 2 }, { .moved = 2 }, { .moved = 2 }, { .moved = 3, .freed = 1 },
+	{ .moved = 2 }, { .moved = 3, .freed = 2 },
+  } },
+{ MQ_PART_GELU, MQ_MAKE_XLA, "one fusion each way between casts; tanh, which XLA does not compute twice, in fp32",
+  .forward = { { .moved = 2, .moved_B = 4, .made = 1, .made_B = 4 } },
+  .backward = { { .moved = 3, .moved_B = 4, .made = 1, .freed_B = 4 } } },
+{ MQ_PART_GELU, MQ_MAKE_TENSORFLOW, "x (1 + tanh(c (x + d x^3))) / 2 and its gradient, op by op",
+  .forward = {
+	{ .moved = 2, .made = 1, .calls = 1 }, { .moved = 2, .made = 1 }, { .moved = 3, .freed = 1 }, /* x^3, times d, + x */
+	{ .moved = 2 }, { .moved = 2, .made = 1 },                         /* times c, tanh */
+	{ .moved = 2, .made = 1 }, { .moved = 2 }, { .moved = 3, .made = 1 }, /* 1 +, half, times x */
+  }, .backward = {
+	{ .moved = 3, .made = 1 }, { .moved = 3, .made = 1 }, { .moved = 2 }, /* both factors' gradients, half */
+	{ .moved = 3 }, { .moved = 2, .made = 1 }, { .moved = 2 },         /* of tanh, times c, times d */
+	{ .moved = 2, .made = 1 }, { .moved = 3 }, { .moved = 2 },         /* of x^3: x^2, times it, times 3 */
+	{ .moved = 4, .freed = 3 },                                        /* sum of the ways to x */
+  } },
 { MQ_PART_RELU_SQUARED, MQ_MAKE_EAGER, "relu, pow; pow_backward, threshold_backward",
   .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1 } },
   .backward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 },
@@ -206,20 +259,66 @@ static const struct mq_part_kernels table[] = {
   .backward = { { .per = MQ_PER_WEIGHT, .moved = 1, .made = 1 }, { .moved = 1, .work = 280, .held = 40 } } },
 { MQ_PART_ADD, MQ_MAKE_EAGER, "a + b; the gradient goes both ways as it is",
   .forward = { { .moved = 3, .made = 1 } }, .backward = { { 0 } } },
+{ MQ_PART_BIAS, MQ_MAKE_EAGER, "addmm adds it; backward grad_output.sum(0)",
+  .forward = { { 0 } }, .backward = { { .moved = 1 } } },
+{ MQ_PART_BIAS, MQ_MAKE_APART, "x + bias behind the product (skip_bias_add of Megatron-LM); backward grad_output.sum(0)",
+  .forward = { { .moved = 2 } }, .backward = { { .moved = 1 } } },
+{ MQ_PART_BIAS, MQ_MAKE_XLA, "in the fusion behind the product; backward a sum of columns",
+  .forward = { { 0 } }, .backward = { { .moved = 1 } } },
+{ MQ_PART_BIAS, MQ_MAKE_TENSORFLOW, "BiasAdd, BiasAddGrad",
+  .forward = { { .moved = 2 } }, .backward = { { .moved = 1 } } },
+{ MQ_PART_DROPOUT, MQ_MAKE_FUSED, "fused_dropout_kernel, masked_scale",
+  .forward = { { .moved = 2, .moved_B = 1, .made = 1, .made_B = 1 } },
+  .backward = { { .moved = 2, .moved_B = 1, .made = 1, .freed_B = 1 } } },
+{ MQ_PART_DROPOUT, MQ_MAKE_XLA, "random bits by a kernel of their own (RngBitGenerator), and the rest",
+  .forward = { { .moved_B = 4 }, { .moved = 2, .moved_B = 5, .made = 1, .made_B = 1 } },
+  .backward = { { .moved = 2, .moved_B = 1, .made = 1, .freed_B = 1 } } },
+{ MQ_PART_DROPOUT, MQ_MAKE_TENSORFLOW, "random_uniform, greater_equal, scale, cast, product; back two products",
+  .forward = { { .moved_B = 4, .made_B = 4 }, { .moved_B = 5, .made_B = 1, .freed_B = 4 }, { .moved = 2, .made = 1 },
+	{ .moved = 1, .moved_B = 1, .made = 1, .freed_B = 1 }, { .moved = 3, .made = 1, .freed = 1 } },
+  .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 2 } } },
+{ MQ_PART_DROPOUT_ADD, MQ_MAKE_XLA, "the same; the residual stream is fp32, as the norm behind it",
+  .forward = { { .moved_B = 4 }, { .moved = 1, .moved_B = 13, .made_B = 5 } },
+  .backward = { { .moved = 1, .moved_B = 5, .made = 1, .freed_B = 1 } } },
+{ MQ_PART_DROPOUT_ADD, MQ_MAKE_TENSORFLOW, "dropout as above, and a sum",
+  .forward = { { .moved_B = 4, .made_B = 4 }, { .moved_B = 5, .made_B = 1, .freed_B = 4 }, { .moved = 2, .made = 1 },
+	{ .moved = 1, .moved_B = 1, .made = 1, .freed_B = 1 }, { .moved = 3, .made = 1, .freed = 1 },
+	{ .moved = 3, .made = 1, .freed = 1 } },
+  .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 2 } } },
+{ MQ_PART_DROPOUT_ADD, MQ_MAKE_EAGER, "F.dropout: fused_dropout_kernel, its mask of a byte; x + residual; back masked_scale",
+  .forward = { { .moved = 2, .moved_B = 1, .made = 1, .made_B = 1 }, { .moved = 3, .made = 1, .freed = 1 } },
+  .backward = { { .moved = 2, .moved_B = 1, .made = 1, .freed_B = 1 } } },
+{ MQ_PART_DROPOUT_ADD, MQ_MAKE_FUSED, "bias_dropout_add of Megatron-LM",
+  .forward = { { .moved = 3, .moved_B = 1, .made = 1, .made_B = 1 } },
+  .backward = { { .moved = 2, .moved_B = 1, .made = 1, .freed_B = 1 } } },
+{ MQ_PART_COPY, MQ_MAKE_NATIVE, "contiguous() of a transposed view",
+  .forward = { { .moved = 2, .made = 1, STRIDED } }, .backward = { { .moved = 2, .made = 1, STRIDED } } },
 { MQ_PART_COPY, MQ_MAKE_EAGER, "a copy",
   .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 2, .made = 1 } } },
-{ MQ_PART_SCORES, MQ_MAKE_EAGER, "cast, mask, softmax in fp32, cast back (FusedScaleMaskSoftmax without its kernel)",
+{ MQ_PART_SCORES, MQ_MAKE_EAGER, "cast, query-key scale, mask, softmax in fp32, cast back (FusedScaleMaskSoftmax without its kernel)",
   .forward = {
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4, .freed = 1 },
+	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
+	{ .moved_B = 8 },
+	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1 },                /* softmax's output is kept in fp32 */
+  }, .backward = {
+	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
+	{ .moved_B = 12, .made_B = 4, .freed_B = 8 },
 	{ .moved_B = 8 },
 	{ .moved_B = 8, .made_B = 4, .freed_B = 4 },
 	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
-  }, .backward = {
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made_B = 4 },
-	{ .moved_B = 12, .made_B = 4, .freed_B = 4 },
-	{ .moved_B = 8 },
-	{ .cast = 1, .moved = 1, .moved_B = 4, .made = 1, .freed_B = 4 },
   } },
+{ MQ_PART_SCORES, MQ_MAKE_NATIVE, "scores times a scale, + mask or positions, softmax in the type of training",
+  .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 }, { .moved = 2, .made = 1, .freed = 1 } },
+  .backward = { { .moved = 3, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 } } },
+{ MQ_PART_SCORES, MQ_MAKE_XLA, "scale and mask with the most; exponentials' sum; quotient. Back: a sum, the result",
+  .forward = { { .moved = 1 }, { .moved = 1 }, { .moved = 2, .made = 1 } },
+  .backward = { { .moved = 2 }, { .moved = 3, .made = 1 } } },
+{ MQ_PART_SCORES, MQ_MAKE_TENSORFLOW, "scale, mask, softmax; back product, sum, difference, product; scale",
+  .forward = { { .moved = 2, .made = 1 }, { .moved = 2, .made = 1, .freed = 1 }, { .moved = 2, .made = 1, .freed = 1 } },
+  .backward = { { .moved = 3, .made = 1 }, { .moved = 1 }, { .moved = 2 }, { .moved = 3, .made = 1, .freed = 1 },
+	{ .moved = 2, .made = 1, .freed = 1 } } },
 { MQ_PART_SCORES, MQ_MAKE_FUSED, "scaled_masked_softmax of Megatron-LM and Apex",
   .forward = { { .moved = 2, .made = 1 } }, .backward = { { .moved = 3, .made = 1 } } },
 };
@@ -228,7 +327,8 @@ const char *mq_part_name(enum mq_part part)
 {
 	static const char *const names[] = {
 		"rms-norm", "rms-norm-wide", "add-rms-norm", "layer-norm", "rope", "rope-complex", "gate",
-		"gate-joined", "relu-squared", "softmax", "loss", "embedding", "add", "copy", "scores",
+		"gate-joined", "gelu", "relu-squared", "softmax", "loss", "embedding", "add",
+		"bias", "dropout", "dropout-add", "copy", "scores",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_PARTS, "one name per part");
@@ -237,7 +337,8 @@ const char *mq_part_name(enum mq_part part)
 
 const char *mq_make_name(enum mq_make make)
 {
-	static const char *const names[] = { "eager", "native", "compiled", "fused", "fused-old", "megatron" };
+	static const char *const names[] = { "eager", "native", "compiled", "fused", "fused-old", "megatron",
+					     "apart", "xla", "tensorflow" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_MAKES, "one name per make");
 	return (unsigned)make < MQ_N_MAKES ? names[make] : "?";

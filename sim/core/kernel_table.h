@@ -2,8 +2,8 @@
  * kernel_table.h - the memory-bound parts of a layer, implementation by implementation, kernel by kernel.
  *
  * A part (a norm, rotary positions, a gate, a loss ...) has implementations: eager (a kernel for each
- * operation of the source), native (a kernel of the framework's library), fused (one written for it, as in
- * Triton), compiled, megatron. Each is the list of its kernels in both passes with what a kernel reads and
+ * operation of the source), apart (the same where eager is less than that), native (a kernel of the framework's
+ * library), fused (one written for it, as in Triton), compiled, megatron, xla, tensorflow (op by op). Each is the list of its kernels in both passes with what a kernel reads and
  * writes, which tensors it makes and frees, counted in the source that is named beside it. Time, launches,
  * what is kept for the backward pass and the peak of temporaries all follow from that one list.
  *
@@ -30,11 +30,15 @@ enum mq_part {
 	MQ_PART_ROPE_COMPLEX, /* as products of complex numbers (Llama 4) */
 	MQ_PART_GATE,        /* activation times up: element of the output */
 	MQ_PART_GATE_JOINED, /* the same, gate and up being halves of one tensor */
+	MQ_PART_GELU,
 	MQ_PART_RELU_SQUARED,
 	MQ_PART_SOFTMAX,     /* element; a row is `width` long */
 	MQ_PART_LOSS,        /* logit */
 	MQ_PART_EMBEDDING,   /* element of the output; its weights are the table */
 	MQ_PART_ADD,         /* residual */
+	MQ_PART_BIAS,        /* of a product: element of its output */
+	MQ_PART_DROPOUT,     /* of scores */
+	MQ_PART_DROPOUT_ADD, /* dropout and residual addition */
 	MQ_PART_COPY,
 	MQ_PART_SCORES,      /* softmax of stored attention scores with mask and casts: element of the scores */
 	MQ_N_PARTS
@@ -42,7 +46,7 @@ enum mq_part {
 MQ_API const char *mq_part_name(enum mq_part part);
 
 enum mq_make { MQ_MAKE_EAGER, MQ_MAKE_NATIVE, MQ_MAKE_COMPILED, MQ_MAKE_FUSED, MQ_MAKE_FUSED_OLD,
-	       MQ_MAKE_MEGATRON, MQ_N_MAKES };
+	       MQ_MAKE_MEGATRON, MQ_MAKE_APART, MQ_MAKE_XLA, MQ_MAKE_TENSORFLOW, MQ_N_MAKES };
 MQ_API const char *mq_make_name(enum mq_make make);
 
 /* What the amounts of a kernel are counted per. */

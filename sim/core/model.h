@@ -82,6 +82,8 @@ struct mq_op {
 	bool fused;           /* ATTENTION: flash-style, scores are never stored */
 	double rotated;       /* ATTENTION: elements of queries and keys that rotary positions turn */
 	bool rms;             /* NORM: root mean square */
+	bool dropout;         /* ELEMENTWISE: a residual that is added behind dropout */
+	bool gelu;            /* ELEMENTWISE: GELU */
 	bool gated;           /* ELEMENTWISE: a gated activation (SwiGLU, GeGLU) */
 };
 
@@ -222,8 +224,8 @@ MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
 
 /* Implementations of attention; the first two store the scores of every head: a kernel for each of scaling,
  * masking, softmax in fp32 and the casts about it, or one for all. */
-enum mq_attention_kernel { MQ_ATTENTION_STORED, MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1,
-		    MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE, MQ_N_ATTENTIONS };
+enum mq_attention_kernel { MQ_ATTENTION_STORED, MQ_ATTENTION_EAGER, MQ_ATTENTION_XLA, MQ_ATTENTION_TENSORFLOW,
+		    MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1, MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE, MQ_N_ATTENTIONS };
 MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
 
 /* One library call of a compute task: everything that executors and cost models need to know. */
@@ -259,7 +261,7 @@ struct mq_share {
 /* Scalar, branching code on one core of a host: an operation in 1.5 cycles at 3 GHz (stated). */
 #define MQ_HOST_FLOPS 2e9
 
-enum { MQ_MAX_KERNELS_PER_OP = 8 };
+enum { MQ_MAX_KERNELS_PER_OP = 12 };
 /* The kernels of one op and phase under a share: writes up to MQ_MAX_KERNELS_PER_OP, returns how
  * many. Forward GEMM: one; backward GEMM: input gradient and weight gradient (phase MQ_BACKWARD).
  * MQ_UPDATE: the optimizer step over the op's parameter shard. `type` names the device type and

@@ -27,6 +27,9 @@
  * Where layers multiply in fp8, each pass first makes the operands that are new to it: forward input and
  * weights, backward the output's gradient (the copies of the forward pass are kept for it).
  *
+ * What a framework moves beyond the one fused kernel that an op counts (norms, dropout, activations, biases, stored
+ * scores, copies of heads) is listed in kernel_table.c, by the words of the software.
+ *
  * RECURRENT: m steps of a product [samples x k][k x n]; see recurrent_kernels.
  *
  * Not modelled: padding of uneven shares (they are fractions).
@@ -63,7 +66,7 @@ static bool is_gemm(const struct mq_op *op)
 
 const char *mq_attention_name(enum mq_attention_kernel attention)
 {
-	static const char *const names[] = { "stored", "fused-softmax", "flash1", "flash2", "flash3", "te" };
+	static const char *const names[] = { "stored", "eager", "xla", "tensorflow", "fused-softmax", "flash1", "flash2", "flash3", "te" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_ATTENTIONS, "one name per implementation");
 	return (unsigned)attention < MQ_N_ATTENTIONS ? names[attention] : "?";
@@ -227,6 +230,60 @@ static void add_cast(struct work *w, double elems, uint32_t launches)
 	k->launches = launches * calls(w);
 }
 
+/* What software that makes a part so moves beyond the one fused kernel that the op is counted as (nothing, where the
+ * table has none), per element that comes out. */
+static void add_made(struct work *w, enum mq_part part, enum mq_make make, double elems, bool backward)
+{
+	const struct mq_part_kernels *own = mq_part_kernels(part, make);
+	const struct mq_part_kernels *fused = mq_part_kernels(part, MQ_MAKE_FUSED);
+	struct mq_part_sum e = mq_part_sum(backward ? own->backward : own->forward, w->dtype), f = { 0 };
+
+	if (fused)
+		f = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
+	double more = e.streamed_B + e.worked_B - f.streamed_B;
+	if (!(more > 0) && !(e.launches > f.launches))
+		return;
+	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
+
+	k->bytes = elems * fmax(more, 0);
+	k->work = elems * e.work;
+	k->launches = fmax(e.launches - f.launches, 0);
+}
+
+static void add_eager(struct work *w, enum mq_part part, double elems, bool backward)
+{
+	add_made(w, part, MQ_MAKE_EAGER, elems, backward);
+}
+
+/* A part as a word of the software says it is made; FUSED is what the op counts. */
+static void add_as(struct work *w, enum mq_part part, uint32_t fusion, double elems, bool backward)
+{
+	static const enum mq_make makes[] = { [MQ_EAGER] = MQ_MAKE_EAGER, [MQ_APART] = MQ_MAKE_APART, [MQ_XLA] = MQ_MAKE_XLA,
+					      [MQ_TENSORFLOW] = MQ_MAKE_TENSORFLOW };
+
+	if (fusion != MQ_FUSED && !w->model->image && mq_part_kernels(part, makes[fusion]))
+		add_made(w, part, makes[fusion], elems, backward);
+}
+
+/* Queries, keys, values and what attention makes of them, copied so that the elements of a head lie together. */
+static void add_heads(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+
+	if (w->software->copies_heads && !w->model->image)
+		add_made(w, MQ_PART_COPY, MQ_MAKE_NATIVE,
+			 (op->m * w->scale.rows + op->n * w->scale.keys) * 2 * op->k * op->count * w->scale.count,
+			 backward);
+}
+
+static void add_bias(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+
+	if (op->kind == MQ_OP_GEMM && op->param > op->k * op->n * fmax(op->count, 1))
+		add_as(w, MQ_PART_BIAS, w->software->bias, op->write * w->scale.write, backward);
+}
+
 static void gemm_kernels(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
@@ -236,6 +293,7 @@ static void gemm_kernels(struct work *w, bool backward)
 
 	if (!backward) {
 		add_gemm(w, (double[]){ m, n, k }, op->flop * w->scale.flop, elems);
+		add_bias(w, backward);
 		add_cast(w, op->read * w->scale.read + w->weights, 2);
 		return;
 	}
@@ -248,6 +306,7 @@ static void gemm_kernels(struct work *w, bool backward)
 	}
 	add_gemm(w, (double[]){ k, n, m }, flop, elems);
 	w->kernel[w->n - 1].over_window = op->kind == MQ_OP_CONV;
+	add_bias(w, backward);
 	add_cast(w, op->write * w->scale.write, 1);
 }
 
@@ -276,22 +335,6 @@ static void merge_steps(struct work *w, double elems, double keys, double steps)
 
 	k->bytes = steps * (.75 * elems + keys) * (w->size_B + 2 * 4) * w->traffic;
 	k->launches = 4 * steps;
-}
-
-/* What software that launches a kernel for each operation of a part moves beyond the one fused kernel that the
- * op is counted as, per element that comes out. */
-static void add_eager(struct work *w, enum mq_part part, double elems, bool backward)
-{
-	const struct mq_part_kernels *eager = mq_part_kernels(part, MQ_MAKE_EAGER);
-	const struct mq_part_kernels *fused = mq_part_kernels(part, MQ_MAKE_FUSED);
-	struct mq_part_sum e = mq_part_sum(backward ? eager->backward : eager->forward, w->dtype);
-	struct mq_part_sum f = mq_part_sum(backward ? fused->backward : fused->forward, w->dtype);
-	double more = e.streamed_B + e.worked_B - f.streamed_B;
-	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
-
-	k->bytes = elems * fmax(more, 0);
-	k->work = elems * e.work;
-	k->launches = fmax(e.launches - f.launches, 0);
 }
 
 static void fused_attention(struct work *w, bool backward)
@@ -327,6 +370,23 @@ static void fused_attention(struct work *w, bool backward)
 			    w->ring - 1);
 }
 
+/* Softmax and dropout of stored scores. */
+static void add_scores(struct work *w, double scores, bool backward)
+{
+	static const enum mq_make makes[] = {
+		[MQ_ATTENTION_STORED] = MQ_MAKE_EAGER, [MQ_ATTENTION_EAGER] = MQ_MAKE_NATIVE,
+		[MQ_ATTENTION_XLA] = MQ_MAKE_XLA, [MQ_ATTENTION_TENSORFLOW] = MQ_MAKE_TENSORFLOW,
+	};
+	uint32_t attention = w->software->attention;
+	bool dropout = w->op->saved_selective > w->op->m * w->op->n * w->op->count;
+
+	if (attention >= MQ_ATTENTION_FUSED_SOFTMAX || w->model->image)
+		return;
+	add_made(w, MQ_PART_SCORES, makes[attention], scores, backward);
+	if (dropout && mq_part_kernels(MQ_PART_DROPOUT, makes[attention]))
+		add_made(w, MQ_PART_DROPOUT, makes[attention], scores, backward);
+}
+
 static double score_traffic(const struct work *w)
 {
 	double wide = mq_dtype_size(w->dtype) >= 4 ? w->software->traffic_32 : 1;
@@ -355,10 +415,31 @@ static void unfused_attention(struct work *w, bool backward)
 	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
 	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
 	softmax->launches = fmax(op->kernels - 2, 1);
-	if (w->software->attention == MQ_ATTENTION_STORED && !w->model->image)
-		add_eager(w, MQ_PART_SCORES, m * n * count, backward);
+	add_scores(w, m * n * count, backward);
+	add_heads(w, backward);
 	if (w->software->rope == MQ_EAGER && op->rotated > 0)
 		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);
+}
+
+/* What the framework moves beside the fused kernel that a norm or element-wise op is counted as. */
+static void add_framework(struct work *w, bool backward)
+{
+	const struct mq_op *op = w->op;
+	const struct mq_software *sw = w->software;
+	double elems = op->output * w->scale.write;
+
+	if (op->kind == MQ_OP_NORM && op->rms)
+		add_as(w, MQ_PART_RMS, sw->norm, elems, backward);
+	else if (op->kind == MQ_OP_NORM && sw->norm == MQ_EAGER && !sw->autocast && !w->model->image)
+		add_made(w, MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, elems, backward);
+	else if (op->kind == MQ_OP_NORM)
+		add_as(w, MQ_PART_LAYER_NORM, sw->norm, elems, backward);
+	if (op->gated)
+		add_as(w, MQ_PART_GATE, sw->activation, elems, backward);
+	if (op->gelu)
+		add_as(w, MQ_PART_GELU, sw->activation, elems, backward);
+	if (op->dropout)
+		add_as(w, MQ_PART_DROPOUT_ADD, sw->dropout, elems, backward);
 }
 
 static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind kind)
@@ -376,10 +457,7 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? w->traffic : 1);
 	k->flop = flop;
 	k->launches = op->kernels * calls(w);
-	if (op->rms && w->software->norm == MQ_EAGER)
-		add_eager(w, MQ_PART_RMS, op->output * w->scale.write, backward);
-	if (op->gated && w->software->activation == MQ_EAGER)
-		add_eager(w, MQ_PART_GATE, op->output * w->scale.write, backward);
+	add_framework(w, backward);
 }
 
 /* Is it an element-wise op between the products of experts? */

@@ -24,15 +24,22 @@
 /* Order as in the enumerations of plan.h. */
 #define SYNCS "allreduce|ps|duplicate|zero1|zero2|zero3"
 #define RECOMPUTES "none|selective|full"
+/* Order as in enum mq_fusion. */
+#define MAKES "fused|eager|apart|xla|tensorflow"
 
 static const struct mq_software_field fields[] = {
 	WORD(MQ_SW_KERNELS, attention, MQ_ATTENTION_FLASH2,
-	     "stored|fused-softmax|flash1|flash2|flash3|te", "implementation of attention; the first two store scores"),
+	     "stored|eager|xla|tensorflow|fused-softmax|flash1|flash2|flash3|te",
+	     "implementation of attention; the first five store scores"),
 	NUM(MQ_SW_KERNELS, attention_speed, "1", 1, .01, 10, "its fused attention / the device's attention_eff"),
 	NUM(MQ_SW_KERNELS, ring_speed, "1", 1, .01, 2, "later steps of a ring of attention / the first"),
-	WORD(MQ_SW_KERNELS, norm, MQ_FUSED, "fused|eager", "RMS norms: one kernel, or op by op in fp32"),
+	WORD(MQ_SW_KERNELS, norm, MQ_FUSED, MAKES, "norms: one kernel; RMS op by op in fp32, others the framework's"),
 	WORD(MQ_SW_KERNELS, rope, MQ_FUSED, "fused|eager", "rotary positions: one kernel, or op by op"),
-	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, "fused|eager", "gated activations: one kernel, or op by op"),
+	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, MAKES, "activations: one kernel, or the framework's"),
+	WORD(MQ_SW_KERNELS, dropout, MQ_FUSED, MAKES, "dropout and residual: one kernel, or the framework's"),
+	WORD(MQ_SW_KERNELS, bias, MQ_FUSED, MAKES, "of products: with them, gradients a sum (eager), or added apart too"),
+	YES(MQ_SW_KERNELS, autocast, 0, "layer norms in fp32 between casts, in 16-bit training"),
+	YES(MQ_SW_KERNELS, copies_heads, 0, "heads are brought together by copies around attention"),
 	NUM(MQ_SW_KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum"),
 	NUM(MQ_SW_KERNELS, traffic_32, "1", 1, .1, 10, "the same in 32-bit training / in 16-bit training"),
 	NUM(MQ_SW_KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores"),
@@ -81,6 +88,8 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_MEMORY, fp8_params, 0, "weights of products in fp8 are held in fp8 alone"),
 	YES(MQ_SW_MEMORY, gathers_again, 1, "what is gathered along the sequence is gathered again in backward"),
 	YES(MQ_SW_MEMORY, gathers_logits, 0, "the loss sees whole logits on each tensor-parallel rank"),
+	YES(MQ_SW_MEMORY, joint_qkv, 0, "values are views of the joint product's output, which so outlives rotation"),
+	YES(MQ_SW_MEMORY, frees_late, 0, "what collectives read is free for reuse only once the device has run them"),
 	YES(MQ_SW_MEMORY, bucket_copies, 0, "unsharded gradients are copied into buckets that stay (DDP)"),
 	YES(MQ_SW_MEMORY, grads_wait, 0, "16-bit gradients of a pass are added to fp32 ones at its end"),
 	YES(MQ_SW_MEMORY, weighs_early, 0, "routing weights multiply experts' activations, not their outputs"),

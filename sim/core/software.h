@@ -28,9 +28,9 @@
 #include "core/opt.h"
 #include "core/plan.h"
 
-/* RMS norms, rotary positions, gated activations: one kernel, or one for each operation of the source, whose
- * kernels core/kernel_table.c lists. Layer norms and plain activations are one kernel everywhere. */
-enum mq_fusion { MQ_FUSED, MQ_EAGER };
+/* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
+ * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which core/kernel_table.c lists. */
+enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
@@ -105,7 +105,9 @@ struct mq_software {
 	const char *flags;         /* that export adds whatever the plan; "" = none */
 	/* kernels */
 	uint32_t attention;        /* enum mq_attention_kernel */
-	uint32_t norm, rope, activation; /* enum mq_fusion */
+	uint32_t norm, rope, activation, dropout, bias; /* enum mq_fusion */
+	bool autocast;             /* layer norms are in fp32 between casts, in 16-bit training */
+	bool copies_heads;         /* heads are brought together by copies around attention */
 	double attention_speed;    /* of its fused attention / the device's attention_eff */
 	double ring_speed;         /* of a ring's later steps of attention / of its first */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
@@ -151,6 +153,8 @@ struct mq_software {
 	bool fp8_params;           /* weights of products in fp8 are held in fp8 alone */
 	bool gathers_again;        /* inputs gathered along the sequence are gathered again in backward */
 	bool gathers_logits;       /* tensor-parallel ranks make the loss of whole logits, not of their part */
+	bool joint_qkv;            /* values stay a view of what the joint product of queries, keys and values made */
+	bool frees_late;           /* what a collective's stream read can be used anew only after it has run */
 	bool bucket_copies;        /* unsharded gradients are reduced in buckets that stay beside them */
 	bool grads_wait;           /* a pass's 16-bit gradients wait for its end before they are added to fp32 */
 	bool weighs_early;         /* routing weights multiply the experts' activations, not their outputs */

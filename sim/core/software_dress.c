@@ -209,7 +209,7 @@ bool mq_model_fuses(const struct mq_model_request *request, bool asked)
 
 bool mq_software_stores_scores(const struct mq_software *s)
 {
-	return s->attention == MQ_ATTENTION_STORED || s->attention == MQ_ATTENTION_FUSED_SOFTMAX;
+	return s->attention <= MQ_ATTENTION_FUSED_SOFTMAX;
 }
 
 /* As many as fit into each, until none are left. */

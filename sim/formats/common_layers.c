@@ -118,6 +118,7 @@ uint32_t mq_net_residual(struct mq_net *net, const char *name, uint32_t branch, 
 	op->moved_bwd = 3 * elems + (net->dropout ? 2 * elems + mask : 0);
 	op->saved = mask;
 	op->kernels = net->dropout ? 2 : 1;
+	op->dropout = net->dropout;
 	allow(op, MQ_DIM_OUT, width);
 	mq_net_join(net, branch, id, width);
 	mq_net_join(net, stream, id, width);
@@ -140,6 +141,7 @@ uint32_t mq_net_activation(struct mq_net *net, const char *name, uint32_t input,
 	op->saved = kind == MQ_ACT_RELU ? elems : (in + 1) * elems; /* ReLU works in place */
 	op->kernels = kind == MQ_ACT_GATED ? 2 : 1;
 	op->gated = kind == MQ_ACT_GATED;
+	op->gelu = kind == MQ_ACT_GELU;
 	allow(op, MQ_DIM_OUT, ffn);
 	mq_net_join(net, input, id, in * ffn);
 	return id;

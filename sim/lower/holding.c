@@ -29,6 +29,11 @@
  * Layers whose activations wait on the host (`offload_layers`, the first ones of a stage) hold them while they
  * run and, on their way, while the next one runs; the copies are taken to hide behind compute.
  * Attention that stores its scores holds them raw in forward, and two gradients of them in backward.
+ * Values that are a view of what one product made for queries, keys and values (`joint_qkv`) hold all of it, beside
+ * the queries and keys that rotary positions made of it.
+ * A tensor that a collective on a stream of its own reads (c10d's record_stream) is freed at once but not used anew
+ * before the device has come so far (`frees_late`): of a forward pass, what row-parallel products made before it was
+ * scattered. The allocator waits for it before it fails, so it counts as reserved and never makes a plan too large.
  * Gradients in 16 bits that wait for the end of their pass (`grads_wait`) lie there for all layers whose backward
  * is done.
  * Gradients that are reduced without shards in buckets of their own (`bucket_copies`: PyTorch's DDP, unless they
@@ -276,12 +281,14 @@ static double eager_B(const struct here *at)
 	const struct mq_software *s = at->low->software;
 	double elems = 0;
 
+	if (at->gpu && s->joint_qkv)
+		elems += at->op->rotated;
 	if (!at->gpu || mq_dtype_size(at->low->train->dtype) >= FP32_B)
-		return 0;
+		return spread_B(at, elems);
 	if (at->op->rms && s->norm == MQ_EAGER)
-		elems = 2 * at->op->output;
+		elems += 2 * at->op->output;
 	else if (at->op->gated && s->activation == MQ_EAGER)
-		elems = at->op->output;
+		elems += at->op->output;
 	return spread_B(at, elems);
 }
 
@@ -391,6 +398,21 @@ static void add_passing(const struct here *at, struct unit *u)
 	double tensors = spread_B(at, op->output) + input_B(at);
 	u->forward_B = fmax(u->forward_B, tensors + spread_B(at, scores));
 	u->backward_B = fmax(u->backward_B, tensors + spread_B(at, 2 * scores));
+}
+
+/* What a row-parallel product makes before it is scattered along the sequence. */
+static double late_B(const struct here *at)
+{
+	const struct mq_low *low = at->low;
+	const struct mq_model *m = low->model;
+
+	if (!at->gpu || !low->software->frees_late || at->op->kind != MQ_OP_GEMM ||
+	    !(at->share.split[MQ_DIM_IN] > 1))
+		return 0;
+	for (uint32_t i = m->out_first[at->id]; i < m->out_first[at->id + 1]; i++)
+		if (mq_low_config(low, m->edge[i].dst)->split[MQ_DIM_SEQ] > at->share.split[MQ_DIM_SEQ])
+			return spread_B(at, at->op->output);
+	return 0;
 }
 
 /* What crosses the borders of the stage. */
@@ -514,6 +536,7 @@ struct mq_holding mq_hold(struct mq_low *low, uint32_t stage, uint32_t device)
 		add_entry(&at, u);
 		add_passing(&at, u);
 		add_borders(&at, &h, u);
+		h.late_B += late_B(&at);
 	}
 	uint32_t away = 0;
 	for (uint32_t i = 0; i < n; i++) {

@@ -21,6 +21,7 @@ struct mq_holding {
 						holds at that moment, kept activations included */
 	double reduced_B;        /* gradients that are reduced among devices without ZeRO-3 */
 	double boundary_B;       /* largest tensor received from another stage */
+	double late_B;           /* freed in a forward pass, but not for reuse before the device has run it */
 	double step_B;           /* fp32 copies of gradients, while the optimizer steps */
 	double root_B;           /* ZeRO-3: gathered parameters outside the layers, the whole step */
 };

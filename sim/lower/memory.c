@@ -10,6 +10,8 @@
  * fills while the other is reduced, or a flat copy of as many as the software takes at once (DeepSpeed:
  * 500 million). The device's calibration adds the reserve of context, libraries and communicators, and
  * says by what part dynamic memory is stretched by fragmentation.
+ * What is freed late (holding.c) piles up from one forward pass to the next while the host runs ahead, to the next
+ * backward pass, for which it waits.
  */
 #include <math.h>
 #include <stdio.h>
@@ -38,12 +40,18 @@ static void in_turns(struct mq_moment *most, double others_B, const struct mq_ho
 	fuller(most, others_B, &both);
 }
 
-/* Walks the order of the device's pipeline rank; several chunks add up. */
-static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_holding *h)
+static double all_of(double now, const struct mq_moment *pass)
+{
+	return now + pass->activation_B + pass->buffer_B;
+}
+
+/* Walks the order of the device's pipeline rank; several chunks add up. *late_B: more than the peak is, with what
+ * waits for the device. */
+static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct mq_holding *h, double *late_B)
 {
 	char message[256];
 	uint32_t n, release = mq_pipeline_splits(low->plan->pipeline) ? MQ_PASS_W : MQ_PASS_B;
-	double now = 0;
+	double now = 0, waiting = 0, most = 0;
 	struct mq_moment peak = { 0 };
 	struct mq_arena_mark mark = mq_arena_mark(&low->scratch);
 	struct mq_slot *slot = mq_pipeline_order(low->plan, low->n_ranks, rank, low->train->infer,
@@ -59,14 +67,19 @@ static struct mq_moment fullest(struct mq_low *low, uint32_t rank, const struct 
 			now += c->kept_B;
 		} else if (slot[i].pass == MQ_PASS_F) {
 			fuller(&peak, now, &c->forward);
+			waiting += c->late_B;
+			most = fmax(most, all_of(now, &c->forward) + waiting);
 			now += c->kept_B;
 		} else if (slot[i].pass == MQ_PASS_B && !(i && slot[i - 1].turns)) {
 			fuller(&peak, now - c->kept_B, &c->backward);
+			most = fmax(most, all_of(now - c->kept_B, &c->backward) + waiting);
+			waiting = 0;
 		}
 		if (slot[i].pass == release)
 			now -= c->kept_B;
 	}
 	mq_arena_rewind(&low->scratch, mark);
+	*late_B = fmax(most - all_of(0, &peak), 0);
 	return peak;
 }
 
@@ -86,10 +99,10 @@ static struct mq_memory static_memory(const struct mq_holding *h, uint32_t chunk
 
 /* Activations and buffers of the passes, or the optimizer step after them: what needs more counts. The
  * allocator keeps the blocks of the other as long as there is room, and gives them back before it fails;
- * what fragmentation takes it cannot give back. */
-static void add_dynamic(struct mq_memory *m, double step_B, double fragmentation, double limit_B)
+ * what fragmentation takes it cannot give back. `late_B`: freed, but not yet for reuse. */
+static void add_dynamic(struct mq_memory *m, double step_B, double late_B, double fragmentation, double limit_B)
 {
-	double passes = m->activation_B + m->buffer_B, cached = fmin(passes, step_B);
+	double passes = m->activation_B + m->buffer_B, cached = fmin(passes, step_B) + late_B;
 
 	if (step_B > passes) {
 		m->activation_B = m->buffer_B = 0;
@@ -123,7 +136,7 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 	const struct mq_device *dev = &low->q.cluster->device[device];
 	const struct mq_device_calib *d =
 		dev->calib == MQ_NONE ? NULL : &low->q.calib->device[dev->calib];
-	double boundary = 0, root = 0, step = 0;
+	double boundary = 0, root = 0, step = 0, late = 0;
 
 	for (uint32_t k = 0; k < chunks; k++) {
 		h[k] = mq_hold(low, mq_low_stage(low, rank, k), device);
@@ -131,12 +144,12 @@ static struct mq_memory device_memory(struct mq_low *low, uint32_t rank, uint32_
 		root += h[k].root_B;
 	}
 	struct mq_memory m = static_memory(h, chunks, &step);
-	const struct mq_moment peak = fullest(low, rank, h);
+	const struct mq_moment peak = fullest(low, rank, h, &late);
 	m.activation_B = peak.activation_B;
 	m.buffer_B = peak.buffer_B + root + 2 * boundary + reduction_B(low, h, chunks, dev);
 	m.reserve_B = mq_reserve_B(&low->q, device);
 	bool whole = dev->kind == MQ_GPU && low->software->expandable;
-	add_dynamic(&m, step, d && !whole ? d->fragmentation : 1, dev->memory_B);
+	add_dynamic(&m, step, late, d && !whole ? d->fragmentation : 1, dev->memory_B);
 	return m;
 }
 

@@ -103,9 +103,50 @@ static void test_sums(void **state)
 	near(s.work, 46 + 23 + 46 + 46 + 46);
 	near(s.launches, 10);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->forward, MQ_FP16);
-	near(s.streamed_B, 6 + 8 + 8 + 6);
+	near(s.streamed_B, 6 + 8 + 8 + 8 + 6);
 	s = mq_part_sum(mq_part_kernels(MQ_PART_SCORES, MQ_MAKE_EAGER)->backward, MQ_FP32);
-	near(s.streamed_B, 12 + 8); /* no casts */
+	near(s.streamed_B, 12 + 8 + 8); /* no casts */
+}
+
+/* Bytes of an element in 16 and in 32 bits, forward and backward. Dropout and a sum: 2 + 2 + a mask of 1, then three
+ * tensors; back gradient, mask, gradient. Under XLA 4 of random bits, then those and a residual and a sum of fp32. */
+static void test_frameworks(void **state)
+{
+	static const struct {
+		enum mq_part part;
+		enum mq_make make;
+		double half[2], full[2]; /* bytes */
+		double launches[2];      /* in 16 bits */
+	} expected[] = {
+		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_EAGER, { 11, 5 }, { 21, 9 }, { 2, 1 } },
+		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_FUSED, { 7, 5 }, { 13, 9 }, { 1, 1 } },
+		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_XLA, { 19, 7 }, { 21, 9 }, { 2, 1 } },
+		{ MQ_PART_DROPOUT_ADD, MQ_MAKE_TENSORFLOW, { 28, 10 }, { 46, 20 }, { 6, 2 } },
+		{ MQ_PART_LAYER_NORM, MQ_MAKE_NATIVE, { 6, 14 }, { 12, 28 }, { 1, 2 } },
+		{ MQ_PART_LAYER_NORM, MQ_MAKE_EAGER, { 24, 40 }, { 12, 28 }, { 3, 4 } },
+		{ MQ_PART_LAYER_NORM, MQ_MAKE_XLA, { 18, 36 }, { 16, 36 }, { 4, 4 } },
+		{ MQ_PART_GELU, MQ_MAKE_APART, { 22, 48 }, { 44, 96 }, { 5, 10 } },
+		{ MQ_PART_GELU, MQ_MAKE_XLA, { 8, 10 }, { 12, 16 }, { 1, 1 } },
+		{ MQ_PART_GELU, MQ_MAKE_TENSORFLOW, { 36, 52 }, { 72, 104 }, { 8, 10 } },
+		{ MQ_PART_BIAS, MQ_MAKE_EAGER, { 0, 2 }, { 0, 4 }, { 0, 1 } },
+		{ MQ_PART_BIAS, MQ_MAKE_APART, { 4, 2 }, { 8, 4 }, { 1, 1 } },
+		{ MQ_PART_SCORES, MQ_MAKE_NATIVE, { 12, 10 }, { 24, 20 }, { 3, 2 } },
+		{ MQ_PART_SCORES, MQ_MAKE_XLA, { 8, 10 }, { 16, 20 }, { 3, 2 } },
+		{ MQ_PART_SCORES, MQ_MAKE_TENSORFLOW, { 12, 22 }, { 24, 44 }, { 3, 5 } },
+	};
+
+	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		const struct mq_part_kernels *k = mq_part_kernels(expected[i].part, expected[i].make);
+
+		for (int back = 0; back < 2; back++) {
+			const struct mq_pass *passes = back ? k->backward : k->forward;
+			struct mq_part_sum half = mq_part_sum(passes, MQ_FP16), full = mq_part_sum(passes, MQ_FP32);
+
+			near(half.streamed_B + half.worked_B, expected[i].half[back]);
+			near(full.streamed_B + full.worked_B, expected[i].full[back]);
+			near(half.launches, expected[i].launches[back]);
+		}
+	}
 }
 
 static void test_unknown(void **state)
@@ -120,7 +161,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eager_norm),      cmocka_unit_test(test_fused_gate),
 		cmocka_unit_test(test_look_up),         cmocka_unit_test(test_rows_read_again),
-		cmocka_unit_test(test_sums),            cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_sums),            cmocka_unit_test(test_frameworks),
+		cmocka_unit_test(test_unknown),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -259,6 +259,25 @@ static void gathered_inputs_may_stay(void **state)
 	w->software.gathers_again = true;
 }
 
+/* What is freed late: before they are scattered along the sequence a layer's two row-parallel products are whole on
+ * each rank, and wait beside the rest as the allocator's; where nothing is scattered nothing waits. */
+static void scattered_products_are_freed_late(void **state)
+{
+	struct world *w = *state;
+	struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true, .sequence_parallel = true };
+
+	lower_shape(w, &shape);
+	double before = w->low.memory[0].spare_B, peak = w->low.memory[0].peak_B;
+	w->software.frees_late = true;
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].spare_B, before + LAYERS * 4 * SH);
+	assert_bytes(w->low.memory[0].peak_B, peak + LAYERS * 4 * SH);
+	shape.sequence_parallel = false;
+	lower_shape(w, &shape);
+	assert_bytes(w->low.memory[0].spare_B, before);
+	w->software.frees_late = false;
+}
+
 /* A mixture of two layers, top 2 of 4 experts, on two devices. Routing weights that come early spare the
  * experts' outputs, 2 s h elements a layer. Where a forward and a backward pass take turns, a layer more is kept
  * than one micro-batch has, and both hold 8 bytes a logit beside what they keep. */
@@ -562,6 +581,7 @@ int main(void)
 		cmocka_unit_test(offloaded_layers_pass_through),
 		cmocka_unit_test(attention_keeps_no_input_that_is_made_again),
 		cmocka_unit_test(gathered_inputs_may_stay),
+		cmocka_unit_test(scattered_products_are_freed_late),
 		cmocka_unit_test(experts_keep_what_they_need),
 		cmocka_unit_test(eager_ops_keep_more),
 		cmocka_unit_test(gathered_logits_are_whole),
