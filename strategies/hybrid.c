@@ -29,12 +29,12 @@
 #include "lib/hybrid.h"
 #include "lib/plans.h"
 
-enum { MAX_PARTS = 64, HEAD = 16, BEAM = 16, FEW_REPLICAS = 4 };
+enum { MAX_PARTS = 64, HEAD = 16, BEAM = 16 };
 
 static const struct mq_opt opts[] = {
         MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
         MQ_U32(struct mq_hybrid, screens, 0, 0, 100000,
-               "of them screened with the analytic executor; 0 = 64, fewer beyond 64 devices"),
+               "of them screened with the analytic executor; 0 = 64, without layers 256, fewer beyond 64 devices"),
         MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"),
         MQ_END};
 
@@ -120,14 +120,6 @@ static void lay_shape(struct mq_hybrid *s, const struct shape_point *p)
 	}
 }
 
-/* Sufficient factors in place of gradients: work of all samples for each replica, so for few of them. */
-static bool may_duplicate(const struct mq_hybrid *s, const struct shape_point *p)
-{
-	return p->sync == MQ_SYNC_ALLREDUCE && p->dp > 1 && p->dp <= FEW_REPLICAS && p->cp == 1 && p->ep == 1 &&
-	       s->cost.problem->limits->fix_sync < 0 && s->space.software->runs.placement &&
-	       !s->cost.problem->q->train->infer;
-}
-
 static bool visit_shape(void *context, const struct shape_point *p)
 {
 	struct mq_hybrid *s = context;
@@ -139,12 +131,6 @@ static bool visit_shape(void *context, const struct shape_point *p)
 	    (p->recompute == MQ_RECOMPUTE_SELECTIVE && !s->selective))
 		return true;
 	lay_shape(s, p);
-	if (!consider(s, &item))
-		return false;
-	if (!may_duplicate(s, p))
-		return true;
-	item.point.sync = MQ_SYNC_DUPLICATE;
-	s->now.sync = MQ_SYNC_DUPLICATE;
 	return consider(s, &item);
 }
 
@@ -403,17 +389,17 @@ static bool visit_widths(struct mq_hybrid *s, struct mq_hybrid_item *item)
 /* On devices of one type: stages of unequal width. */
 static void each_width(struct mq_hybrid *s)
 {
-	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1, MQ_SYNC_DUPLICATE};
+	static const uint8_t syncs[] = {MQ_SYNC_ALLREDUCE, MQ_SYNC_ZERO1};
 	const struct mq_problem *problem = s->cost.problem;
 	double batch = problem->q->train->batch;
 
 	for (uint32_t tp = 1; tp <= s->cost.type[0].per_node; tp *= 2)
 		for (double m = 1; m <= batch && m <= 4096; m *= 2)
-			for (uint32_t i = 0; i < 3 * MQ_N_RECOMPUTES; i++) {
+			for (uint32_t i = 0; i < 2 * MQ_N_RECOMPUTES; i++) {
 				struct mq_hybrid_item item = {.kind = MQ_HYBRID_TYPED,
 				                              .point = {.micro_batches = (uint32_t)m,
-				                                        .sync = syncs[i % 3],
-				                                        .recompute = (uint8_t)(i / 3)}};
+				                                        .sync = syncs[i % 2],
+				                                        .recompute = (uint8_t)(i / 2)}};
 
 				if (!tensor_fits(s, 0, tp) || fmod(batch, m) != 0 || (problem->q->train->infer && i) ||
 				    !(s->space.software->runs.syncs & 1u << item.point.sync))

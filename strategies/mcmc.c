@@ -130,6 +130,9 @@ static void first_split(const struct mcmc *s, const struct mq_problem *problem, 
 				                                           : MQ_RECOMPUTE_NONE,
 				                        .micro_batches = (uint32_t)m};
 
+				if (problem->tick && !problem->tick(problem->tick_context, (double)NAN,
+				                                    "a plan to start from"))
+					break;
 				if (fmod(problem->q->train->batch, m) == 0 &&
 				    split_all(s, problem, &want, arena, plan) && screened(problem, plan))
 					return;

@@ -24,6 +24,7 @@
 #include "lib/plans.h"
 
 struct pase {
+	const struct mq_problem *problem;
 	uint32_t order, micro_batches;
 	double rows;
 	/* search */
@@ -83,6 +84,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 			        "or dpl",
 			        problem->q->model->name);
 	s->bound_s = s->best_s = INFINITY;
+	s->problem = problem;
 	s->devices = mq_devices_usable(problem, problem->arena);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
@@ -117,6 +119,8 @@ static enum mq_status solve_priced(const struct pase *s, const struct mq_pase_mo
 	p.cost = cost;
 	p.order = s->order;
 	p.max_rows = s->rows;
+	p.tick = s->problem->tick;
+	p.tick_context = s->problem->tick_context;
 	return mq_elim_solve(&p, arena, result, err);
 }
 

@@ -11,8 +11,8 @@
  * proposed. Data-parallel replicas of Piper take whole micro-batches in turn; ours share each: N /
  * max d of them.
  *
- * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the type with the
- * most compute in all are used, and the line printed says so. No bubbles; the knapsack inside a
+ * Equal devices and one bandwidth are assumed: on a mixed cluster the devices of the kind (a type, or its slow
+ * ones) that does most of this model in all are used, and the line printed says so. No bubbles; the knapsack inside a
  * stage is a heuristic. Refuses graphs with more downsets, or tables with more entries, than its
  * bounds.
  *
@@ -101,31 +101,50 @@ static bool accepts(const char *path)
 /* ---- search -----------------------------------------------------------------------------------
  */
 
-/* The devices of the type with the most peak compute. */
-static void choose_type(struct piper *s, const struct mq_problem *problem)
+/* Same type and speed. */
+static bool alike(const struct mq_device *a, const struct mq_device *b)
+{
+	return a->calib == b->calib && a->memory_B == b->memory_B && !strcmp(a->type, b->type);
+}
+
+/* Samples per second of the whole model on one device. */
+static double speed_of(const struct piper *s, const struct mq_problem *problem, uint32_t rank)
+{
+	double sum = 0;
+
+	for (uint32_t b = 0; b < s->blocks.n; b++)
+		sum += mq_block_time(problem, &s->blocks, b, &rank, 1, 1);
+	return sum > 0 ? 1 / sum : 0;
+}
+
+/* The devices of the kind that does most in all. */
+static void choose_kind(struct piper *s, const struct mq_problem *problem)
 {
 	struct mq_devices all = mq_devices_usable(problem, problem->arena);
-	const struct mq_device *device = problem->q->cluster->device;
-	const char *best = NULL;
+	const struct mq_device *device = problem->q->cluster->device, *best = NULL;
 	double most = -1;
 
 	for (uint32_t i = 0; i < all.n; i++) {
-		double speed = 0;
+		uint32_t n = 0, first = i;
 
-		for (uint32_t k = 0; k < all.n; k++)
-			if (!strcmp(device[all.rank[i]].type, device[all.rank[k]].type))
-				speed += fmax(1, device[all.rank[k]].speed_flops);
+		for (uint32_t k = 0; k < all.n; k++) {
+			bool same = alike(&device[all.rank[i]], &device[all.rank[k]]);
+
+			first = same && k < first ? k : first;
+			n += same;
+		}
+		double speed = first == i ? n * speed_of(s, problem, all.rank[i]) : 0;
+
 		if (speed > most)
-			most = speed, best = device[all.rank[i]].type;
+			most = speed, best = &device[all.rank[i]];
 	}
 	s->use.rank = mq_arena_array(problem->arena, all.n, uint32_t);
 	for (uint32_t i = 0; i < all.n; i++)
-		if (!strcmp(device[all.rank[i]].type, best))
+		if (alike(&device[all.rank[i]], best))
 			s->use.rank[s->use.n++] = all.rank[i];
 	if (s->use.n < all.n)
-		mq_say(problem,
-		       "piper: plans for equal devices: the %u of type %s, not the other %u",
-		       s->use.n, best, all.n - s->use.n);
+		mq_say(problem, "piper: plans for equal devices: the %u of type %s, not the other %u", s->use.n,
+		       best->type, all.n - s->use.n);
 }
 
 /* Devices in a row that share a machine, everywhere. */
@@ -152,9 +171,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	double batch = floor(problem->q->train->batch), none_s, much_s;
 	const struct mq_device *device;
 
-	choose_type(s, problem);
-	measure_machines(s, problem);
 	mq_blocks_make(problem->q->model, problem->arena, &s->blocks);
+	choose_kind(s, problem);
+	measure_machines(s, problem);
 	device = &problem->q->cluster->device[s->use.rank[0]];
 	s->memory_B = device->memory_B > 0 ? device->memory_B : (double)INFINITY;
 	if (device->calib < problem->q->calib->n_devices)

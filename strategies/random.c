@@ -5,6 +5,8 @@
  * with space=placement, a device for every op at random: with probability `keep` an op stays where its
  * first predecessor is, so that neighbours are not always torn apart.
  */
+#include <math.h>
+
 #include "core/engine.h"
 #include "lib/placements.h"
 #include "lib/shapes.h"
@@ -31,8 +33,11 @@ static bool collect(void *context, const struct shape_point *p)
 {
 	struct random *s = context;
 
-	MQ_PUSH(s->shapes.problem->arena, s->point, s->n, s->room, *p);
-	return s->n < MAX_POINTS;
+	const struct mq_problem *problem = s->shapes.problem;
+
+	MQ_PUSH(problem->arena, s->point, s->n, s->room, *p);
+	return s->n < MAX_POINTS && (s->n % 4096 || !problem->tick ||
+				     problem->tick(problem->tick_context, (double)NAN, "listing"));
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)

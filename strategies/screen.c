@@ -43,7 +43,8 @@ static bool collect(void *context, const struct shape_point *p)
 	struct screened e = { *p, (double)INFINITY, s->n };
 
 	MQ_PUSH(s->space.problem->arena, s->list, s->n, s->room, e);
-	return s->n < 10000000;
+	return s->n < 10000000 && (s->n % 4096 || !s->space.problem->tick ||
+				   s->space.problem->tick(s->space.problem->tick_context, (double)NAN, "listing"));
 }
 
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)

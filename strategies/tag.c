@@ -3,7 +3,7 @@
  * as prior ("Expediting distributed DNN training with device topology-aware graph deployment", TAG, IEEE TPDS
  * 2023, arXiv 2302.06126).
  *
- * Ops form groups (METIS), devices of one type another; each op group takes a non-empty set of device groups
+ * Ops form groups (METIS), machines or devices of a kind another; each op group takes a non-empty set of device groups
  * and one of {all-reduce, parameter server, model parallel}. The baseline is all devices with all-reduce;
  * where that does not fit, all devices model-parallel; where neither does, micro-batches or recomputation make
  * room (lib/fit.h). Value of a strategy: T_base / T - 1, above 1 its fourth root; out of memory -2 + memory
@@ -22,7 +22,8 @@
  * Sufficient factors: which all-reduced GEMMs gather activations instead of gradients is the minimum cut of
  * lib/sfb.h, solved once for the baseline; `sfb=false` leaves it out.
  *
- * Differences from the paper: device groups are types, not machines; the network is narrower by default (32
+ * Differences from the paper: device groups are machines only where these are at most four, else devices of a kind
+ * (a type, or its slow ones), of equal machines four runs; the network is narrower by default (32
  * instead of 256) and sees features of the choices (share of speed, slowest member and link); feedback of the
  * parent's simulation is that of the whole plan (speed-up, compute, waiting, idle, memory), not per op; ops of
  * a model-parallel group go to its devices in turn. `heterog` restricts the actions to HeteroG's (CoNEXT

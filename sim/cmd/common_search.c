@@ -14,6 +14,7 @@
 #include "core/loader.h"
 #include "core/opt.h"
 #include "executors/executor.h"
+#include "executors/pool.h"
 #include "lower/lower.h"
 
 enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, KEY_PROOF, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };
@@ -295,6 +296,13 @@ static enum mq_status evaluate(void *context, const struct mq_plan *const *plan,
 	return mq_session_judge(context, plan, n, result, err);
 }
 
+static void until(void *context, double left_s)
+{
+	const struct mq_session *s = context;
+
+	mq_pool_until(s->pool, left_s);
+}
+
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
 	return mq_hash(hash, text, strlen(text) + 1);
@@ -416,7 +424,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.top = o->top,
 		.dir = dir,
 		.context = dir ? mq_session_context(session) : 0,
-		.evaluator = { session, evaluate, 16 * q->jobs },
+		.evaluator = { session, evaluate, 16 * q->jobs, until },
 		.now_s = mq_now_s,
 		.progress = draw,
 		.progress_context = &bar,

@@ -21,6 +21,7 @@ struct player {
 	double used_s;       /* its share of the clock */
 	double entered_s;    /* when its hook was entered: for tick */
 	bool started, done;
+	bool deaf;           /* a proposal of it was not judged: it hears of none after that */
 	uint32_t said_room, bound_room;
 };
 
@@ -29,7 +30,11 @@ struct entry {
 	struct player *player;
 	struct mq_candidate candidate;
 	bool judged;         /* result is there */
+	bool late;           /* there was no time for it */
 };
+
+/* For the first plan that is feasible, beyond --seconds. */
+static const double GRACE_S = 0.5;
 
 struct loop {
 	const struct mq_search *search;
@@ -324,6 +329,16 @@ static bool settle(struct loop *loop, struct entry *e)
 	return e->judged = true;
 }
 
+/* Seconds that the engines of some entries have left. Without any plan so far there are a few more. */
+static double patience_s(const struct loop *loop, struct entry *const *of, uint32_t n)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = fmax(most, share_s(loop) - of[i]->player->used_s);
+	return loop->outcome->feasible ? most : fmax(most, GRACE_S);
+}
+
 /* Judges the first unsettled proposal from `first` on, and as many others as fit in a chunk. */
 static enum mq_status judge(struct loop *loop, uint32_t first, struct mq_err *err)
 {
@@ -347,12 +362,18 @@ static enum mq_status judge(struct loop *loop, uint32_t first, struct mq_err *er
 	}
 	if (!n)
 		return MQ_OK;
+	if (ev->until && isfinite(loop->search->seconds))
+		ev->until(ev->context, patience_s(loop, of, n));
 	MQ_TRY(ev->evaluate(ev->context, plan, n, result, err));
 	for (uint32_t i = 0; i < n; i++) {
+		of[i]->player->used_s += (now(loop) - begin) / n;
+		if (result[i].verdict == MQ_N_VERDICTS) {
+			of[i]->player->done = of[i]->late = true;
+			continue;
+		}
 		mq_result_round(&result[i]);
 		of[i]->candidate.result = result[i];
 		of[i]->judged = true;
-		of[i]->player->used_s += (now(loop) - begin) / n;
 		loop->outcome->judged++;
 		MQ_TRY(mq_cache_add(&loop->cache, of[i]->candidate.hash, &result[i], err));
 	}
@@ -392,6 +413,8 @@ static enum mq_status settle_entry(struct loop *loop, struct entry *e, struct mq
 	p->report->best_step_time_s = p->best;
 	if (loop->search->dir)
 		MQ_TRY(mq_rows_add(&loop->rows, c, p->best, loop->search->q->cluster, err));
+	if (p->deaf)
+		return MQ_OK;
 	enter(p);
 	p->spec->engine->observe(p->state, &p->problem, c->plan, &c->result);
 	leave(p);
@@ -450,9 +473,13 @@ static enum mq_status play_round(struct loop *loop, bool *more, struct mq_err *e
 		if (!loop->player[i].done)
 			collect(loop, &loop->player[i]);
 	for (uint32_t i = 0; i < loop->n_entries; i++) {
-		if (!settle(loop, &loop->entry[i]))
+		struct entry *e = &loop->entry[i];
+
+		if (!e->late && !settle(loop, e))
 			MQ_TRY(judge(loop, i, err));
-		MQ_TRY(settle_entry(loop, &loop->entry[i], err));
+		e->player->deaf |= e->late;
+		if (!e->late)
+			MQ_TRY(settle_entry(loop, e, err));
 	}
 	show(loop);
 	*more = loop->n_entries > 0;

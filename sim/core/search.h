@@ -14,7 +14,7 @@
  *
  * Budgets: `evals` counts the proposals of each engine; `seconds` is shared equally: an engine stops
  * when its own proposing plus its part of the judging has used its share; what finished engines did not
- * use goes to the others.
+ * use goes to the others. Plans at judgement when time is over have no row.
  */
 #ifndef MQ_CORE_SEARCH_H
 #define MQ_CORE_SEARCH_H
@@ -35,6 +35,9 @@ struct mq_evaluator {
 	enum mq_status (*evaluate)(void *context, const struct mq_plan *const *plan, uint32_t n,
 				   struct mq_result *result, struct mq_err *err);
 	uint32_t chunk; /* plans per call, >= 1: how many may be lost by a kill */
+	/* Called before each call where time is limited: clock seconds that it may take. Plans that have no result
+	 * by then get the verdict MQ_N_VERDICTS. May be NULL. */
+	void (*until)(void *context, double left_s);
 };
 
 struct mq_search_engine {

@@ -64,6 +64,7 @@ struct mq_pool {
 	uint32_t n_vain;         /* of them, since the newest answer of a worker */
 	uint64_t platform_hash;  /* of what the first server has read */
 	double mean_s;           /* clock time of recent plans; 0 = none yet */
+	double until_s;          /* clock time at which judging ends */
 	struct pollfd *watch;    /* [n_workers + 1] */
 	char words[2048];        /* newest of what they said */
 	size_t n_words;
@@ -334,6 +335,7 @@ enum mq_status mq_pool_open(const struct mq_job *job, uint32_t n_workers, struct
 	p->control = p->said = -1;
 	p->server = -1;
 	p->n_workers = n_workers ? n_workers : 1;
+	p->until_s = INFINITY;
 	p->worker = mq_arena_array(arena, p->n_workers, struct worker);
 	p->watch = mq_arena_array(arena, p->n_workers + 1, struct pollfd);
 	for (uint32_t i = 0; i < p->n_workers; i++)
@@ -496,7 +498,7 @@ static enum mq_status hand_out(struct mq_pool *p, struct worker *w, uint32_t ind
 /* Milliseconds until the first deadline, -1 = none. */
 static int patience_ms(const struct mq_pool *p)
 {
-	double first_s = INFINITY, now_s = clock_s();
+	double now_s = clock_s(), first_s = p->until_s - now_s;
 
 	for (uint32_t i = 0; i < p->n_workers; i++)
 		if (p->worker[i].plan != MQ_NONE)
@@ -641,6 +643,24 @@ static enum mq_status feed(struct mq_pool *p, struct batch *b, struct mq_err *er
 	return MQ_OK;
 }
 
+/* Time is over: plans that are not judged stay so. */
+static enum mq_status give_up(struct mq_pool *p, struct batch *b, struct mq_result *result, struct mq_err *err)
+{
+	int how;
+
+	for (uint32_t i = 0; i < p->n_workers; i++) {
+		struct worker *w = &p->worker[i];
+
+		if (w->plan == MQ_NONE)
+			continue;
+		b->back[b->n_back++] = w->plan;
+		MQ_TRY(let_go(p, w, &how, err));
+	}
+	while (b->next < b->n || b->n_back || b->n_lost)
+		lost_result(&result[next_plan(p, b)], MQ_N_VERDICTS);
+	return MQ_OK;
+}
+
 static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_result *result,
 				  struct mq_err *err)
 {
@@ -649,6 +669,8 @@ static enum mq_status judge_batch(struct mq_pool *p, struct batch *b, struct mq_
 
 		if (over && !b->n_lost)
 			return MQ_OK;
+		if (clock_s() >= p->until_s)
+			return give_up(p, b, result, err);
 		if (over)
 			MQ_TRY(send_home(p, err));
 		MQ_TRY(feed(p, b, err));
@@ -682,6 +704,11 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 	p->batch = NULL;
 	mq_arena_fini(&scratch);
 	return status;
+}
+
+void mq_pool_until(struct mq_pool *p, double left_s)
+{
+	p->until_s = clock_s() + left_s;
 }
 
 static enum mq_status copy_path(char to[1024], const char *from, struct mq_err *err)

@@ -38,6 +38,9 @@ enum mq_status mq_pool_judge(struct mq_pool *pool, const struct mq_plan *const *
 enum mq_status mq_pool_judge_jobs(struct mq_pool *pool, const struct mq_job *const *job,
 				  const struct mq_plan *const *plan, uint32_t n, struct mq_result *result,
 				  struct mq_err *err) MQ_MUST_CHECK;
+/* Clock seconds that the judging calls from now on may take; +inf, as at first, = no limit. Plans without a result
+ * by then get the verdict MQ_N_VERDICTS. */
+void mq_pool_until(struct mq_pool *pool, double left_s);
 /* Judges one plan and has the worker write the files asked for. */
 enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,

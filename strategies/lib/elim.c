@@ -304,13 +304,22 @@ static void row_minimum(const struct step *s, double *restrict out)
 	}
 }
 
-static void fill_table(const struct step *s, uint32_t *digit)
+static bool go_on(const struct mq_elim_problem *p)
+{
+	return !p->tick || p->tick(p->tick_context, (double)NAN, "eliminating");
+}
+
+/* False: there was no time for it. */
+static bool fill_table(const struct step *s, const struct mq_elim_problem *p, uint32_t *digit)
 {
 	uint32_t outer = s->n_scope ? s->n_scope - 1 : 0;
+	size_t rows = 0, often = 1 + (1 << 20) / (s->row * s->n_v); /* a few times in a second */
 	double *out = s->out;
 
 	memset(digit, 0, (outer + 1) * sizeof(*digit));
 	for (;;) {
+		if (++rows % often == 0 && !go_on(p))
+			return false;
 		row_minimum(s, out);
 		out += s->row;
 		uint32_t d = outer;
@@ -330,10 +339,10 @@ static void fill_table(const struct step *s, uint32_t *digit)
 			if (!carry)
 				break;
 			if (d == 0)
-				return;
+				return true;
 		}
 		if (outer == 0)
-			return;
+			return true;
 	}
 }
 
@@ -356,7 +365,7 @@ static uint32_t collect(struct elim *e, uint32_t step, struct view *view)
 	return n;
 }
 
-static void eliminate(struct elim *e, uint32_t step, uint32_t *digit)
+static bool eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 {
 	const struct mq_elim_problem *p = e->problem;
 	uint32_t v = e->order[step], n_scope = e->scope_size[step];
@@ -392,8 +401,8 @@ static void eliminate(struct elim *e, uint32_t step, uint32_t *digit)
 	for (uint32_t i = 0; i < s.n_inner;
 	     i++) /* innermost of the scope is innermost of the table */
 		mq_assert(s.inner[i].stride[n_scope - 1] == 1);
-	fill_table(&s, digit);
 	e->n_factors++;
+	return fill_table(&s, p, digit);
 }
 
 /* ---- back-substitution ------------------------------------------------------------------------
@@ -458,7 +467,8 @@ enum mq_status mq_elim_solve(const struct mq_elim_problem *p, struct mq_arena *a
 	uint32_t *digit = mq_arena_array(arena, result->widest + 1, uint32_t);
 
 	for (uint32_t step = 0; step < n; step++)
-		eliminate(&e, step, digit);
+		if (!eliminate(&e, step, digit) || (step % 64 == 63 && !go_on(p)))
+			return MQ_DONE;
 	/* What is left are constants: one table without variables per connected part. */
 	for (uint32_t i = p->n_pairs; i < e.n_factors; i++)
 		if (e.factor[i].n_vars == 0 && !e.factor[i].used)

@@ -15,6 +15,7 @@
 #ifndef MQ_STRATEGIES_LIB_ELIM_H
 #define MQ_STRATEGIES_LIB_ELIM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/arena.h"
@@ -39,6 +40,8 @@ struct mq_elim_problem {
 	enum mq_elim_order order;
 	double max_rows;    /* refuse when one table needs more combinations; 0 = 4e9 */
 	double max_entries; /* refuse when all tables hold more numbers; 0 = 2^27 (1 GiB) */
+	bool (*tick)(void *context, double done, const char *what); /* false: stop; may be NULL */
+	void *tick_context;
 };
 
 struct mq_elim_result {
@@ -48,7 +51,7 @@ struct mq_elim_result {
 	double rows, largest; /* combinations looked at, in total and for the largest table */
 };
 
-/* MQ_EINPUT: a table over the bounds, which the message names. The result lives in the arena, and
+/* MQ_EINPUT: a table over the bounds, which the message names. MQ_DONE: tick said stop. The result lives in the arena, and
  * so do all tables: rewind it afterwards. */
 enum mq_status mq_elim_solve(const struct mq_elim_problem *problem, struct mq_arena *arena,
                              struct mq_elim_result *result, struct mq_err *err) MQ_MUST_CHECK;

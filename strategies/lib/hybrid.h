@@ -41,6 +41,9 @@ struct mq_hybrid {
 	double listed_s; /* best of the list, judged; moves leave its space */
 	double considered_s; /* least estimate (or what a bound promises) of the last chain */
 	bool stopped, selective; /* selective: it would save something */
+	struct mq_map flat; /* models without layers: samples; index into flat_s, seconds of both passes */
+	double *flat_s;
+	uint32_t flat_room;
 	struct mq_refine refine;
 	/* The plan of an item; false: it cannot be built. */
 	bool (*make)(struct mq_hybrid *s, const struct mq_hybrid_item *item, struct mq_arena *arena,

@@ -263,15 +263,13 @@ struct stage_times {
 	double most_samples; /* of the replica with most */
 };
 
-/* Sufficient factors: each replica forms the weights' gradients of all samples, half of the backward pass. */
-static double layer_time(const struct mq_hybrid_candidate *k, uint32_t replicas, const double *work)
+static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
 {
 	double again = k->recompute == MQ_RECOMPUTE_FULL        ? 1
 	               : k->recompute == MQ_RECOMPUTE_SELECTIVE ? 0.1
 	                                                        : 0;
-	double others = k->sync == MQ_SYNC_DUPLICATE ? (replicas - 1) / 2.0 : 0;
 
-	return work[0] * (1 + again) + work[1] * (1 + others);
+	return work[0] * (1 + again) + work[1];
 }
 
 /* Samples follow speed when the stage is mixed and the candidate not even: time = S / sum of
@@ -287,7 +285,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		return false;
 	for (uint32_t i = 0; i < stage->n_shares; i++) {
 		const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
-		double layer = layer_time(k, stage->d, work);
+		double layer = layer_time(k, work);
 
 		slowest = fmax(slowest, layer);
 		if (c->problem->bound) { /* for --proof alone */
@@ -311,7 +309,7 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 		out->most_samples = fmin(samples, ceil(samples * fastest / speed));
 		for (uint32_t i = 0; i < stage->n_shares; i++) {
 			const double *work = ask_work(c, stage->share[i].type, stage->t, (uint32_t)mean);
-			double one = layer_time(k, stage->d, work) / mean;
+			double one = layer_time(k, work) / mean;
 
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
@@ -420,10 +418,6 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
 	*after = 0;
-	if (k->sync == MQ_SYNC_DUPLICATE) { /* gathers go on beside compute; gradients outside of products are few */
-		*beside = INFINITY;
-		return line[0];
-	}
 	if (k->sync == MQ_SYNC_ZERO3) {
 		*beside = k->micro_batches * stage->layers * time->layer;
 		return 1.5 * k->micro_batches * once;

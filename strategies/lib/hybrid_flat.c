@@ -8,8 +8,10 @@
 #include "lib/place_model.h"
 #include "lib/plans.h"
 
-/* Seconds to exchange all gradients over a point's replicas: first stage, first ranks. */
-static double exchange_s(struct mq_hybrid *s, const struct shape_point *p)
+enum { SHORT = 4 };
+
+/* Seconds to exchange a stage's gradients, an even part of all, over its replicas: first ranks. */
+static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint32_t stage)
 {
 	const struct shape_set *set = &s->space.set[p->set];
 	const struct mq_problem *problem = s->space.problem;
@@ -24,12 +26,33 @@ static double exchange_s(struct mq_hybrid *s, const struct shape_point *p)
 	double seconds = 0;
 
 	for (uint32_t d = 0; d < p->dp; d++)
-		rank[d] = set->device[mq_hybrid_replica(p, 0, d)];
+		rank[d] = set->device[mq_hybrid_replica(p, stage, d)];
 	if (p->dp > 1 && !problem->q->train->infer &&
 	    !problem->costs->collective(problem->costs->context, &rq, &seconds))
 		seconds = INFINITY;
 	mq_arena_fini(&scratch);
 	return seconds;
+}
+
+/* Seconds of both passes of the whole model over so many samples on the fastest device. */
+static double passes_s(struct mq_hybrid *s, double samples)
+{
+	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+	const struct mq_problem *problem = s->space.problem;
+	uint32_t device = s->space.set[0].device[0], before = s->flat.n;
+	uint32_t i = mq_map_add(&s->flat, (uint64_t)samples);
+	double sum = 0;
+
+	if (i < before)
+		return s->flat_s[i];
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++) {
+		sum += problem->costs->op_time(problem->costs->context, op, MQ_FORWARD, device, whole, samples);
+		if (!problem->q->train->infer)
+			sum += problem->costs->op_time(problem->costs->context, op, MQ_BACKWARD, device, whole,
+			                               samples);
+	}
+	MQ_PUSH(problem->arena, s->flat_s, i, s->flat_room, sum);
+	return sum;
 }
 
 static bool visit_flat_shape(void *context, const struct shape_point *p)
@@ -39,16 +62,21 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 	struct mq_hybrid_item item = {.kind = MQ_HYBRID_SHAPE, .point = *p};
 	double speed = 0, slowest = INFINITY, work;
 
-	/* Pipelines come from the dynamic programme, which knows where to cut; recomputation and
-	 * sharded gradients are for layers. */
-	if ((p->pp > 1 && !s->space.problem->limits->fix_pp) || p->recompute != MQ_RECOMPUTE_NONE ||
+	/* Long pipelines come from the dynamic programme, which knows where to cut; recomputation and sharded
+	 * gradients are for layers. */
+	if (((p->pp > SHORT || p->virtual > SHORT) && !s->space.problem->limits->fix_pp) || p->recompute != MQ_RECOMPUTE_NONE ||
 	    p->sync > MQ_SYNC_ZERO1)
 		return true;
 	for (uint32_t d = 0; d < set->n; d++) {
 		speed += set->speed[d];
 		slowest = fmin(slowest, set->speed[d]);
 	}
-	work = s->space.problem->q->train->batch / (p->balanced ? speed : set->n * slowest);
+	double share = p->balanced ? set->n * set->speed[0] / speed : set->speed[0] / slowest;
+	double wait = p->pipeline == MQ_PIPE_ZB_H1 ? 1.0 / 3 : 1.0 / p->virtual;
+	double samples = s->space.problem->q->train->batch / p->micro_batches / p->dp;
+
+	work = share * p->micro_batches * passes_s(s, ceil(samples)) / p->pp / p->tp / p->cp;
+	work *= 1 + wait * (p->pp - 1.0) / p->micro_batches;
 	s->seen++;
 	mq_hybrid_seen(s, &item, 0);
 	if (work >= mq_hybrid_worst(s)) {
@@ -56,8 +84,7 @@ static bool visit_flat_shape(void *context, const struct shape_point *p)
 		return true;
 	}
 	s->estimated++;
-	work *= 1 + (p->pp - 1.0) / p->micro_batches;
-	item.rank_s = item.step_s = work + exchange_s(s, p);
+	item.rank_s = item.step_s = work + fmax(exchange_s(s, p, 0), exchange_s(s, p, p->pp - 1));
 	if (item.rank_s < mq_hybrid_worst(s))
 		mq_hybrid_keep(s, &item);
 	return true;
@@ -116,6 +143,8 @@ static enum mq_status split_ops(struct mq_hybrid *s, uint32_t micro_batches, str
 		return MQ_OK;
 	MQ_TRY(mq_pase_from_problem(problem, &devices, micro_batches, scratch, &model, err));
 	model.problem.max_rows = 1e8;
+	model.problem.tick = problem->tick;
+	model.problem.tick_context = problem->tick_context;
 	if (mq_elim_solve(&model.problem, scratch, &r, &wide) != MQ_OK || isinf(r.optimum))
 		return MQ_OK; /* too wide: the other families remain */
 	mq_pase_plan(&model, r.choice, problem, scratch, &plan);
@@ -133,6 +162,7 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 
 	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
 		backward = backward || problem->q->model->op[op].phase == MQ_BACKWARD;
+	mq_map_init(&s->flat, problem->arena, 64);
 	shapes_each(&s->space, visit_flat_shape, s);
 	bool free = !mq_hybrid_shapes_only(problem->limits) && !problem->limits->fix_tp &&
 	            s->space.software->runs.placement;
@@ -149,5 +179,6 @@ enum mq_status mq_hybrid_flat(struct mq_hybrid *s, const struct mq_problem *prob
 		mq_arena_rewind(&scratch, (struct mq_arena_mark){NULL, 0});
 	}
 	mq_arena_fini(&scratch);
-	return status;
+	s->stopped |= status == MQ_DONE;
+	return status == MQ_DONE ? MQ_OK : status;
 }

@@ -46,12 +46,15 @@ static int faster(const void *left, const void *right)
 
 /* Do two candidates use the devices the same way? They then differ in schedule, sync and the like.
  */
-static bool same_family(const struct mq_hybrid_item *a, const struct mq_hybrid_item *b)
+static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *a, const struct mq_hybrid_item *b)
 {
 	if (a->kind != b->kind || a->kind == MQ_HYBRID_READY || a->n_parts != b->n_parts)
 		return false;
 	if (a->kind == MQ_HYBRID_TYPED)
 		return !memcmp(a->part, b->part, a->n_parts * sizeof(*a->part));
+	/* without layers the estimate knows little of stages: one of each number of micro-batches is looked at */
+	if (!s->cost.n_layers && a->point.micro_batches != b->point.micro_batches)
+		return false;
 	return a->point.set == b->point.set && a->point.dp == b->point.dp &&
 	       a->point.tp == b->point.tp && a->point.pp == b->point.pp &&
 	       a->point.cp == b->point.cp && a->point.balanced == b->point.balanced;
@@ -114,6 +117,17 @@ static void screen_families(struct screening *w, uint32_t n)
 	}
 }
 
+/* Equal times are those of plans that differ in nothing that matters: the first of them alone. */
+static uint32_t drop_equals(struct mq_hybrid_item *item, uint32_t n)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!i || item[i].step_s != item[kept - 1].step_s)
+			item[kept++] = item[i];
+	return kept;
+}
+
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 {
 	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
@@ -123,7 +137,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 	if (!problem->costs->screen)
 		return;
 	if (!n) /* a screen takes time in proportion to the devices; fewer when time is short */
-		n = (devices <= 64 ? 64 : 64 * 64 / devices + 4) /
+		n = (devices <= 64 ? 64 : 64 * 64 / devices + 4) * (s->cost.n_layers ? 1 : 4) /
 		    (isfinite(problem->seconds) ? 4 : 1);
 	w.left = s->n < n ? s->n : n;
 	w.family = mq_arena_array(&w.arena, s->n, uint32_t);
@@ -135,7 +149,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 		w.best[i] = INFINITY;
 		w.family[i] = i;
 		for (uint32_t k = 0; k < i && w.family[i] == i; k++)
-			if (w.family[k] == k && same_family(&s->list[k], &s->list[i]))
+			if (w.family[k] == k && same_family(s, &s->list[k], &s->list[i]))
 				w.family[i] = k;
 	}
 	screen_families(&w, s->n);
@@ -143,7 +157,7 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 		if (w.known[i] == 1)
 			sorted[fit++] = s->list[i];
 	qsort(sorted, fit, sizeof(*sorted), faster);
-	kept = fit;
+	kept = fit = drop_equals(sorted, fit);
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!w.known[i])
 			sorted[kept++] = s->list[i];

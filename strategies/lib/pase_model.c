@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "lib/classes.h"
+
 /* ---- configurations ---------------------------------------------------------------------------
  */
 
@@ -16,7 +18,7 @@ struct builder {
 	struct mq_arena *arena;
 	struct mq_pase_model *out;
 	uint32_t *n_choices;
-	uint32_t n_types, *type; /* first rank of each device type */
+	uint32_t n_types, *type; /* first rank of each device class */
 	struct splits now;
 	uint32_t *twin;      /* [n_ops] an earlier op of the same shape, or itself */
 	uint32_t *edge_twin; /* [n_edges] likewise */
@@ -242,18 +244,20 @@ static double smallest_memory(const struct mq_problem *problem, const struct mq_
 	return least;
 }
 
-static void find_types(struct builder *b)
+static void find_classes(struct builder *b)
 {
-	const struct mq_device *device = b->problem->q->cluster->device;
+	struct mq_classes classes;
+
+	mq_classes_make(b->problem->q->cluster, b->arena, &classes);
+	bool *seen = mq_arena_array(b->arena, classes.n, bool);
 
 	b->type = mq_arena_array(b->arena, b->out->devices.n, uint32_t);
 	for (uint32_t i = 0; i < b->out->devices.n; i++) {
-		uint32_t rank = b->out->devices.rank[i], t = 0;
+		uint32_t rank = b->out->devices.rank[i];
 
-		while (t < b->n_types && strcmp(device[b->type[t]].type, device[rank].type))
-			t++;
-		if (t == b->n_types)
+		if (!seen[classes.of[rank]])
 			b->type[b->n_types++] = rank;
+		seen[classes.of[rank]] = true;
 	}
 }
 
@@ -271,11 +275,13 @@ enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
 	                              .samples = problem->q->train->batch / micro_batches,
 	                              .limit_B = smallest_memory(problem, devices)};
 	b.member = mq_arena_array(arena, devices->n, uint32_t);
-	find_types(&b);
+	find_classes(&b);
 	find_twins(&b);
 	MQ_TRY(fill_ops(&b, err));
 	b.edge_cost = mq_arena_array(arena, m->n_edges, const double *);
 	for (uint32_t e = 0; e < m->n_edges; e++) {
+		if (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "pricing splits"))
+			return MQ_DONE;
 		if (b.edge_twin[e] == e)
 			MQ_TRY(price_edge(&b, e, err));
 		pair[e] = (struct mq_elim_pair){m->edge[e].src, m->edge[e].dst,

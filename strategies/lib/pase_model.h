@@ -25,7 +25,7 @@ struct mq_pase_model {
 	double limit_B;   /* of the smallest device, for parameters and activations */
 };
 
-/* MQ_EINPUT: devices that no route joins. */
+/* MQ_EINPUT: devices that no route joins. MQ_DONE: tick said stop. */
 enum mq_status mq_pase_from_problem(const struct mq_problem *problem,
                                     const struct mq_devices *devices, uint32_t micro_batches,
                                     struct mq_arena *arena, struct mq_pase_model *out,

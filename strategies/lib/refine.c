@@ -17,6 +17,7 @@ void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 	mq_move_space_make(problem, &r->space);
 	mq_map_init(&r->judged, problem->arena, 512);
 	mq_map_init(&r->known, problem->arena, 4096);
+	mq_map_init(&r->times, problem->arena, 512);
 	/* a screen takes time in proportion to the devices */
 	r->width = devices <= 64 ? WIDTH : (uint32_t)fmax(12, WIDTH * 64 / devices);
 }
@@ -72,6 +73,20 @@ static double screen(struct mq_refine *r, const struct mq_plan *plan, uint64_t e
 		value = value_of(r, plan, result.step_time_s);
 	MQ_PUSH(r->problem->arena, r->screened_s, i, r->room, value);
 	return value;
+}
+
+static uint64_t bits_of(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* Was one proposed whose screened time is the same to the last bit? Such plans differ in nothing that matters. */
+static bool same_time(const struct mq_refine *r, double screened_s)
+{
+	return mq_map_find(&r->times, bits_of(screened_s)) != MQ_NONE;
 }
 
 /* Where the worst of the kept points makes room; NULL where this one is no better than any of them. */
@@ -171,6 +186,7 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	bool time = true;
 
 	p->screened_s = screen(r, p->plan, mq_plan_effect(&r->space, p->plan, &r->scratch));
+	mq_map_add(&r->times, bits_of(p->screened_s));
 	shuffle(r, move, n);
 	for (uint32_t i = 0; i < n && tried < r->width && time; i++) {
 		struct mq_arena_mark each = mq_arena_mark(&r->scratch);
@@ -233,6 +249,7 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	for (uint32_t i = 0; i < DEPTH && down; i++)
 		down = step_down(r, plan, &screened_s, arena);
 	mq_map_add(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch));
+	mq_map_add(&r->times, bits_of(screened_s));
 	plan->engine_objective = screened_s;
 	plan->engine_unit = "s per step, screened";
 	mq_assert(r->n_from - r->heard < RING);
@@ -246,7 +263,7 @@ static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_
 	while (p->next < p->n && p->failures < PATIENCE) {
 		const struct mq_refine_near *near = &p->near[p->next++];
 
-		if (!mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
+		if (same_time(r, near->screened_s) || !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
 		    mq_refine_met(r, plan))
 			continue;
 		propose(r, p, plan, near->screened_s, near->screened_s < p->screened_s * (1 - gain),
@@ -281,7 +298,7 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 		double s = mq_map_find(&r->judged, effect) == MQ_NONE ? screen(r, &now, effect)
 		                                                      : (double)INFINITY;
 
-		if (!(s < 2 * best->value))
+		if (!(s < 2 * best->value) || same_time(r, s))
 			continue;
 		mq_plan_copy(plan, &now, arena);
 		propose(r, best, plan, s, true, arena);

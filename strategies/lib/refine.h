@@ -35,6 +35,7 @@ struct mq_refine {
 	const struct mq_problem *problem;
 	struct mq_move_space space;
 	struct mq_map judged;       /* effects proposed or offered */
+	struct mq_map times;        /* screened times proposed, to the last bit */
 	struct mq_map known;        /* effects screened; index into screened_s */
 	double *screened_s;
 	uint32_t room;

@@ -6,28 +6,66 @@
 
 #include "lib/partition.h"
 
+enum { FEW = 4 };
+
 /* ---- devices --------------------------------------------------------------------------------------------- */
 
+/* Same type and speed. */
+static bool alike(const struct mq_device *a, const struct mq_device *b)
+{
+	return a->calib == b->calib && a->memory_B == b->memory_B && !strcmp(a->type, b->type);
+}
+
+/* Machines in the order of their devices; a machine with two kinds of devices is two. */
+static uint32_t count_machines(const struct mq_tag_space *s, const struct mq_cluster *c)
+{
+	const uint32_t *rank = s->coarse.tasks.space.device;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->coarse.tasks.n_devices; i++)
+		n += !i || c->device[rank[i]].node != c->device[rank[i - 1]].node ||
+		     !alike(&c->device[rank[i]], &c->device[rank[i - 1]]);
+	return n;
+}
+
+static void add_device(struct mq_tag_space *s, const struct mq_problem *p, uint32_t group, uint32_t rank)
+{
+	struct mq_tag_devices *d = &s->device[group];
+
+	if (group == s->n_devices) {
+		s->n_devices++;
+		d->rank = mq_arena_array(p->arena, p->q->cluster->n_devices, uint32_t);
+		d->memory_B = p->q->cluster->device[rank].memory_B;
+	}
+	d->rank[d->n++] = rank;
+}
+
+/* Groups are machines where these are few; else devices of a kind; many equal machines are FEW runs of them. */
 static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_problem *p, struct mq_err *err)
 {
 	const struct mq_cluster *c = p->q->cluster;
-	const char *type[MQ_TAG_MAX_GROUPS];
+	const uint32_t *rank = s->coarse.tasks.space.device;
+	uint32_t n = s->coarse.tasks.n_devices, machines = count_machines(s, c), machine = 0;
+	bool equal = true;
 
-	for (uint32_t i = 0; i < s->coarse.tasks.n_devices; i++) {
-		uint32_t rank = s->coarse.tasks.space.device[i], g = 0;
+	for (uint32_t i = 1; i < n; i++)
+		equal = equal && alike(&c->device[rank[i]], &c->device[rank[0]]);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mq_device *d = &c->device[rank[i]];
+		uint32_t g = 0;
 
-		while (g < s->n_devices && strcmp(type[g], c->device[rank].type))
+		machine += i && (d->node != c->device[rank[i - 1]].node || !alike(d, &c->device[rank[i - 1]]));
+		if (machines <= FEW)
+			g = machine;
+		else if (equal)
+			g = machine * FEW / machines;
+		while (machines > FEW && !equal && g < s->n_devices &&
+		       !alike(&c->device[s->device[g].rank[0]], d))
 			g++;
 		if (g == MQ_TAG_MAX_GROUPS)
-			return mq_fail(err, MQ_EINPUT, "engine 'tag': more than %d types of devices on '%s'; "
-				       "2^types x 3 actions would be too many", MQ_TAG_MAX_GROUPS, c->name);
-		struct mq_tag_devices *d = &s->device[g];
-		if (g == s->n_devices) {
-			type[s->n_devices++] = c->device[rank].type;
-			d->rank = mq_arena_array(p->arena, c->n_devices, uint32_t);
-			d->memory_B = c->device[rank].memory_B;
-		}
-		d->rank[d->n++] = rank;
+			return mq_fail(err, MQ_EINPUT, "engine 'tag': more than %d kinds of devices on '%s'; "
+				       "2^kinds x 3 actions would be too many", MQ_TAG_MAX_GROUPS, c->name);
+		add_device(s, p, g, rank[i]);
 	}
 	return MQ_OK;
 }
