@@ -17,6 +17,8 @@ enum kind {
 	SWAP,      /* a, b: stages that exchange their devices */
 	REVERSE,   /* the last stage's devices for the first */
 	WIDTH,     /* a: stage that gives a replica's devices to stage b */
+	EXCHANGE,  /* a, b: ranks that exchange all that they do */
+	STRIDE,    /* a: the devices in use, in order, are dealt out anew: every a-th follows */
 	DEGREES,   /* a: which factor of two (enum factor) */
 	SPLIT      /* a: op, b: how (enum way) */
 };
@@ -25,7 +27,7 @@ enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNK
               WHOLE_EXPERTS, SPLIT_EXPERTS, MORE_EP, FEWER_EP, N_FACTORS };
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
-enum { HEAVY = 16, MOST_STEPS = 4 };
+enum { HEAVY = 16, MOST_STEPS = 4, SMALL = 8 };
 
 /* ---- space ------------------------------------------------------------------------------------ */
 
@@ -193,6 +195,30 @@ static void list_stages(const struct mq_move_space *space, const struct mq_plan 
 				add(l, WIDTH, a, b, 0);
 }
 
+/* Devices of one kind are not alike to each other: two may share a switch. Where a stage ends and the next one
+ * begins, all pairs of small plans, and all devices dealt out with a stride. */
+static void list_places(const struct mq_plan *plan, const struct view *v, struct list *l)
+{
+	uint32_t used = 0;
+
+	for (uint32_t s = 0; s < v->ranks; s++)
+		used += plan->config[v->some[s]].n_devices;
+	for (uint32_t s = 0; s < v->ranks; s++)
+		for (uint32_t t = s + 1; t < v->ranks; t++) {
+			const struct mq_config *x = &plan->config[v->some[s]], *y = &plan->config[v->some[t]];
+			bool all = used <= SMALL;
+
+			if (!all && t != s + 1)
+				continue;
+			for (uint32_t i = all ? 0 : x->n_devices - 1; i < x->n_devices; i++)
+				for (uint32_t k = 0; k < (all ? y->n_devices : 1u); k++)
+					add(l, EXCHANGE, x->device[i], y->device[k], 0);
+		}
+	for (uint32_t n = 2; n < used && v->ranks > 1; n++)
+		if (used % n == 0)
+			add(l, STRIDE, n, 0, 0);
+}
+
 static void list_globals(const struct mq_move_space *space, const struct mq_plan *plan,
                          const struct view *v, struct list *l)
 {
@@ -277,6 +303,11 @@ static void list_shares(const struct mq_move_space *space, const struct mq_plan 
 	}
 }
 
+bool mq_move_places(const struct mq_move *move)
+{
+	return move->kind == EXCHANGE || move->kind == STRIDE || move->kind == SWAP || move->kind == REVERSE;
+}
+
 uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan,
                        struct mq_arena *arena, struct mq_move **moves)
 {
@@ -285,6 +316,7 @@ uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *
 
 	look(space, plan, arena, &v);
 	list_stages(space, plan, &v, &l);
+	list_places(plan, &v, &l);
 	list_globals(space, plan, &v, &l);
 	list_choices(space, plan, &v, &l);
 	list_shares(space, plan, &v, &l);
@@ -492,6 +524,60 @@ static bool reverse(struct mq_plan *plan, const struct view *v)
 	return true;
 }
 
+/* Every rank becomes to[rank]. */
+static void relabel(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		struct mq_config *c = &plan->config[i];
+		uint32_t *device = mq_arena_array(arena, c->n_devices, uint32_t);
+
+		for (uint32_t d = 0; d < c->n_devices; d++)
+			device[d] = to[c->device[d]];
+		c->device = device;
+	}
+}
+
+static uint32_t *same_labels(const struct mq_move_space *space, struct mq_arena *arena)
+{
+	uint32_t n = space->problem->q->cluster->n_devices, *to = mq_arena_array(arena, n, uint32_t);
+
+	for (uint32_t d = 0; d < n; d++)
+		to[d] = d;
+	return to;
+}
+
+static bool exchange(const struct mq_move_space *space, struct mq_plan *plan, uint32_t a, uint32_t b,
+                     struct mq_arena *arena)
+{
+	uint32_t *to = same_labels(space, arena);
+
+	to[a] = b;
+	to[b] = a;
+	relabel(plan, to, arena);
+	return true;
+}
+
+static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint32_t every,
+                   struct mq_arena *arena)
+{
+	uint32_t n = space->problem->q->cluster->n_devices, used = 0;
+	uint32_t *to = same_labels(space, arena), *rank = mq_arena_array(arena, n, uint32_t);
+	bool *seen = mq_arena_array(arena, n, bool);
+
+	for (uint32_t i = 0; i < plan->n_configs; i++)
+		for (uint32_t d = 0; d < plan->config[i].n_devices; d++)
+			seen[plan->config[i].device[d]] = true;
+	for (uint32_t d = 0; d < n; d++)
+		if (seen[d])
+			rank[used++] = d;
+	if (used % every)
+		return false;
+	for (uint32_t i = 0; i < used; i++)
+		to[rank[i]] = rank[i % every * (used / every) + i / every];
+	relabel(plan, to, arena);
+	return true;
+}
+
 /* Devices of one replica of a stage; 0 where its configs are not all batch x rest. */
 static uint32_t replica_width(const struct mq_plan *plan, uint32_t stage)
 {
@@ -687,6 +773,10 @@ static bool edit(const struct mq_move_space *space, struct mq_plan *plan, const 
 		return reverse(plan, v);
 	case WIDTH:
 		return width(plan, v, move->a, move->b, arena);
+	case EXCHANGE:
+		return exchange(space, plan, move->a, move->b, arena);
+	case STRIDE:
+		return stride(space, plan, move->a, arena);
 	case SPLIT:
 		return split(space, plan, v, move->a, (enum way)move->b, arena);
 	case DEGREES:

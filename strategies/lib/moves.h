@@ -3,7 +3,7 @@
  *
  * A move edits a plan as it is, whoever made it: the boundary between two stages, the micro-batches, the
  * schedule, gradient sync and recomputation (of all stages or of one), samples from a slow replica to a fast
- * one, the devices of two stages exchanged, a replica from one stage to another, degrees of a shape by
+ * one, the devices of two stages exchanged, two devices, all dealt out anew, a replica from one stage to another, degrees of a shape by
  * factors of two, and, in models without layers, the split of one heavy op. What a move makes is a sound
  * plan inside of --fix, --max and the software's space, or there is no such move.
  *
@@ -35,6 +35,9 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 /* The moves of a sound plan, in a fixed order; some of them may not apply. */
 uint32_t mq_moves_list(const struct mq_move_space *space, const struct mq_plan *plan,
                        struct mq_arena *arena, struct mq_move **moves);
+
+/* Does the move change which devices do it, and nothing else? What such a plan gains may be contention alone. */
+bool mq_move_places(const struct mq_move *move);
 
 /* The plan after the move, in `arena`; false where there is none. */
 bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan,

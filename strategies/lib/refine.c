@@ -6,7 +6,7 @@
 
 #include "core/search.h"
 
-enum { WIDTH = 128, PATIENCE = 12, DEPTH = 8, KICKS = 24, RING = 64 };
+enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
 static const double slack = 0.03, gain = 1e-3;
 
 void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
@@ -18,6 +18,7 @@ void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 	mq_map_init(&r->judged, problem->arena, 512);
 	mq_map_init(&r->known, problem->arena, 4096);
 	mq_map_init(&r->times, problem->arena, 512);
+	mq_map_init(&r->places, problem->arena, 512);
 	/* a screen takes time in proportion to the devices */
 	r->width = devices <= 64 ? WIDTH : (uint32_t)fmax(12, WIDTH * 64 / devices);
 }
@@ -131,19 +132,38 @@ bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
 	return mq_map_find(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch)) != MQ_NONE;
 }
 
-/* The best that is not spent; each spent point makes others of its family a little less likely. */
+/* Proposals from this point and others that use the devices so which were no better than where they came from. */
+static uint32_t failures_of(const struct mq_refine *r, uint64_t family)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		n += r->point[i].family == family ? r->point[i].failures : 0;
+	return n;
+}
+
+/* What the next neighbour of a point promises: its screened time, as far off as the point's own was; of a point
+ * whose neighbours are not known, a little less than it has. Failures make it less likely. */
+static double promise(const struct mq_refine *r, const struct mq_refine_point *p)
+{
+	double doubt = 1 + 0.004 * p->failures + 0.001 * failures_of(r, p->family);
+
+	if (!p->expanded)
+		return 0.98 * p->value * doubt;
+	if (p->next >= p->n)
+		return INFINITY;
+	return p->value * p->near[p->next].screened_s / p->screened_s * doubt;
+}
+
 static struct mq_refine_point *choose(struct mq_refine *r)
 {
 	struct mq_refine_point *best = NULL;
 	double least = INFINITY;
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		double value = r->point[i].value;
+		double value = promise(r, &r->point[i]);
 
-		for (uint32_t k = 0; k < r->n; k++)
-			if (r->point[k].spent && r->point[k].family == r->point[i].family)
-				value *= 1.01;
-		if (!r->point[i].spent && value < least)
+		if (value < least)
 			least = value, best = &r->point[i];
 	}
 	return best;
@@ -256,22 +276,26 @@ static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct
 	r->from[r->n_from++ % RING] = (uint32_t)(p - r->point);
 }
 
-/* The next neighbour of a point; false: it is spent. */
+/* Was this move of devices tried on a plan that uses them so? What it brought there it brings here. */
+static bool placed(struct mq_refine *r, const struct mq_refine_point *p, const struct mq_move *move)
+{
+	uint32_t key[] = {move->kind, move->a, move->b, move->n}, before = r->places.n;
+
+	return mq_map_add(&r->places, mq_hash(p->family, key, sizeof(key))) < before;
+}
+
+/* The next neighbour of a point; false: it is known by now. */
 static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_arena *arena,
                       struct mq_plan *plan)
 {
-	while (p->next < p->n && p->failures < PATIENCE) {
-		const struct mq_refine_near *near = &p->near[p->next++];
+	const struct mq_refine_near *near = &p->near[p->next++];
 
-		if (same_time(r, near->screened_s) || !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
-		    mq_refine_met(r, plan))
-			continue;
-		propose(r, p, plan, near->screened_s, near->screened_s < p->screened_s * (1 - gain),
-		        arena);
-		return true;
-	}
-	p->spent = true;
-	return false;
+	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, near->screened_s)) ||
+	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
+	    mq_refine_met(r, plan))
+		return false;
+	propose(r, p, plan, near->screened_s, near->screened_s < p->screened_s * (1 - gain), arena);
+	return true;
 }
 
 /* A few random moves from the best, then down. */
@@ -312,10 +336,12 @@ bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 	struct mq_refine_point *p;
 
 	while ((p = choose(r))) {
-		if (!p->expanded && !expand(r, p))
-			return false;
-		if (neighbour(r, p, arena, plan))
+		if (!p->expanded) {
+			if (!expand(r, p))
+				return false;
+		} else if (neighbour(r, p, arena, plan)) {
 			return true;
+		}
 	}
 	return kick(r, arena, plan);
 }

@@ -26,7 +26,7 @@ struct mq_refine_point {
 	struct mq_plan *plan;
 	double value, screened_s; /* value: of the objective, simulated */
 	uint64_t family;          /* how it uses the devices */
-	bool expanded, spent;
+	bool expanded;
 	uint32_t n, next, failures;
 	struct mq_refine_near *near; /* [n] by screened_s */
 };
@@ -35,6 +35,7 @@ struct mq_refine {
 	const struct mq_problem *problem;
 	struct mq_move_space space;
 	struct mq_map judged;       /* effects proposed or offered */
+	struct mq_map places;       /* moves of devices tried, by how the plan uses them */
 	struct mq_map times;        /* screened times proposed, to the last bit */
 	struct mq_map known;        /* effects screened; index into screened_s */
 	double *screened_s;

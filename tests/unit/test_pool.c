@@ -169,6 +169,25 @@ static void screen_is_below(void **state)
 	mq_pool_close(pool);
 }
 
+/* Time over: nothing is judged, and with time again all is as ever. */
+static void no_time_no_results(void **state)
+{
+	struct fixture *f = *state;
+	struct mq_pool *pool = open_pool(f, 2);
+	struct mq_result result[N_PLANS];
+
+	make_plans(f, mq_pool_cluster(pool));
+	mq_pool_until(pool, 0);
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++)
+		assert_int_equal(result[i].verdict, MQ_N_VERDICTS);
+	mq_pool_until(pool, INFINITY);
+	assert_int_equal(mq_pool_judge(pool, f->ask, N_PLANS, result, &f->err), MQ_OK);
+	for (uint32_t i = 0; i < N_PLANS; i++)
+		assert_int_equal(result[i].verdict, MQ_VERDICT_OK);
+	mq_pool_close(pool);
+}
+
 static void late_plans_are_given_up(void **state)
 {
 	struct fixture *f = *state;
@@ -496,6 +515,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(worn_workers_are_replaced, setup, teardown),
 		cmocka_unit_test_setup_teardown(routes_are_those_of_the_platform, setup, teardown),
 		cmocka_unit_test_setup_teardown(screen_is_below, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_time_no_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(late_plans_are_given_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(folding_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_kill_changes_nothing, setup, teardown),
