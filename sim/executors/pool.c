@@ -25,6 +25,7 @@
 #include "core/rng.h"
 #include "core/spawn.h"
 #include "platform/platform.h"
+#include "executors/pool_order.h"
 #include "executors/pool_wire.h"
 
 struct worker {
@@ -565,46 +566,6 @@ static bool busy(const struct mq_pool *p)
 	return false;
 }
 
-/* About how many tasks will be simulated: each op once per micro-batch, and on every device where uneven
- * shares keep ranks from being folded. */
-static double weight_of(const struct mq_plan *plan)
-{
-	double tasks = 0;
-
-	for (uint32_t op = 0; op < plan->n_ops; op++) {
-		const struct mq_config *c = &plan->config[plan->config_of[op]];
-		tasks += c->share ? c->n_devices : 1;
-	}
-	return tasks * plan->micro_batches;
-}
-
-struct weighed {
-	double weight;
-	uint32_t plan;
-};
-
-static int heavier_first(const void *a, const void *b)
-{
-	const struct weighed *x = a, *y = b;
-
-	if (x->weight != y->weight)
-		return x->weight > y->weight ? -1 : 1;
-	return x->plan < y->plan ? -1 : x->plan > y->plan;
-}
-
-/* The longest first, so that the workers end together (Graham 1969). */
-static void put_in_order(struct batch *b, struct mq_arena *scratch)
-{
-	struct weighed *w = mq_arena_array(scratch, b->n, struct weighed);
-
-	b->order = mq_arena_array(scratch, b->n, uint32_t);
-	for (uint32_t i = 0; i < b->n; i++)
-		w[i] = (struct weighed){ weight_of(b->plan[i]), i };
-	qsort(w, b->n, sizeof(*w), heavier_first);
-	for (uint32_t i = 0; i < b->n; i++)
-		b->order[i] = w[i].plan;
-}
-
 /* Next plan of the batch: one that a dead worker left first; one that killed a worker last, when no other
  * is at work. MQ_NONE = none. */
 static uint32_t next_plan(struct mq_pool *p, struct batch *b)
@@ -693,7 +654,7 @@ enum mq_status mq_pool_judge_jobs(struct mq_pool *p, const struct mq_job *const 
 
 	if (!n)
 		return MQ_OK;
-	put_in_order(&b, &scratch);
+	b.order = mq_pool_order(plan, n, &scratch);
 	b.back = mq_arena_array(&scratch, n, uint32_t);
 	b.lost = mq_arena_array(&scratch, n, uint32_t);
 	b.died = mq_arena_array(&scratch, n, bool);

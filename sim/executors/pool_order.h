@@ -1,0 +1,11 @@
+/* pool_order.h - in which order plans are handed out to workers. */
+#ifndef MQ_EXECUTORS_POOL_ORDER_H
+#define MQ_EXECUTORS_POOL_ORDER_H
+
+#include "core/arena.h"
+#include "core/plan.h"
+
+/* Indices of the plans, the longest to simulate first, so that the workers end together (Graham 1969). */
+uint32_t *mq_pool_order(const struct mq_plan *const *plan, uint32_t n, struct mq_arena *arena);
+
+#endif
