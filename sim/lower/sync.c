@@ -230,6 +230,7 @@ static bool every_micro_batch(const struct mq_low *low, const struct mq_bucket *
 static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 {
 	const struct mq_bucket *b = &low->bucket[index];
+	bool whole = low->software->reduces_whole && b->sync == MQ_SYNC_ZERO1;
 	struct bucket_call bc = { .kind = MQ_COLL_ALL_REDUCE,
 				  .stride = 1,
 				  .size = b->n,
@@ -243,12 +244,12 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 	if (b->sync == MQ_SYNC_PS) {
 		bc.kind = MQ_COLL_REDUCE;
 		bc.root = index % b->n;
-	} else if (b->shard > 1) {
+	} else if (b->shard > 1 && !whole) {
 		bc.kind = MQ_COLL_REDUCE_SCATTER;
 		bc.size = b->shard;
 	}
 	call_bucket(low, b, &bc);
-	if (b->shard > 1 && b->shard < b->n) { /* subgroups agree on their shards */
+	if (!whole && b->shard > 1 && b->shard < b->n) { /* subgroups agree on their shards */
 		bc.kind = MQ_COLL_ALL_REDUCE;
 		bc.bytes /= b->shard;
 		bc.stride = b->shard;

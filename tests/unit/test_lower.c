@@ -394,6 +394,23 @@ static void zero_shards_what_it_says(void **state)
 	}
 }
 
+/* ZeRO-1 of software that sums gradients on all ranks: twice the bytes of a scattering, and parts gathered. */
+static void zero_may_reduce_whole_gradients(void **state)
+{
+	struct world *w = *state;
+	double parameters = mq_model_totals(w->model).parameters * 2;
+
+	w->software.reduces_whole = true;
+	struct mq_schedule *s =
+		lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 });
+	w->software.reduces_whole = false;
+	assert_int_equal(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).tasks, 0);
+	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1).bytes, 4 * parameters,
+		    1e-6 * parameters);
+	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).bytes, 4 * parameters,
+		    1e-6 * parameters);
+}
+
 static void full_recomputation_runs_forward_again(void **state)
 {
 	struct world *w = *state;
@@ -779,6 +796,7 @@ int main(void)
 		cmocka_unit_test(a_turn_waits_for_what_it_sums),
 		cmocka_unit_test(bare_embedding_sends_parts),
 		cmocka_unit_test(zero_shards_what_it_says),
+		cmocka_unit_test(zero_may_reduce_whole_gradients),
 		cmocka_unit_test(full_recomputation_runs_forward_again),
 		cmocka_unit_test(context_parallel_gathers_keys),
 		cmocka_unit_test(context_parallel_takes_steps),
