@@ -163,54 +163,6 @@ static void sequence_parallel_gathers_and_scatters(void **state)
 			 2 * (2 * LAYERS + 1));
 }
 
-/* Seconds of one kind of kernel on a device. */
-static double delays(const struct mq_schedule *s, uint32_t device, enum mq_kernel_kind kind)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		const struct mq_work *work = &s->work[s->task[i].work];
-
-		if (s->task[i].kind != MQ_TASK_COMPUTE || s->task[i].device != device)
-			continue;
-		for (uint32_t k = 0; k < work->n_kernels; k++)
-			sum += work->kernel[k].kind == kind ? work->kernel[k].time_s : 0;
-	}
-	return sum;
-}
-
-/* Each tensor that a stage sends or receives holds it up once. */
-static void stages_shake_hands(void **state)
-{
-	struct world *w = *state;
-
-	w->software.handshake_ms = 3;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8 });
-	w->software.handshake_ms = 0;
-	assert_near(delays(s, 0, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
-	assert_near(delays(s, 1, MQ_KERNEL_WAIT), 8 * 4 * 3e-3, 1e-12);
-	assert_near(delays(s, 3, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
-}
-
-/* Hosts that agree on each collective of tensor parallelism: what is less than the devices' work and collectives
- * is hidden, all that is more is lost. */
-static void hosts_agree_on_collectives(void **state)
-{
-	struct world *w = *state;
-	double call_s[3];
-	uint32_t calls = 0;
-
-	for (int i = 0; i < 3; i++) {
-		w->software.check_us = i == 0 ? 1e-6 : i * 1e4;
-		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
-		calls = count(s, MQ_TASK_COLLECTIVE, -1, -1).tasks / 2;
-		call_s[i] = delays(s, 0, MQ_KERNEL_CALL);
-	}
-	w->software.check_us = 0;
-	assert_near(call_s[0], 0, 0);
-	assert_near(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
-}
-
 /* Data parallelism: one all-reduce of all parameters, in the gradient's type. */
 static void data_parallel_reduces_all_parameters_once(void **state)
 {
@@ -786,8 +738,6 @@ int main(void)
 		cmocka_unit_test(one_device_is_three_tasks),
 		cmocka_unit_test(tensor_parallel_reduces_twice_per_layer),
 		cmocka_unit_test(sequence_parallel_gathers_and_scatters),
-		cmocka_unit_test(stages_shake_hands),
-		cmocka_unit_test(hosts_agree_on_collectives),
 		cmocka_unit_test(data_parallel_reduces_all_parameters_once),
 		cmocka_unit_test(pipeline_sends_activations_and_gradients),
 		cmocka_unit_test(factors_are_gathered_in_every_schedule),

@@ -1,0 +1,139 @@
+/*
+ * test_calls.c - what hosts do beside launching: agree on collectives, wait for the headers of messages. Counts
+ * and times that can be worked out by hand.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "lower/lower.h"
+
+#define assert_near(a, b, tolerance)                                                                                   \
+	do {                                                                                                           \
+		double a_ = (a), b_ = (b);                                                                             \
+		if (!(fabs(a_ - b_) <= (tolerance)))                                                                   \
+			fail_msg("%s is %.12g, not %.12g", #a, a_, b_);                                                \
+	} while (0)
+
+struct world {
+	struct mq_arena arena;
+	struct mq_model *model;
+	struct mq_cluster *cluster;
+	struct mq_calib *calib;
+	struct mq_software software;
+	struct mq_train train;
+	struct mq_lowered low;
+	struct mq_err err;
+};
+
+static int make_world(void **state)
+{
+	static struct world w;
+	struct mq_model_request rq = { .spec = "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=128",
+				       .train = &w.train };
+
+	w = (struct world){ .train = { .batch = 16, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
+			    .software = *mq_software_plain() };
+	if (mq_model_load(&rq, &w.arena, &w.model, &w.err) != MQ_OK)
+		return -1;
+	w.cluster = mq_cluster_flat(&w.arena, 16, "ideal", 1e12, 1e12, 1e9, 1e-6);
+	w.calib = mq_calib_new(&w.arena);
+	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
+	if (mq_calib_bind(w.calib, w.cluster, &w.err) != MQ_OK)
+		return -1;
+	*state = &w;
+	return 0;
+}
+
+static int free_world(void **state)
+{
+	struct world *w = *state;
+
+	mq_arena_fini(&w->arena);
+	return 0;
+}
+
+static struct mq_schedule *lower_shape(struct world *w, const struct mq_shape *shape)
+{
+	struct mq_plan plan;
+	const struct mq_question q = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
+				       .software = &w->software, .train = &w->train };
+	struct mq_lower_request rq = { .q = &q, .plan = &plan };
+
+	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &plan, &w->err) != MQ_OK ||
+	    mq_lower(&rq, &w->arena, &w->low, &w->err) != MQ_OK || w->low.verdict != MQ_VERDICT_OK)
+		fail_msg("%s %s", w->err.text, w->low.message);
+	return w->low.schedule;
+}
+
+static uint32_t collectives(const struct mq_schedule *s, uint32_t device)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		n += s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].device == device;
+	return n;
+}
+
+/* Seconds of one kind of kernel on a device. */
+static double delays(const struct mq_schedule *s, uint32_t device, enum mq_kernel_kind kind)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_work *work = &s->work[s->task[i].work];
+
+		if (s->task[i].kind != MQ_TASK_COMPUTE || s->task[i].device != device)
+			continue;
+		for (uint32_t k = 0; k < work->n_kernels; k++)
+			sum += work->kernel[k].kind == kind ? work->kernel[k].time_s : 0;
+	}
+	return sum;
+}
+
+/* Each tensor that a stage sends or receives holds it up once. */
+static void stages_shake_hands(void **state)
+{
+	struct world *w = *state;
+
+	w->software.handshake_ms = 3;
+	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8 });
+	w->software.handshake_ms = 0;
+	assert_near(delays(s, 0, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
+	assert_near(delays(s, 1, MQ_KERNEL_WAIT), 8 * 4 * 3e-3, 1e-12);
+	assert_near(delays(s, 3, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
+}
+
+/* Hosts that agree on each collective of tensor parallelism: what is less than the devices' work and collectives
+ * is hidden, all that is more is lost. */
+static void hosts_agree_on_collectives(void **state)
+{
+	struct world *w = *state;
+	double call_s[3];
+	uint32_t calls = 0;
+
+	for (int i = 0; i < 3; i++) {
+		w->software.check_us = i == 0 ? 1e-6 : i * 1e4;
+		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
+		calls = collectives(s, 0);
+		call_s[i] = delays(s, 0, MQ_KERNEL_CALL);
+	}
+	w->software.check_us = 0;
+	assert_near(call_s[0], 0, 0);
+	assert_near(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stages_shake_hands),
+		cmocka_unit_test(hosts_agree_on_collectives),
+	};
+
+	return cmocka_run_group_tests(tests, make_world, free_world);
+}
