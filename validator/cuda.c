@@ -9,6 +9,7 @@
  * both, go through pinned host memory: cuda/staged.c.
  */
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,15 +33,16 @@ enum mq_status cuda_failed(const struct cuda *c, const char *call, int error, st
 
 /* ---- before any rank is started -------------------------------------------------------------- */
 
-static void name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size)
+static bool name_gpu(struct mq_toolkit *kit, int device, char *name, size_t size)
 {
-	void *handle;
+	void *handle = NULL;
 
 	snprintf(name, size, "unknown GPU");
 	cuda_open_nvml(kit);
 	if (kit->nvmlInit_v2 && !kit->nvmlInit_v2() &&
 	    !kit->nvmlDeviceGetHandleByIndex_v2((unsigned int)device, &handle))
 		kit->nvmlDeviceGetName(handle, name, (unsigned int)size);
+	return cuda_is_mig(kit, handle);
 }
 
 static enum mq_status check(const struct mq_replay_session *session, uint32_t *devices,
@@ -54,15 +56,19 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 	memset(&kit, 0, sizeof(kit));
 	MQ_TRY(cuda_open_runtime(&kit, err));
 	MQ_TRY(cuda_count(&kit, &count, err));
-	name_gpu(&kit, 0, name, sizeof(name));
+	bool mig = name_gpu(&kit, 0, name, sizeof(name));
 	if (devices)
 		*devices = (uint32_t)count;
-	snprintf(text, 256, "%s, %d on this machine", name, count);
+	snprintf(text, 256, "%s%s, %d on this machine", name, mig ? " (an instance, MIG)" : "", count);
 	if (session->n_own > (uint32_t)count && !session->options->share_gpu)
 		return mq_fail(err, MQ_ENODEV,
 		               "the schedule needs %u GPUs, this machine has %d: start the "
 		               "ranks on several machines, or use --share-gpu (correctness only)",
 		               session->n_own, count);
+	if (session->n_own > 1 && mig)
+		return mq_fail(err, MQ_ENODEV,
+		               "GPU 0 is in MIG mode: a process sees one instance of it, and NCCL does not run between "
+		               "instances; replay plans of one device, or turn MIG off (nvidia-smi -mig 0)");
 	if (session->n_own > 1)
 		MQ_TRY(cuda_open_nccl(&kit, err));
 	return MQ_OK;
@@ -182,6 +188,7 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 	c->ranks = session->ranks;
 	c->deadline_s = session->options->deadline_s;
 	MQ_TRY(choose_gpu(c, err));
+	cuda_pin_near(c); /* before host memory is touched: pages lie where the thread runs */
 	MQ_TRY(make_buffers(c, err));
 	MQ_TRY(cuda_comms_open(c, err));
 	c->script = mq_arena_array(session->arena, session->n_schedules, struct cuda_script);
@@ -259,7 +266,8 @@ static void close_cuda(void *state, bool failed)
 /* Variables that change how the libraries run. */
 static bool is_setting(const char *variable)
 {
-	static const char *const prefixes[] = {"NCCL_", "CUDA_", "CUBLAS_", "NVIDIA_", "UCX_", "FI_", NULL};
+	static const char *const prefixes[] = {"NCCL_", "CUDA_", "CUBLAS_", "NVIDIA_", "UCX_", "FI_", "OMP_", "SLURM_JOB_",
+	                                       "SLURM_STEP_", "OMPI_COMM_", "TORCHELASTIC_", "LD_LIBRARY_PATH=", NULL};
 
 	for (const char *const *p = prefixes; *p; p++)
 		if (!strncmp(variable, *p, strlen(*p)))
@@ -297,6 +305,10 @@ static void describe(void *state, char *text, size_t size)
 	                 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
 	                 name, c->ranks->size, runtime, driver, blas, nccl, buffers_B, total, sms,
 	                 10 * major + minor, MHz, celsius, mW / 1e3);
+	cpu_set_t cpus;
+	if (n > 0 && (size_t)n < size && !sched_getaffinity(0, sizeof(cpus), &cpus))
+		n += snprintf(text + n, size - (size_t)n, "mig=%d\ncpus=%d\n", cuda_is_mig(&c->kit, c->nvml),
+		              CPU_COUNT(&cpus));
 	extern char **environ;
 	for (char **e = environ; *e && n > 0 && (size_t)n + 2 < size; e++)
 		if (is_setting(*e))

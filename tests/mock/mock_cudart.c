@@ -323,11 +323,19 @@ MOCK_API cudaError_t cudaDriverGetVersion(int *version)
 	return cudaSuccess;
 }
 
+/* Whether this very file was opened under the name of CUDA 13's runtime. */
+static int is_runtime_13(void)
+{
+	Dl_info self;
+
+	return dladdr((void *)(intptr_t)is_runtime_13, &self) && strstr(self.dli_fname, "libcudart.so.13");
+}
+
 MOCK_API cudaError_t cudaGetDeviceCount(int *count)
 {
 	const char *driver = getenv("MOCK_DRIVER"), *devices = getenv("MOCK_DEVICES");
 
-	if (driver && !strcmp(driver, "none"))
+	if (driver && (!strcmp(driver, "none") || (!strcmp(driver, "of-12") && is_runtime_13())))
 		return cudaErrorInsufficientDriver; /* count is not written */
 	if (driver && !strcmp(driver, "stub"))
 		return cudaErrorStubLibrary;
@@ -444,6 +452,10 @@ MOCK_API cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cu
 
 MOCK_API cudaError_t cudaMemset(void *pointer, int value, size_t size)
 {
+	const char *slow = getenv("MOCK_SLOW_S"); /* a pool that takes its time */
+
+	if (slow)
+		usleep((useconds_t)(1e6 * atof(slow)));
 	mock_extent(pointer, (double)size, "cudaMemset");
 	if (mock_data(pointer, size))
 		memset(pointer, value, size);

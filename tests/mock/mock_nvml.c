@@ -142,3 +142,10 @@ MOCK_API int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link
 	*type = links_are("nvswitch") ? MQ_NVLINK_SWITCH : 0;
 	return 0;
 }
+
+MOCK_API int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending);
+MOCK_API int nvmlDeviceGetMigMode(void *device, unsigned int *current, unsigned int *pending)
+{
+	*current = *pending = getenv("MOCK_MIG") != NULL;
+	return 0;
+}

@@ -17,7 +17,12 @@
 enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err);
 enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err); /* MAQUETTE_CUBLAS */
 enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err); /* MAQUETTE_NCCL */
-void cuda_open_nvml(struct mq_toolkit *kit);                               /* MAQUETTE_NVML */
+void cuda_open_nvml(struct mq_toolkit *kit); /* optional */
+struct cuda;
+/* Binds the process to the cores that /sys calls near its GPU, unless whoever started it bound it already. */
+void cuda_pin_near(const struct cuda *c);
+/* Compute instances of a GPU in MIG mode: what a process sees is one of them. */
+bool cuda_is_mig(const struct mq_toolkit *kit, void *nvml);
 /* How many GPUs; MQ_ENODEV with the reason where there is none. */
 enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_err *err);
 

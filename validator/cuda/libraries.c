@@ -36,23 +36,58 @@ static void *open_below(const char *prefix, const char *name)
 	return library;
 }
 
+static void *open_named(const char *name)
+{
+	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+
+	if (!library)
+		library = open_below(getenv("CONDA_PREFIX"), name);
+	if (!library)
+		library = open_below(getenv("VIRTUAL_ENV"), name);
+	return library;
+}
+
 static void *open_one(const char *variable, const char *const *names)
 {
 	const char *given = getenv(variable);
+	void *library = NULL;
+
+	if (given && *given)
+		return dlopen(given, RTLD_NOW | RTLD_LOCAL);
+	for (; *names && !library; names++)
+		library = open_named(*names);
+	return library;
+}
+
+/* A runtime that is newer than the driver opens and can do nothing: then an older one may. Where none can, the newest
+ * says why. */
+static void *open_fitting(const char *variable, const char *const *names)
+{
+	const char *given = getenv(variable);
+	void *first = NULL;
 
 	if (given && *given)
 		return dlopen(given, RTLD_NOW | RTLD_LOCAL);
 	for (; *names; names++) {
-		void *library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+		void *library = open_named(*names);
+		cudaError_t (*count)(int *) = NULL;
+		int n = 0;
 
 		if (!library)
-			library = open_below(getenv("CONDA_PREFIX"), *names);
-		if (!library)
-			library = open_below(getenv("VIRTUAL_ENV"), *names);
-		if (library)
+			continue;
+		void *found = dlsym(library, "cudaGetDeviceCount");
+		memcpy(&count, &found, sizeof(found));
+		if (!count || count(&n) != cudaErrorInsufficientDriver) {
+			if (first)
+				dlclose(first);
 			return library;
+		}
+		if (first)
+			dlclose(library);
+		else
+			first = library;
 	}
-	return NULL;
+	return first;
 }
 
 static enum mq_status take(void *library, const char *what, const char *name, void *pointer,
@@ -74,7 +109,7 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
 	                                    "libcudart.so.11.0", "libcudart.so", NULL};
 	const char *what = "the CUDA runtime";
-	void *library = open_one("MAQUETTE_CUDART", names);
+	void *library = open_fitting("MAQUETTE_CUDART", names);
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
@@ -89,7 +124,12 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
 	                                    "libcublas.so", NULL};
 	const char *what = "cuBLAS";
-	void *library = open_one("MAQUETTE_CUBLAS", names);
+	int version = 0, skip = 0;
+
+	/* Of the runtime's major version or older: a newer one wants a newer driver too. */
+	if (kit->cudaRuntimeGetVersion(&version) == cudaSuccess && version)
+		skip = version < 12000 ? 2 : version < 13000 ? 1 : 0;
+	void *library = open_one("MAQUETTE_CUBLAS", names + skip);
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
@@ -147,6 +187,7 @@ void cuda_open_nvml(struct mq_toolkit *kit)
 	MAY_TAKE(nvmlDeviceGetNvLinkState);
 	MAY_TAKE(nvmlDeviceGetNvLinkRemotePciInfo_v2);
 	MAY_TAKE(nvmlDeviceGetNvLinkRemoteDeviceType);
+	MAY_TAKE(nvmlDeviceGetMigMode); /* not of old drivers */
 	TRY_TAKE(nvmlDeviceGetHandleByIndex_v2);
 	TRY_TAKE(nvmlDeviceGetName);
 	TRY_TAKE(nvmlDeviceGetClockInfo);
@@ -154,6 +195,13 @@ void cuda_open_nvml(struct mq_toolkit *kit)
 	TRY_TAKE(nvmlDeviceGetPowerUsage);
 	TRY_TAKE(nvmlDeviceGetCurrentClocksThrottleReasons);
 	TRY_TAKE(nvmlInit_v2); /* last: set only if all others are there */
+}
+
+bool cuda_is_mig(const struct mq_toolkit *kit, void *nvml)
+{
+	unsigned int current = 0, pending = 0;
+
+	return nvml && kit->nvmlDeviceGetMigMode && !kit->nvmlDeviceGetMigMode(nvml, &current, &pending) && current;
 }
 
 enum mq_status cuda_count(const struct mq_toolkit *kit, int *count, struct mq_err *err)

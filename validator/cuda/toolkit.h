@@ -198,6 +198,7 @@ struct mq_toolkit {
 	int (*nvmlDeviceGetNvLinkRemotePciInfo_v2)(void *device, unsigned int link,
 	                                           struct mq_nvml_pci *pci);
 	int (*nvmlDeviceGetNvLinkRemoteDeviceType)(void *device, unsigned int link, int *type);
+	int (*nvmlDeviceGetMigMode)(void *device, unsigned int *current, unsigned int *pending);
 	int (*nvmlDeviceGetName)(void *device, char *name, unsigned int length);
 	int (*nvmlDeviceGetClockInfo)(void *device, int type, unsigned int *MHz);
 	int (*nvmlDeviceGetTemperature)(void *device, int sensor, unsigned int *celsius);

@@ -9,9 +9,12 @@
  * left out.
  */
 #include <ctype.h>
+#include <sched.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/cuda.h"
 
@@ -35,18 +38,65 @@ static void kernel_busid(const char *text, char busid[32])
 	busid[n] = '\0';
 }
 
+/* A file of the kernel's about a PCI device. MAQUETTE_SYSFS names another root than /sys. */
+static FILE *open_sys(const char *busid, const char *name)
+{
+	const char *root = getenv("MAQUETTE_SYSFS");
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/%s", root && *root ? root : "/sys", busid, name);
+	return fopen(path, "r");
+}
+
 static int numa_node(const char *busid)
 {
-	char path[128];
 	int node = 0;
+	FILE *file = open_sys(busid, "numa_node");
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", busid);
-	FILE *file = fopen(path, "r");
 	if (file && fscanf(file, "%d", &node) != 1)
 		node = 0;
 	if (file)
 		fclose(file);
 	return node < 0 ? 0 : node;
+}
+
+/* "0-3,8" */
+static bool read_cpus(FILE *file, cpu_set_t *set)
+{
+	char text[4096] = "", *at = text;
+	long first, last;
+
+	CPU_ZERO(set);
+	if (!fgets(text, sizeof(text), file))
+		return false;
+	while (isdigit((unsigned char)*at)) {
+		first = last = strtol(at, &at, 10);
+		if (*at == '-')
+			last = strtol(at + 1, &at, 10);
+		for (long c = first; c <= last && c < CPU_SETSIZE; c++)
+			CPU_SET((size_t)c, set);
+		at += *at == ',';
+	}
+	return CPU_COUNT(set) > 0;
+}
+
+void cuda_pin_near(const struct cuda *c)
+{
+	char text[32] = "", busid[32];
+	cpu_set_t allowed, near;
+
+	if (c->kit.cudaDeviceGetPCIBusId(text, sizeof(text), c->device) != cudaSuccess ||
+	    sched_getaffinity(0, sizeof(allowed), &allowed) ||
+	    CPU_COUNT(&allowed) < sysconf(_SC_NPROCESSORS_ONLN))
+		return;
+	kernel_busid(text, busid);
+	FILE *file = open_sys(busid, "local_cpulist");
+	bool known = file && read_cpus(file, &near);
+	if (file)
+		fclose(file);
+	CPU_AND(&near, &near, &allowed);
+	if (known && CPU_COUNT(&near))
+		sched_setaffinity(0, sizeof(near), &near);
 }
 
 static void look_at(struct cuda *c, int device, struct gpu *g)

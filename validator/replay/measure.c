@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,8 @@
 #include "core/rng.h"
 #include "replay/replay.h"
 
-enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10 };
+enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10, OPENING_MS = 50, OPENING_DEADLINES = 10 };
+#define ALIGN_S 10. /* crystals differ by some 10 us a second: 100 us after this, less than a late rank is allowed */
 /* How long before the common start its time is told: doubled while a rank comes late, up to the
  * most. */
 #define MARGIN_S      100e-6
@@ -25,6 +28,14 @@ enum { TASK_VALUES = 4, RANK_VALUES = 2, TRIES = 10 };
 #define SPIN_S        150e-6
 #define LATE_SHARE    .005  /* of the step */
 #define LATE_S        10e-6 /* an undisturbed thread that waits needs less than 1 us */
+
+/* While an executor opens: see say_opening. */
+struct opening {
+	pthread_t thread;
+	bool running;
+	atomic_bool done;
+	uint32_t most_ms;
+};
 
 struct measure {
 	struct replay_job *job;
@@ -39,6 +50,8 @@ struct measure {
 	struct mq_rng rng;
 	struct mq_arena arena;
 	struct timespec beat;
+	double aligned_s; /* when the ranks' clocks were aligned last */
+	struct opening opening;
 };
 
 static void shuffle(struct measure *m)
@@ -188,11 +201,28 @@ static enum mq_status run_in_time(struct measure *m, uint32_t index, struct mq_e
 	return MQ_OK;
 }
 
+/* Between repetitions, when rank 0 finds that it is time. */
+static enum mq_status align_clocks(struct measure *m, struct mq_err *err)
+{
+	const struct mq_ranks *r = &m->ranks;
+	double now_s = r->now(r->state);
+	bool due = now_s > m->aligned_s + ALIGN_S;
+
+	if (!m->meet.size || m->meet.size == 1)
+		return MQ_OK;
+	MQ_TRY(r->broadcast(r->state, &due, sizeof(due), err));
+	if (!due)
+		return MQ_OK;
+	m->aligned_s = now_s;
+	return replay_meet_align(&m->meet, err);
+}
+
 static enum mq_status repetition(struct measure *m, uint32_t rep, struct mq_err *err)
 {
 	const struct replay_job *job = m->job;
 	uint32_t warmup = job->set->warmup;
 
+	MQ_TRY(align_clocks(m, err));
 	shuffle(m);
 	for (uint32_t i = 0; i < job->session.n_schedules; i++) {
 		uint32_t s = m->order[i];
@@ -417,6 +447,40 @@ static void make_room(struct measure *m)
 		m->order[i] = i;
 }
 
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* Pools are filled and communicators made in calls that may take longer than any other wait: a thread tells the launcher
+ * meanwhile that rank 0 is there, though not for ever. */
+static void *say_opening(void *opaque)
+{
+	struct opening *o = opaque;
+
+	for (uint32_t ms = 0; !atomic_load(&o->done) && ms < o->most_ms; ms += OPENING_MS) {
+		if (ms % 1000 == 0) {
+			fputs(".\n", stdout);
+			fflush(stdout);
+		}
+		usleep(1000 * OPENING_MS);
+	}
+	return NULL;
+}
+
+static void opening_begin(struct measure *m)
+{
+	struct opening *o = &m->opening;
+
+	o->most_ms = (uint32_t)fmin(1e9, OPENING_DEADLINES * 1e3 * m->job->session.options->deadline_s);
+	o->running = !m->job->session.options->rank && getenv("MAQUETTE_LAUNCHED") &&
+	             !pthread_create(&o->thread, NULL, say_opening, o);
+}
+
+static void opening_end(struct measure *m)
+{
+	atomic_store(&m->opening.done, true);
+	if (m->opening.running)
+		pthread_join(m->opening.thread, NULL);
+}
+
 /* Ranks meet before their executors open, unless these have a launcher of their own that joins
  * them. */
 static enum mq_status join(struct measure *m, struct mq_err *err)
@@ -453,6 +517,7 @@ static enum mq_status open_executor(struct measure *m, struct mq_err *err)
 	                                      : TASK_VALUES * (size_t)most +
 	                                                RANK_VALUES * (size_t)m->ranks.size,
 	                        double);
+	m->aligned_s = m->ranks.now(m->ranks.state);
 	return m->ranks.barrier(m->ranks.state, err);
 }
 
@@ -466,8 +531,11 @@ enum mq_status replay_measure(struct replay_job *job, struct mq_err *err)
 	ask_for_topology(job);
 	enum mq_status status = join(&m, err);
 	bool met = status == MQ_OK;
-	if (met)
+	if (met) {
+		opening_begin(&m);
 		status = open_executor(&m, err);
+		opening_end(&m);
+	}
 	if (status == MQ_OK)
 		status = repetitions(&m, err);
 	if (met)

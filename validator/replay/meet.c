@@ -162,6 +162,17 @@ static enum mq_status publish(const char *path, bool memory, uint16_t port, uint
 	return MQ_OK;
 }
 
+/* A node's own /tmp is no place for ranks of several. */
+static bool several_machines(void)
+{
+	const char *nodes = getenv("SLURM_STEP_NUM_NODES"), *ranks = getenv("OMPI_COMM_WORLD_SIZE"),
+	           *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+
+	if (!nodes)
+		nodes = getenv("SLURM_NNODES");
+	return (nodes && strtol(nodes, NULL, 10) > 1) || (ranks && here && strcmp(ranks, here));
+}
+
 /* Waits for rank 0's address. On one machine the loopback is used, whatever the host is called. */
 static enum mq_status look_up(const char *path, bool memory, double until, char host[256], char port[16],
                               uint64_t *token, struct mq_err *err)
@@ -192,7 +203,10 @@ static enum mq_status look_up(const char *path, bool memory, double until, char 
 		}
 		usleep(5000);
 	}
-	return mq_fail(err, MQ_ETIME, "rank 0 did not appear at %s before the deadline", path);
+	return mq_fail(err, MQ_ETIME, "rank 0 did not appear at %s before the deadline%s", path,
+	               several_machines() ? ": it has to be where all machines see it (--rendezvous file:PATH), or give "
+	                                    "--rendezvous tcp:HOST:PORT of rank 0's machine"
+	                                  : "");
 }
 
 /* The rank that has just connected; 0 = none of ours: a stray, or one that says nothing. */
@@ -299,7 +313,8 @@ static enum mq_status own_folder(char folder[64], struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. */
+/* Where to meet, when no option says: what torchrun, PMIx and Slurm leave in the environment. Ranks of several machines
+ * meet at a file of the folder they were started in, which launchers have them share. */
 static enum mq_status place_of(const struct mq_replay_options *o, char place[MEET_PATH],
                                struct mq_err *err)
 {
@@ -317,8 +332,11 @@ static enum mq_status place_of(const struct mq_replay_options *o, char place[MEE
 
 		snprintf(place, MEET_PATH, "tcp:%s:%ld", host, strtol(port, NULL, 10) + taken);
 	} else if (job) {
-		MQ_TRY(own_folder(folder, err));
-		int at = snprintf(place, MEET_PATH, "file:%s/", folder);
+		bool far = several_machines();
+
+		if (!far)
+			MQ_TRY(own_folder(folder, err));
+		int at = snprintf(place, MEET_PATH, far ? "file:.maquette-" : "file:%s/", folder);
 		for (int i = 0; i < 200 && job[i]; i++) /* a name, not a path */
 			place[at++] = job[i] == '/' ? '_' : job[i];
 		place[at] = '\0';
@@ -376,9 +394,11 @@ static enum mq_status meet_at(struct replay_meet *m, char *place, struct mq_err 
 }
 
 /* Half way through the fastest of many round trips with rank 0 (Cristian, 1989). */
-static enum mq_status align_clock(struct replay_meet *m, struct mq_err *err)
+enum mq_status replay_meet_align(struct replay_meet *m, struct mq_err *err)
 {
 	double best = INFINITY, sent, theirs, back;
+
+	m->clock_offset_s = 0;
 
 	for (uint32_t peer = 1; peer < m->size; peer++)
 		for (int i = 0; i < CLOCK_ROUNDS; i++) {
@@ -418,7 +438,7 @@ enum mq_status replay_meet_open(struct replay_meet *m, const struct mq_replay_op
 		return MQ_OK;
 	MQ_TRY(place_of(o, place, err));
 	MQ_TRY(meet_at(m, place, err));
-	return align_clock(m, err);
+	return replay_meet_align(m, err);
 }
 
 void replay_meet_close(struct replay_meet *m)

@@ -55,6 +55,8 @@ struct replay_meet {
 };
 enum mq_status replay_meet_open(struct replay_meet *meet, const struct mq_replay_options *options,
                                 struct mq_err *err);
+/* Clocks drift apart by microseconds a second: aligns them with rank 0's anew. All ranks together. */
+enum mq_status replay_meet_align(struct replay_meet *meet, struct mq_err *err) MQ_MUST_CHECK;
 void replay_meet_close(struct replay_meet *meet);
 struct mq_ranks replay_meet_ranks(struct replay_meet *meet); /* borrows `meet` */
 
