@@ -598,7 +598,8 @@ static void stop(void *state, const struct mq_problem *problem)
 		if (isfinite(s->listed_s))
 			mq_show_bound(problem,
 			              &(struct mq_bound){"step-time", s->listed_s, mq_hybrid_prove(s, problem),
-			                                 "s", "candidate of these families"});
+			                                 "s", "candidate of hybrid (usual shapes on all or part of the cluster; stages of one "
+			                                 "device type each, with degrees of their own)"});
 		mq_say(problem,
 		       "hybrid: %llu candidates, %llu dropped by their lower bound, %llu estimated",
 		       (unsigned long long)s->seen, (unsigned long long)s->pruned,

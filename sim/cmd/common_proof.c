@@ -99,6 +99,7 @@ void mq_proof_print(const struct mq_search_outcome *out, FILE *file)
 	for (uint32_t i = 0; i < out->n_reports; i++)
 		if (!out->report[i].n_bounds)
 			fprintf(file, "proof: %s: has shown no lower bound\n", out->report[i].engine);
+	fputs("A bound holds for what its line names, on this platform and by the costs that the simulator uses.\n", file);
 }
 
 struct sink {

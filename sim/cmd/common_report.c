@@ -143,8 +143,8 @@ static const char *objective_text(const struct mq_candidate *c, const char *obje
 		snprintf(text, 32, "$%.4g", c->objective);
 	else if (!strcmp(objective, "energy"))
 		snprintf(text, 32, "%.4g kWh", c->objective);
-	else if (c->plan->engine_unit && strcmp(c->plan->engine_unit, "s"))
-		snprintf(text, 32, "%.6g %.12s", c->objective, c->plan->engine_unit);
+	else if (c->plan->engine_unit && !strncmp(c->plan->engine_unit, "per sample", 10))
+		snprintf(text, 32, "%.6g", c->objective); /* in the file's unit */
 	else
 		mq_text_s(c->objective, text);
 	return text;

@@ -170,8 +170,9 @@ static enum mq_status set_price(const struct target *t, const char *change, stru
 			calib->device[d->calib].price_source = "as asked";
 		found++;
 	}
-	return found ? MQ_OK : mq_fail(err, MQ_EINPUT, "change '%s': the platform has no device of type '%s'", change,
-				       t->name);
+	/* a price list may name types that this platform of a study does not have */
+	return found || type ? MQ_OK : mq_fail(err, MQ_EINPUT, "change '%s': there is no device of type '%s'", change,
+					       t->name);
 }
 
 static enum mq_status change_type(const struct target *t, const char *change,

@@ -134,7 +134,15 @@ static void leave(struct player *p)
 
 /* ---- ranking ------------------------------------------------------------------------------------ */
 
-/* What a feasible candidate is ranked by: less is better. */
+/* An engine's own objective ranks its plan where it measures what was asked: the load of a device per micro-batch,
+ * or times of a profiled graph in its file's unit. Shares of bytes cut or weights split do not. */
+static bool measures(const struct mq_candidate *c, const char *unit)
+{
+	return !isnan(c->plan->engine_objective) && c->plan->engine_unit &&
+	       !strncmp(c->plan->engine_unit, unit, strlen(unit));
+}
+
+/* What a feasible candidate is ranked by: less is better; infinite where it is not known. */
 static double objective_of(struct loop *loop, const struct mq_candidate *c)
 {
 	const char *o = loop->search->objective;
@@ -144,9 +152,11 @@ static double objective_of(struct loop *loop, const struct mq_candidate *c)
 								   c->result.step_time_s);
 		return isnan(v) ? (double)INFINITY : v;
 	}
-	if (strcmp(o, "step-time") && !isnan(c->plan->engine_objective))
+	if (strcmp(o, "step-time") && measures(c, "per sample"))
 		return c->plan->engine_objective;
-	return c->result.step_time_s;
+	if (!strcmp(o, "max-load"))
+		return measures(c, "s per micro-batch") ? c->plan->engine_objective : (double)INFINITY;
+	return c->result.step_time_s; /* latency: of the batch that was asked */
 }
 
 static void keep(struct loop *loop, struct mq_candidate *to, const struct mq_candidate *from)

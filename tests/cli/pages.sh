@@ -42,6 +42,10 @@ grep -q 'V100-SXM2-16GB: 3.06 $/h (AWS .*read 20' cost.txt || { echo "a price wi
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost --change 'device.V100-SXM2-16GB.price_per_h=$6.12' -o dear >dear.txt
 [ "$(awk '$1 == 1 {print 0 + substr($2, 2); exit}' dear.txt)" = "$(awk '$1 == 1 {print 2 * substr($2, 2); exit}' cost.txt)" ] || { head -3 dear.txt cost.txt; bad=1; }
 grep -qE '\$ ?nan|\$ ?inf' cost.txt free.txt && bad=1
+# Latency is the time that the simulator gives, whatever an engine's own objective measures (bytes cut, a micro-batch's load).
+"$M" search -m gpt:layers=4,hidden=256,heads=4,vocab=1000 -p cpu_gpu_ws --mode infer --batch 4 --objective latency -e metis,automap,dpl,data-parallel --evals 4 \
+	-j 1 --json -o late 2>/dev/null | python3 -c 'import json, sys; p = json.load(sys.stdin)["plans"]; s = [x["step_time_s"] for x in p]
+assert len(s) > 2 and s == sorted(s) and s == [x["objective"] for x in p], p' || bad=1
 try 2 "no engine 'hybrd'; did you mean 'hybrid'" list engines hybrd
 try 2 "no model 'lama'; did you mean 'llama'" list models lama
 # A simulated plan's page: a timeline of the whole step, memory of every device, links; a plan from standard input.

@@ -286,14 +286,44 @@ static bool on_front(const struct tables *t, uint32_t p)
 	return true;
 }
 
+/* The fastest of all points that run, the cheapest of those whose price is known, and which have none. */
+static void say_prices(struct tables *t)
+{
+	uint32_t fastest = MQ_NONE, cheapest = MQ_NONE, unknown = 0;
+	const char *list = "";
+
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		if (isnan(t->rate[p]))
+			continue;
+		if (fastest == MQ_NONE || time_of(t, p) < time_of(t, fastest))
+			fastest = p;
+		if (isnan(cost_of(t, p)) && unknown++ < 3)
+			list = mq_arena_printf(&t->arena, "%s%s%s", list, *list ? "; " : "", place(t, p, NULL));
+		else if (!isnan(cost_of(t, p)) && (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest)))
+			cheapest = p;
+	}
+	fprintf(t->words, "fastest: %s: %.4g samples/s", place(t, fastest, NULL), t->rate[fastest]);
+	if (isnan(cost_of(t, fastest)))
+		fputs(", at a price that is not known\n", t->words);
+	else
+		fprintf(t->words, " at $%.4g per 1000\n", cost_of(t, fastest));
+	fprintf(t->words, "cheapest%s: %s: %.4g samples/s at $%.4g per 1000\n", unknown ? " of those with a price" : "",
+		place(t, cheapest, NULL), t->rate[cheapest], cost_of(t, cheapest));
+	if (unknown)
+		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n", unknown,
+			unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
+}
+
 static enum mq_status pareto(struct tables *t)
 {
 	struct mq_csv_writer w;
-	uint32_t n = 0, fastest = MQ_NONE, cheapest = MQ_NONE;
+	uint32_t n = 0, unpriced = 0;
 
-	for (uint32_t p = 0; p < t->study->n_points; p++)
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
 		n += !isnan(cost_of(t, p));
-	if (n < 2)
+		unpriced += !isnan(t->rate[p]) && isnan(cost_of(t, p));
+	}
+	if (!n || n + unpriced < 2)
 		return MQ_OK;
 	MQ_TRY(mq_csv_open(&w, path_of(t, "pareto.csv"), "w", t->err));
 	enum mq_status status = mq_csv_put_header(
@@ -301,10 +331,6 @@ static enum mq_status pareto(struct tables *t)
 	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
 		if (isnan(cost_of(t, p)))
 			continue;
-		if (fastest == MQ_NONE || time_of(t, p) < time_of(t, fastest))
-			fastest = p;
-		if (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest))
-			cheapest = p;
 		mq_csv_put_u64(&w, p);
 		mq_csv_put_f64(&w, time_of(t, p));
 		mq_csv_put_f64(&w, cost_of(t, p));
@@ -313,10 +339,7 @@ static enum mq_status pareto(struct tables *t)
 		status = mq_csv_end_row(&w, t->err);
 	}
 	MQ_TRY(end_table(&w, status, t->err));
-	fprintf(t->words, "fastest: %s: %.4g samples/s at $%.4g per 1000\ncheapest: %s: %.4g samples/s at "
-		"$%.4g per 1000\n", place(t, fastest, NULL), t->rate[fastest],
-		cost_of(t, fastest), place(t, cheapest, NULL),
-		t->rate[cheapest], cost_of(t, cheapest));
+	say_prices(t);
 	return MQ_OK;
 }
 
