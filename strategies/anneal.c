@@ -153,7 +153,7 @@ static double energy_of(void *walk)
 static uint32_t difference(const struct shape_point *a, const struct shape_point *b)
 {
 	return (a->set != b->set) + (a->dp != b->dp || a->tp != b->tp || a->pp != b->pp) +
-	       (a->cp != b->cp) + (a->ep != b->ep) + (a->etp != b->etp) +
+	       (a->cp != b->cp) + (a->ep != b->ep) + (a->etp != b->etp) + (a->ulysses != b->ulysses) +
 	       (a->virtual != b->virtual || a->pipeline != b->pipeline) +
 	       (a->micro_batches != b->micro_batches) + (a->sync != b->sync) +
 	       (a->recompute != b->recompute) + (a->sequence_parallel != b->sequence_parallel) +

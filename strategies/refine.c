@@ -35,7 +35,7 @@ static const struct mq_opt opts[] = {
 static bool same_division(const struct shape_point *a, const struct shape_point *b)
 {
 	return a->set == b->set && a->dp == b->dp && a->tp == b->tp && a->pp == b->pp &&
-	       a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->balanced == b->balanced;
+	       a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->ulysses == b->ulysses && a->balanced == b->balanced;
 }
 
 /* Screens the points of a division until two of them fit; keeps the better. */

@@ -414,18 +414,35 @@ static uint32_t count_devices(const struct mq_plan *plan)
 	return n;
 }
 
+/* Do some ops have parts of the sequence that attention, with more heads apart, has not? */
+static bool exchanges_heads(const struct mq_plan *plan)
+{
+	uint32_t seq = 1, of_attention = UINT32_MAX;
+
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const uint32_t *split = plan->config[i].split;
+
+		seq = split[MQ_DIM_SEQ] > seq ? split[MQ_DIM_SEQ] : seq;
+		if (split[MQ_DIM_HEAD] > 1 && split[MQ_DIM_SEQ] < of_attention)
+			of_attention = split[MQ_DIM_SEQ];
+	}
+	return of_attention < seq;
+}
+
 /* Degrees that the configs in use agree on: batch = dp, the largest feature split = tp, the sequence split beyond tp
  * = cp. Experts may be dealt out otherwise: theirs are ep and etp. Zero where stages differ. */
 struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 {
 	struct mq_degrees g = { 0 };
-	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1, etp = 1;
+	uint32_t stages = 0, n = 0, dp = 0, tp = 1, cp = 1, ep = 1, etp = 1, heads = 1;
 	bool regular = true;
 
 	for (uint32_t op = 0; op < plan->n_ops; op++) {
 		const struct mq_config *c = &plan->config[plan->config_of[op]];
-		uint32_t t = c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
+		uint32_t t = c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
 		uint32_t d = c->split[MQ_DIM_BATCH];
+
+		heads = c->split[MQ_DIM_HEAD] > heads ? c->split[MQ_DIM_HEAD] : heads;
 
 		if (c->stage + 1 > stages)
 			stages = c->stage + 1;
@@ -442,6 +459,8 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 	}
 	g.n_devices = count_devices(plan);
 	uint32_t ranks = plan->virtual ? stages / plan->virtual : stages;
+	if (heads > tp && !exchanges_heads(plan))
+		tp = heads; /* of a plan that splits nothing else */
 	if (dp && n && n % (dp * tp) == 0)
 		cp = n / (dp * tp);
 	if (!regular || !dp || dp * tp * cp != n || n * ranks != g.n_devices)
@@ -452,6 +471,7 @@ struct mq_degrees mq_plan_degrees(const struct mq_plan *plan)
 	g.cp = cp;
 	g.ep = ep;
 	g.etp = ep > 1 ? etp : tp;
+	g.ulysses = heads > tp ? heads / tp : 1;
 	return g;
 }
 
@@ -503,6 +523,8 @@ const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_cluster
 		text = describe_uneven(plan, g.n_devices, arena);
 	if (g.cp > 1)
 		text = mq_arena_printf(arena, "%s cp %u", text, g.cp);
+	if (g.ulysses > 1)
+		text = mq_arena_printf(arena, "%s ulysses %u", text, g.ulysses);
 	if (g.ep > 1)
 		text = mq_arena_printf(arena, "%s ep %u", text, g.ep);
 	if (g.etp != g.tp)

@@ -128,6 +128,7 @@ MQ_API const char *mq_plan_describe(const struct mq_plan *plan, const struct mq_
 struct mq_degrees {
 	uint32_t dp, tp, pp, cp, ep;
 	uint32_t etp;       /* of experts; tp where there are none */
+	uint32_t ulysses;   /* see mq_shape; 1 = none */
 	uint32_t n_devices; /* distinct devices used, whatever the shape */
 };
 MQ_API struct mq_degrees mq_plan_degrees(const struct mq_plan *plan);
@@ -158,6 +159,9 @@ struct mq_shape {
 					  dp x cp x tp ranks of a stage, neighbours first (Megatron core's parallel
 					  folding): ep x etp is a multiple of cp x tp, or divides it. 0 = experts
 					  are split over tp as all else is, and dealt out over dp alone */
+	uint32_t ulysses;              /* of cp, neighbours that exchange parts of the sequence for heads about
+					  attention (Jacobs et al. 2023), so that the ring of keys and values has
+					  cp / ulysses ranks; 0 counts as 1: a ring of all */
 	uint32_t virtual;              /* chunks per device; 0 counts as 1 */
 	uint32_t micro_batches;
 	uint8_t pipeline, sync, recompute;
@@ -185,6 +189,7 @@ MQ_API enum mq_status mq_plan_from_shape(const struct mq_shape *shape, const str
 /* One pipeline stage (model chunk) of a plan as a launcher sees it. */
 struct mq_plan_stage {
 	uint32_t layers, n_devices, dp, tp, cp, ep;
+	uint32_t heads;              /* parts that heads are divided into: tp, times ranks that exchange them */
 	uint32_t etp;                /* tensor-parallel degree of ops that are split along experts; 0 = there are none */
 	const uint32_t *device;      /* [n_devices] in mesh order, borrowed from the plan */
 	uint8_t sync, recompute;

@@ -11,7 +11,7 @@
 
 static uint32_t tensor_degree(const struct mq_config *c)
 {
-	return c->split[MQ_DIM_HEAD] * c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
+	return c->split[MQ_DIM_OUT] * c->split[MQ_DIM_IN];
 }
 
 /* ---- stages -------------------------------------------------------------------------------------- */
@@ -40,6 +40,7 @@ static enum mq_status take_config(struct mq_plan_stage *s, const struct mq_confi
 			       "gradient sync or recomputation; launchers set these per stage", c->stage);
 	for (uint32_t i = 1; c->share && i < c->split[MQ_DIM_BATCH]; i++)
 		s->uneven |= c->share[i] != c->share[0];
+	s->heads = c->split[MQ_DIM_HEAD] > s->heads ? c->split[MQ_DIM_HEAD] : s->heads;
 	if (ep == 1)
 		s->tp = tp > s->tp ? tp : s->tp;
 	return MQ_OK;
@@ -190,6 +191,9 @@ static void read_shape(const struct mq_plan *plan, const struct mq_model *model,
 				    .recompute = s[0].recompute, .device = device,
 				    .stage_layers = model->n_layers ? layers : NULL };
 	for (uint32_t i = 0; i < n; i++) {
+		uint32_t exchanged = s[i].heads > s[i].tp ? s[i].heads / s[i].tp : 1;
+
+		shape->ulysses = exchanged > shape->ulysses ? exchanged : shape->ulysses;
 		layers[i] = s[i].layers;
 		shape->ep = s[i].ep > shape->ep ? s[i].ep : shape->ep;
 	}

@@ -248,6 +248,20 @@ static uint32_t rank_tp(const struct mq_shape *shape, const struct degrees *g, u
 	return shape->stage_tp ? at_least_1(shape->stage_tp[rank]) : g->tp;
 }
 
+/* Attention with more heads apart and less of the sequence: the layouts about it say what is exchanged. */
+static bool exchange_heads(const struct mq_shape *shape, const struct degrees *g, uint32_t tp,
+			   const struct mq_model *model, const struct mq_op *o, uint32_t split[MQ_N_DIMS])
+{
+	uint32_t parts = shape->ulysses * tp;
+
+	if (g->cp % shape->ulysses || !may(o, MQ_DIM_HEAD, parts) || !divides(o, MQ_DIM_HEAD, parts) ||
+	    (model->kv_heads && model->kv_heads % parts))
+		return false;
+	split[MQ_DIM_HEAD] = parts;
+	split[MQ_DIM_SEQ] = g->cp / shape->ulysses;
+	return true;
+}
+
 static enum mq_status op_split(const struct mq_shape *shape, const struct degrees *g, uint32_t tp,
 			       const struct mq_model *model, uint32_t op, uint32_t split[MQ_N_DIMS],
 			       struct mq_err *err)
@@ -265,6 +279,13 @@ static enum mq_status op_split(const struct mq_shape *shape, const struct degree
 		return mq_fail(err, MQ_EINPUT, "op '%s' has %g heads, which tp=%u does not divide",
 			       o->name, o->extent[MQ_DIM_HEAD], tp);
 	split[MQ_DIM_BATCH] = g->dp;
+	if (shape->ulysses > 1 && o->kind == MQ_OP_ATTENTION) {
+		if (!exchange_heads(shape, g, tp, model, o, split))
+			return mq_fail(err, MQ_EINPUT, "op '%s': ulysses=%u times tp=%u divides neither its %g heads nor the %u of "
+				       "keys and values, or not cp=%u", o->name, shape->ulysses, tp, o->extent[MQ_DIM_HEAD],
+				       model->kv_heads, g->cp);
+		return MQ_OK;
+	}
 	if (g->cp > 1 && may(o, MQ_DIM_SEQ, g->cp * split[MQ_DIM_SEQ]))
 		split[MQ_DIM_SEQ] *= g->cp;
 	if (g->ep > 1 && may(o, MQ_DIM_EXPERT, g->ep)) {

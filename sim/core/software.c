@@ -140,7 +140,7 @@ const struct mq_space_flag *mq_space_flags(void)
 {
 #define FLAG(member) { #member, offsetof(struct mq_software_space, member) }
 	static const struct mq_space_flag flags[] = {
-		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(expert), FLAG(expert_tensor), FLAG(expert_inside),
+		FLAG(tensor), FLAG(pipeline), FLAG(context), FLAG(ulysses), FLAG(expert), FLAG(expert_tensor), FLAG(expert_inside),
 		FLAG(expert_capacity),
 		FLAG(mixtures),
 		FLAG(unsharded_half), FLAG(zero_pipeline), FLAG(tensor_pipeline), FLAG(uneven_stages), FLAG(ragged_rounds),

@@ -70,6 +70,7 @@ struct mq_software_space {
 	uint32_t models;           /* enum mq_models */
 	bool gpu, cpu;             /* "devices" */
 	bool tensor, pipeline, context, expert; /* dimensions of parallelism */
+	bool ulysses;              /* context-parallel ranks that exchange heads for parts of the sequence */
 	bool expert_tensor;        /* experts split over tensor-parallel ranks beside expert parallelism */
 	bool expert_inside;        /* expert parallelism over less than all tensor and context parallel ranks */
 	bool expert_capacity;      /* experts that take so many tokens and drop the rest */

@@ -11,7 +11,7 @@
 	{ .schedules = UINT32_MAX, .recomputes = UINT32_MAX, .dtypes = UINT32_MAX, .syncs = UINT32_MAX, \
 	  .sync_split = UINT32_MAX, .switches = UINT32_MAX, .sequence = UINT32_MAX,                     \
 	  .vocab = UINT32_MAX, .models = MQ_MODELS_ANY, .gpu = true, .cpu = true, .tensor = true,       \
-	  .pipeline = true, .context = true, .expert = true, .expert_tensor = true,      \
+	  .pipeline = true, .context = true, .expert = true, .ulysses = true, .expert_tensor = true,      \
 	  .expert_inside = true, .expert_capacity = true, .mixtures = true, .unsharded_half = true, .zero_pipeline = true,                             \
 	  .tensor_pipeline = true, .uneven_stages = true, .ragged_rounds = true,                        \
 	  .unequal_degrees = true, .shares = true, .replica_major = true, .any_order = true,            \

@@ -141,6 +141,8 @@ static bool splits_run(const struct ask *a, const struct mq_shape *p)
 		return no(a, "has no tensor parallelism (tp %u)", tp);
 	if (cp > 1 && !r->context)
 		return no(a, "has no context parallelism (cp %u)", cp);
+	if (mq_or_1(p->ulysses) > 1 && !r->ulysses)
+		return no(a, "passes keys and values round a ring of all cp %u; this plan exchanges heads among %u", cp, p->ulysses);
 	if (mq_or_1(p->ep) > 1 && !r->expert)
 		return no(a, "has no expert parallelism (ep %u)", p->ep);
 	if (!experts_run(a, p))

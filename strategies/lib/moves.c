@@ -24,7 +24,8 @@ enum kind {
 };
 
 enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNKS, V_CHUNKS,
-              WHOLE_EXPERTS, SPLIT_EXPERTS, MORE_EP, FEWER_EP, N_FACTORS };
+              WHOLE_EXPERTS, SPLIT_EXPERTS, MORE_EP, FEWER_EP,
+              MORE_HEADS, FEWER_HEADS, N_FACTORS };
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
 enum { MOST_STEPS = 4, SMALL = 8 };
@@ -618,8 +619,14 @@ static bool degrees(const struct mq_move_space *space, const struct mq_plan *fro
 		s.virtual = 1;
 	if (s.virtual <= 1 && (s.pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(s.pipeline)))
 		s.pipeline = MQ_PIPE_1F1B;
-	if (f >= WHOLE_EXPERTS)
+	if (f == MORE_HEADS || f == FEWER_HEADS) {
+		uint32_t now = mq_or_1(s.ulysses);
+
+		fine = f == MORE_HEADS ? s.cp % (2 * now) == 0 : now > 1;
+		s.ulysses = f == MORE_HEADS ? 2 * now : now / 2;
+	} else if (f >= WHOLE_EXPERTS) {
 		fine = q->model->experts && experts(&s, f) && q->model->experts % s.ep == 0;
+	}
 	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep))
 		return false;
 	s.stage_layers = NULL;

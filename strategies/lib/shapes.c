@@ -268,6 +268,8 @@ static bool model_allows(const struct mq_model *m, const struct shape_point *p)
 		return false; /* the same as without, or tokens that several ranks have */
 	if (p->cp > 1 && (!m->seq || m->seq % p->cp))
 		return false;
+	if (p->ulysses > 1 && (m->heads % (p->ulysses * p->tp) || (m->kv_heads && m->kv_heads % (p->ulysses * p->tp))))
+		return false;
 	if (p->sequence_parallel && (p->tp == 1 || (m->seq / p->cp) % p->tp))
 		return false;
 	return chunks <= (m->n_layers ? m->n_layers : m->n_ops);
@@ -312,7 +314,7 @@ bool shapes_sequence(const struct shape_space *space, uint32_t tp, uint32_t cp)
 static struct mq_shape shape_of(const struct shape_space *space, const struct shape_point *p)
 {
 	return (struct mq_shape){
-		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep, .etp = p->etp,
+		.dp = p->dp, .tp = p->tp, .pp = p->pp, .cp = p->cp, .ep = p->ep, .etp = p->etp, .ulysses = p->ulysses,
 		.virtual = p->virtual, .micro_batches = p->micro_batches,
 		.pipeline = p->pipeline, .sync = p->sync, .recompute = p->recompute,
 		.sequence_parallel = p->sequence_parallel,
@@ -540,6 +542,10 @@ static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 		for (uint32_t e = 0; e < n_ep && v->go_on; e++) {
 			p->ep = eps[e];
 			each_batch(v, p);
+			p->ulysses = p->cp;
+			if (p->cp > 1)
+				each_batch(v, p);
+			p->ulysses = 0;
 		}
 		if (!problem->q->model->experts || p->tp * p->cp == 1)
 			continue;

@@ -29,6 +29,7 @@ struct shape_set {
 
 struct shape_point {
 	uint32_t set, dp, tp, pp, cp, ep, virtual, micro_batches;
+	uint32_t ulysses;  /* as in mq_shape: 0, or cp */
 	uint32_t etp;      /* as in mq_shape: 1, or 0 = experts are split as all else is */
 	uint8_t pipeline, sync, recompute;
 	bool sequence_parallel, balanced;

@@ -129,6 +129,8 @@ static void rules_of_pipelines(void **state)
 static void rules_of_sync(void **state)
 {
 	ask("llama:layers=8,hidden=256,heads=8,kv_heads=8,ffn=1024,vocab=512");
+	expect("megatron-core", SHAPE(.dp = 2, .cp = 4, .ulysses = 2), NULL);
+	expect("torchtitan", SHAPE(.dp = 2, .cp = 4, .ulysses = 4, .sync = MQ_SYNC_ZERO3), "round a ring of all cp 4");
 	expect("megatron-core", SHAPE(.dp = 8, .sync = MQ_SYNC_ZERO3),
 	       "syncs gradients by zero1 or allreduce, not zero3");
 	expect("megatron-core", SHAPE(.dp = 8, .sync = MQ_SYNC_PS), "not ps");
@@ -340,6 +342,8 @@ static struct mq_shape random_shape(struct mq_rng *rng)
 		s.ep = power(rng, 3);
 	if (s.ep > 1 && s.tp * s.cp > 1 && mq_rng_below(rng, 2))
 		s.etp = 1 + mq_rng_below(rng, 2);
+	if (s.cp > 1 && mq_rng_below(rng, 2))
+		s.ulysses = s.cp;
 	s.pipeline = (uint8_t)mq_rng_below(rng, MQ_N_PIPELINES);
 	if (mq_pipeline_is_v(s.pipeline))
 		s.virtual = 2;

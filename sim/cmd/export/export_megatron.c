@@ -197,6 +197,11 @@ static void put_degrees(const struct mq_export *e, FILE *f)
 	fprintf(f, " \\\n  --tensor-model-parallel-size %u --pipeline-model-parallel-size %u", s->tp, s->pp);
 	if (s->cp > 1)
 		fprintf(f, " \\\n  --context-parallel-size %u", s->cp);
+	if (s->ulysses > 1 && s->ulysses == s->cp)
+		fputs(" --cp-comm-type a2a", f);
+	else if (s->ulysses > 1)
+		fprintf(f, " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes %u %u", s->ulysses,
+			s->cp / s->ulysses);
 	if (s->ep > 1)
 		fprintf(f, " \\\n  --expert-model-parallel-size %u", s->ep);
 	if (s->ep > 1 && s->etp && s->etp != s->tp)

@@ -19,7 +19,7 @@ enum { GRAD_BYTES = 4 };
 struct flags {
 	const struct mq_export *e;
 	struct mq_err *err;
-	uint32_t world, nodes, per_node, tp, pp, cp, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
+	uint32_t world, nodes, per_node, tp, pp, cp, ulysses, ep, etp, vpp, layers_per_chunk, mbs, gbs, layers;
 	uint32_t instances, bucket, first_layers, last_layers;
 	bool sequence, zero1, overlap, selective, full, offload, no_scatter, count_embedding, count_loss;
 	bool overlap_tp, overlap_experts, replica_major;
@@ -83,7 +83,7 @@ static enum mq_status take_sharding(struct flags *x, const char *value)
 
 static enum mq_status read_flags(struct flags *x, const char *const *word)
 {
-	const char *granularity = NULL, *sharding = NULL;
+	const char *granularity = NULL, *sharding = NULL, *comm = NULL;
 	const struct row rows[] = {
 		{ "--nnodes", &x->nodes, NULL, NULL },
 		{ "--nproc-per-node", &x->per_node, NULL, NULL },
@@ -116,6 +116,8 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 		{ "--account-for-loss-in-pipeline-split", NULL, &x->count_loss, NULL },
 		{ "--pipeline-model-parallel-layout", NULL, NULL, &x->layout },
 		{ "--recompute-granularity", NULL, NULL, &granularity },
+		{ "--cp-comm-type", NULL, NULL, &comm },
+		{ "--hierarchical-context-parallel-sizes", &x->ulysses, NULL, NULL },
 		{ "--data-parallel-sharding-strategy", NULL, NULL, &sharding },
 		{ NULL, NULL, NULL, NULL },
 	};
@@ -145,6 +147,10 @@ static enum mq_status read_flags(struct flags *x, const char *const *word)
 			MQ_TRY(take_number(x, name, value, row->number));
 	}
 	MQ_TRY(take_sharding(x, sharding));
+	if (comm && !strcmp(comm, "a2a"))
+		x->ulysses = x->cp;
+	else if (!comm || strcmp(comm, "a2a+p2p"))
+		x->ulysses = 1;
 	return granularity ? take_granularity(x, granularity) : MQ_OK;
 }
 
@@ -315,6 +321,7 @@ static enum mq_status read_shape(struct flags *x, struct mq_shape *s)
 		return mq_fail(x->err, MQ_EINPUT, "%u ranks are no multiple of tp %u x pp %u x cp %u", world,
 			       s->tp, s->pp, s->cp);
 	s->dp = world / (s->tp * s->pp * s->cp);
+	s->ulysses = x->ulysses;
 	if (s->ep > 1 && (s->dp % s->ep || (x->etp && x->etp != s->tp)))
 		s->etp = x->etp ? x->etp : s->tp;
 	if (x->layers && x->layers != e->model->n_layers)
