@@ -281,7 +281,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/$(1)/%.c.o $(2) $(LIB_OBJ) $(BUILD)/englib.
 	$$(Q)$(CXX) $(ALL_LDFLAGS) $(3) -rdynamic -o $$@ $$^ $$(call link_libs,tests/$(1)/$$*.c) -lcmocka $(SIM_LIBS)
 endef
 # The replay links none of the library: its parts are tested beside it.
-$(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,wire.c wire_coll.c))))
+$(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,meet.c wire.c wire_coll.c))))
 $(eval $(call test_rule,engines,))
 $(eval $(call test_rule,bench,))
 # libFuzzer brings its own main; without it replay.c goes through the corpus.
