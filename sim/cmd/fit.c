@@ -28,7 +28,7 @@ static const struct mq_shown_table shown[] = {
 
 static const struct argp_option option_rows[] = {
 	{ "free", KEY_FREE, "NAME[,NAME]", 0,
-	  "what is fitted: ENTRY.FIELD of a calibration (A100*.sustained: the same value for all that "
+	  "what is fitted: ENTRY.FIELD of a calibration (A100-SXM*.sustained: the same value for all that "
 	  "the pattern fits; ib.bw_share) or software:NAME.FIELD; repeatable", 0 },
 	{ "rounds", KEY_ROUNDS, "N", 0, "steps of the search at most (default 3)", 0 },
 	{ "draws", KEY_DRAWS, "N", 0, "of the bootstrap for intervals (default 200)", 0 },
