@@ -459,27 +459,43 @@ static bool has_key(const struct argp *argp, int key)
 	return false;
 }
 
-static uint32_t long_names(const struct argp *argp, const char **names, uint32_t n)
+static uint32_t long_options(const struct argp *argp, const struct argp_option **option, uint32_t n)
 {
 	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc); o++)
 		if (o->name && n < MAX_LONG)
-			names[n++] = o->name;
+			option[n++] = o;
 	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		n = long_names(c->argp, names, n);
+		n = long_options(c->argp, option, n);
 	return n;
 }
 
-static bool is_prefix_of_one(const char *word, const char *const *names)
+/* The option that a word names or begins, as getopt finds it; NULL and *other: it begins two. */
+static const struct argp_option *find_long(const struct argp_option *const *option, uint32_t n, const char *word,
+					   const struct argp_option **other)
 {
-	for (; *names; names++)
-		if (!strncmp(word, *names, strlen(word)))
-			return true;
-	return false;
+	const struct argp_option *found = NULL;
+
+	*other = NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!strcmp(word, option[i]->name)) {
+			*other = NULL;
+			return option[i];
+		}
+		if (strncmp(word, option[i]->name, strlen(word)))
+			continue;
+		if (found && !*other)
+			*other = option[i];
+		found = found ? found : option[i];
+	}
+	return found;
 }
 
-static enum mq_status check_long(const char *command, const char *arg, const char *const *names,
-				 struct mq_err *err)
+/* What argp itself would refuse with three lines and the end of the process: words may come from a job file. */
+static enum mq_status check_long(const char *command, const char *arg, const struct argp_option *const *option,
+				 uint32_t n, struct mq_err *err)
 {
+	const struct argp_option *other, *found;
+	const char *names[MAX_LONG + 1];
 	char word[64] = "";
 	size_t length = strcspn(arg, "=");
 
@@ -487,8 +503,17 @@ static enum mq_status check_long(const char *command, const char *arg, const cha
 		return mq_fail(err, MQ_EINPUT, "unknown option --%.60s...; see maquette %s --help",
 			       arg, command);
 	memcpy(word, arg, length);
-	if (is_prefix_of_one(word, names))
+	found = find_long(option, n, word, &other);
+	if (other)
+		return mq_fail(err, MQ_EINPUT, "option --%s is the beginning of --%s and of --%s: write more of it", word,
+			       found->name, other->name);
+	if (found && !found->arg && arg[length])
+		return mq_fail(err, MQ_EINPUT, "option --%s takes no value; leave '%.60s' away", found->name, arg + length);
+	if (found)
 		return MQ_OK;
+	for (uint32_t i = 0; i < n; i++)
+		names[i] = option[i]->name;
+	names[n] = NULL;
 	const char *near = mq_nearest(word, names);
 	if (near)
 		return mq_fail(err, MQ_EINPUT, "unknown option --%s; did you mean --%s?", word,
@@ -499,12 +524,13 @@ static enum mq_status check_long(const char *command, const char *arg, const cha
 enum mq_status mq_args_parse(const struct argp *argp, int argc, char **argv, void *input,
 			     struct mq_err *err)
 {
-	const char *names[MAX_LONG + 5] = { "help", "usage", "version", "program-name" };
+	static const struct argp_option own[] = { { .name = "help" }, { .name = "usage" }, { .name = "version" } };
+	const struct argp_option *option[MAX_LONG] = { &own[0], &own[1], &own[2] };
+	uint32_t n = long_options(argp, option, 3);
 
-	names[long_names(argp, names, 4)] = NULL;
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
 		if (!strncmp(argv[i], "--", 2))
-			MQ_TRY(check_long(argv[0], argv[i] + 2, names, err));
+			MQ_TRY(check_long(argv[0], argv[i] + 2, option, n, err));
 	static char help[] = "--help";
 	for (int i = 1; i < argc && strcmp(argv[i], "--") && !has_key(argp, 'h'); i++)
 		if (!strcmp(argv[i], "-h"))

@@ -48,6 +48,8 @@ try 2 '\-P is missing' simulate -m $tiny -p $good -o o
 try 2 'give a file to solve' solve
 try 2 'none.json: cannot open' solve none.json
 echo '{"hello": 1}' >hello.json; try 2 'no engine knows this kind of file' solve hello.json
+try 2 'option --e is the beginning of --e.* and of --e.*: write more of it' search --e expert -m $tiny -p $good
+try 2 "option --no-fold takes no value; leave '=yes' away" search --no-fold=yes -m $tiny -p $good
 try 0 'Usage: maquette COMMAND' --help
 for c in search simulate diff list plot solve run model; do try 0 "Usage: maquette $c" $c --help; done
 finish

@@ -100,6 +100,7 @@ for browser in chromium chromium-browser google-chrome; do
 done
 echo 'scaling = sideways' >bad.ini; try 2 'strong or weak' whatif bad.ini -o x
 echo 'colour = red' >bad.ini; try 2 'colour' whatif bad.ini -o x
+printf 'model = %s\nbatch = 8\nplatform = dgx1_v100\ne = expert\n' "$tiny" >bad.ini; try 2 'bad.ini: point 0: option --e is the beginning of' whatif bad.ini -o x
 try 2 'give a study' whatif -o x
 try 2 '-o is missing' whatif s.ini
 # A buying question: what has no price is fastest all the same, and named; a price settles it.

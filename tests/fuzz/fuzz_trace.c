@@ -1,6 +1,6 @@
 /*
- * fuzz_trace.c - traces of PyTorch's profiler: whatever was kept of one, its collectives, the shapes of its
- * products and the shares of its steps are numbers.
+ * fuzz_trace.c - traces of PyTorch's profiler, of Nsight Systems and of Chakra: whatever was kept of one, its
+ * collectives, the shapes of its products and the shares of its steps are numbers.
  */
 #include "fuzz.h"
 
@@ -36,18 +36,23 @@ static void use(const struct mq_trace *trace, struct mq_arena *arena)
 		mq_assert(isfinite(shares.share_s[c]));
 }
 
+/* What begins as JSON or SQLite is told by its first bytes, Chakra's by its name. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_trace trace;
-	struct mq_err err = MQ_ERR_INIT;
-	const char *path = fuzz_file(data, size, ".json");
+	static const char *const names[] = { "rank.json", "rank.0.et" };
 
-	mq_trace_probe(path);
-	enum mq_status status = mq_trace_load(path, &arena, &trace, &err);
-	fuzz_refused(status, &err);
-	if (status == MQ_OK)
-		use(&trace, &arena);
-	mq_arena_fini(&arena);
+	for (int i = 0; i < 2; i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct mq_trace trace;
+		struct mq_err err = MQ_ERR_INIT;
+		const char *path = fuzz_file(data, size, names[i]);
+
+		mq_trace_probe(path);
+		enum mq_status status = mq_trace_load(path, &arena, &trace, &err);
+		fuzz_refused(status, &err);
+		if (status == MQ_OK)
+			use(&trace, &arena);
+		mq_arena_fini(&arena);
+	}
 	return 0;
 }

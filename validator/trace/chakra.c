@@ -67,11 +67,11 @@ static struct told read_attributes(const MqChakra__Node *node)
 
 		if (!strcmp(name, "is_cpu_op"))
 			told.host = x > 0;
-		else if (!strcmp(name, "comm_size"))
+		else if (!strcmp(name, "comm_size") && x >= 0)
 			told.bytes = x;
 		else if (!strcmp(name, "comm_type") && x >= 0 && x < N_COLLS)
 			told.coll = (int64_t)x;
-		else if (!strcmp(name, "stream") && x >= 0)
+		else if (!strcmp(name, "stream") && x >= 0 && x < UINT32_MAX)
 			told.stream = x;
 		else if (!strcmp(name, "pg_name") && a->string_value)
 			told.group = a->string_value;

@@ -37,6 +37,7 @@ struct reader {
 	struct mq_trace *trace;
 	struct sqlite sqlite;
 	const char *file; /* without @N */
+	double size_B;    /* of it */
 	uint32_t device;  /* MQ_NONE = not asked for */
 	int64_t process;  /* of the device's kernels: globalPid, 0 = not told */
 	double zero_ns;
@@ -74,10 +75,26 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+/* A view may say rows without end. */
+static bool is_table(struct reader *r, const char *name)
+{
+	void *statement = NULL;
+	const char *sql = mq_arena_printf(r->trace->arena, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
+	                                  "rootpage > 0 AND name = '%s'", name);
+	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_ &&
+	             r->sqlite.step(statement) == SQLITE_ROW_;
+
+	r->sqlite.finalize(statement);
+	return there;
+}
+
 /* Whether a column exists: an unknown one makes a statement fail before it runs. */
 static bool has(struct reader *r, const char *table, const char *column)
 {
 	void *statement = NULL;
+
+	if (!is_table(r, table))
+		return false;
 	const char *sql = mq_arena_printf(r->trace->arena, "SELECT %s FROM %s LIMIT 0", column, table);
 	bool there = r->sqlite.prepare_v2(r->sqlite.base, sql, -1, &statement, NULL) == SQLITE_OK_;
 
@@ -95,10 +112,13 @@ static enum mq_status ask(struct reader *r, const char *sql, row_taker *take)
 
 	while (status == SQLITE_OK_ || status == SQLITE_ROW_) {
 		status = s->step(statement);
-		if (status == SQLITE_ROW_) {
-			r->trace->n_read++;
-			take(r, statement);
+		if (status == SQLITE_ROW_ && (double)++r->trace->n_read > r->size_B) {
+			s->finalize(statement);
+			return mq_fail(r->err, MQ_EINPUT, "%s: says more rows than it has bytes (%.0f): identifiers of "
+			               "strings are not unique in it", r->file, r->size_B);
 		}
+		if (status == SQLITE_ROW_)
+			take(r, statement);
 	}
 	enum mq_status result = status == SQLITE_DONE_
 	                                ? MQ_OK
@@ -207,7 +227,7 @@ static void take_device(struct reader *r, void *statement)
 	t->gpu = mq_trace_intern(t, name, strlen(name));
 	t->memory_B = (double)number(r, statement, 1);
 	t->sms = (double)number(r, statement, 2);
-	t->compute_capability = (double)(10 * number(r, statement, 3) + number(r, statement, 4));
+	t->compute_capability = 10 * (double)number(r, statement, 3) + (double)number(r, statement, 4);
 }
 
 /* device, process, kernels: of a report that holds several devices the one asked for. */
@@ -319,6 +339,8 @@ static enum mq_status read_report(struct reader *r)
 	if (s->open_v2(r->file, &s->base, OPEN_READONLY_, NULL) != SQLITE_OK_)
 		return mq_fail(r->err, MQ_EINPUT, "%s: cannot open the report: %s", r->file,
 		               s->base ? s->errmsg(s->base) : "no memory");
+	if (!is_table(r, "StringIds"))
+		return mq_fail(r->err, MQ_EINPUT, "%s: no table of strings: is it an export of Nsight Systems?", r->file);
 	MQ_TRY(choose_device(r));
 	MQ_TRY(read_device_side(r));
 	return read_host_side(r);
@@ -327,8 +349,10 @@ static enum mq_status read_report(struct reader *r)
 enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err)
 {
 	struct reader r = {.trace = trace, .device = MQ_NONE, .err = err};
+	struct stat st;
 
 	r.file = mq_trace_file(trace->path, trace->arena, &r.device);
+	r.size_B = stat(r.file, &st) ? 0 : (double)st.st_size;
 	enum mq_status status = read_report(&r);
 	if (r.sqlite.base)
 		r.sqlite.close(r.sqlite.base);
