@@ -74,6 +74,7 @@ static const struct mq_software_field fields[] = {
 	YES(MQ_SW_COMMUNICATION, sequence_parallel, 1, "norms along the sequence under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, vocab_parallel, 1, "embedding, head and loss split under tensor parallelism"),
 	YES(MQ_SW_COMMUNICATION, reduces_whole, 0, "ZeRO-1: all ranks get the whole sum of gradients, and keep their part"),
+	YES(MQ_SW_COMMUNICATION, reduces_apart, 0, "gate and up are two products, whose input's gradients are reduced apart"),
 	YES(MQ_SW_COMMUNICATION, gather_ahead, 0, "ZeRO-3 gathers the next layer before it reduces this one's gradients"),
 	YES(MQ_SW_COMMUNICATION, pipeline_once, 0, "ZeRO-2 and 3 under pipeline stages gather and reduce once a step"),
 	NUM(MQ_SW_COMMUNICATION, vocab_multiple, "1", 0, 0, 1e6, "each share of the vocabulary padded to it; 0 = not"),

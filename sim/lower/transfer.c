@@ -274,6 +274,21 @@ static void plan_forward(struct mq_low *low, uint32_t op)
 	}
 }
 
+/* How often the gradient of what this product takes is summed over tensor-parallel ranks: gate and up are one
+ * product here, where software may have two and sum for each. */
+static double sums(const struct mq_low *low, uint32_t product, const struct mq_transfer *t)
+{
+	const struct mq_model *m = low->model;
+	struct mq_conversion c = mq_layout_convert(&t->from, &t->to);
+
+	if (!low->software->reduces_apart || c.n_steps != 1 || c.step[0].kind != MQ_COLL_ALL_REDUCE)
+		return 1;
+	for (uint32_t e = m->out_first[product]; e < m->out_first[product + 1]; e++)
+		if (m->op[m->edge[e].dst].gated)
+			return 2;
+	return 1;
+}
+
 /* Gradients of one op's output: consumers with the same layout of dX are summed first. */
 static void plan_backward(struct mq_low *low, uint32_t op)
 {
@@ -308,6 +323,7 @@ static void plan_backward(struct mq_low *low, uint32_t op)
 			k++;
 		if (k == low->n_transfers)
 			add_transfer(low, &t);
+		low->transfer[k].elems = fmax(low->transfer[k].elems, t.elems * sums(low, edge->dst, &t));
 		low->transfer[k].n_waits++;
 		low->edge_backward[e] = k;
 	}

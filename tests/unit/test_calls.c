@@ -1,6 +1,6 @@
 /*
- * test_calls.c - what hosts do beside launching: agree on collectives, wait for the headers of messages. Counts
- * and times that can be worked out by hand.
+ * test_calls.c - what hosts do beside launching: agree on collectives, wait for the headers of messages, reduce
+ * in more calls than need be. Counts and times that can be worked out by hand.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -128,11 +128,41 @@ static void hosts_agree_on_collectives(void **state)
 	assert_near(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
 }
 
+static double reduced_B(const struct mq_schedule *s)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].coll == MQ_COLL_ALL_REDUCE &&
+		    s->task[i].phase == MQ_BACKWARD)
+			sum += s->task[i].bytes;
+	return sum;
+}
+
+/* Gate and up as two products: what they take is reduced twice in each layer, if it is not scattered. */
+static void two_products_reduce_apart(void **state)
+{
+	struct world *w = *state;
+	struct mq_model *gpt = w->model;
+	struct mq_model_request rq = { .spec = "llama:layers=4,hidden=64,heads=4,kv_heads=4,ffn=128,seq=32,vocab=128",
+				       .train = &w->train };
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
+
+	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
+	double once_B = reduced_B(lower_shape(w, &shape));
+	w->software.reduces_apart = true;
+	assert_near(reduced_B(lower_shape(w, &shape)) - once_B, 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
+	w->model = gpt;
+	assert_near(reduced_B(lower_shape(w, &shape)), 2 * 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
+	w->software.reduces_apart = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_shake_hands),
 		cmocka_unit_test(hosts_agree_on_collectives),
+		cmocka_unit_test(two_products_reduce_apart),
 	};
 
 	return cmocka_run_group_tests(tests, make_world, free_world);
