@@ -648,11 +648,20 @@ static void update_kernel(struct work *w, const struct mq_train *train, const st
 	k->launches = s->update_calls;
 }
 
+/* What makes parameters of few bits whole again, where they are gathered forward and backward, and gradients into
+ * few bits and back: each rank makes its parts small and sums those that it gets, as many as it has made. */
+static double quantised_B(const struct work *w)
+{
+	const struct mq_software *s = w->software;
+
+	return (s->gather_B > 0 ? 2 * (s->gather_B + w->size_B) : 0) + (s->wire_B > 0 ? w->size_B + 2 * s->wire_B : 0);
+}
+
 /* Bytes moved per parameter in every micro-batch: casts of weights and gradients, a sum apart from the
  * product. */
 static double param_B(const struct work *w, const struct mq_share *share)
 {
-	return (mq_dtype_size(w->dtype) < 4 ? w->software->cast_B : 0) +
+	return (share->gathered ? quantised_B(w) : 0) + (mq_dtype_size(w->dtype) < 4 ? w->software->cast_B : 0) +
 	       (share->accumulates ? w->software->accum_B : 0);
 }
 

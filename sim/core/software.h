@@ -148,6 +148,10 @@ struct mq_software {
 	double vocab_multiple;     /* each share of the vocabulary is padded to a multiple of this */
 	uint32_t grad_dtype;       /* enum mq_grad_type */
 	uint32_t shard_group;      /* ranks over which ZeRO shards (HSDP); 0 = all that hold the same */
+	double gather_B, wire_B;   /* on the wire, of a parameter that ZeRO-3 gathers and of a gradient that ZeRO-3
+				    * reduces; 0 = in their types (ZeRO++: 1 and .5) */
+	uint32_t secondary_group;  /* ZeRO-3: neighbours that keep a second copy of the parameters, from which backward
+				    * gathers (ZeRO++'s hpZ); 0 = none */
 	bool merge_copies;         /* an all-to-all brings a token once to a rank, however many of its
 				    * experts are there (DeepEP, HybridEP) */
 	bool repeat_kv;            /* keys and values are copied for each query head before a ring */

@@ -140,6 +140,8 @@ static void add_parameters(const struct here *at, struct mq_holding *h, struct u
 	double bytes = elems * mq_dtype_size(train->dtype);
 	double grads = elems * mq_dtype_size(train->grad_dtype);
 	h->parameter_B += zero3 ? bytes / shard : weights_B(at, elems);
+	if (zero3 && !train->infer && mq_secondary(low, (uint32_t)shard) < shard)
+		h->parameter_B += bytes / mq_secondary(low, (uint32_t)shard);
 	u->gathered_B += zero3 ? bytes : 0;
 	if (train->infer)
 		return;

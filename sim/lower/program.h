@@ -249,6 +249,9 @@ void mq_buckets_plan(struct mq_low *low);
 extern const uint32_t mq_grad_mask;
 /* Are the gradients of this config's ops reduced, and kept in shards, in every micro-batch? */
 bool mq_reduces_always(const struct mq_low *low, const struct mq_config *config);
+/* ZeRO-3: ranks among which the backward pass gathers parameters that `shard` ranks share; `shard`, or fewer of
+ * them that hold a copy together. */
+uint32_t mq_secondary(const struct mq_low *low, uint32_t shard);
 /* Does ZeRO under these pipeline stages gather parameters and reduce gradients once a step? */
 bool mq_once(const struct mq_low *low);
 /* Number of ranks over which an op's optimizer state (and for ZeRO-2 its gradients, ZeRO-3 its

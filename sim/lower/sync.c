@@ -21,6 +21,10 @@
  * Software may gather and reduce once a step under pipeline stages (`pipeline_once`, PyTorch's pipelining over FSDP2):
  * parameters stay whole from the step's end, where they are gathered, and gradients until the last micro-batch.
  *
+ * ZeRO++ (Wang et al. 2023): fewer bits on the wire (`gather_B`, `wire_B`), with the kernels that make them and undo
+ * it, and a second copy of the parameters among neighbours from which backward gathers (`secondary_group`). Its
+ * all-to-alls in place of a reduce-scatter move the same bytes, and count as one.
+ *
  * With overlap, a bucket leaves as soon as its last gradient is there; without, after the last backward.
  */
 #include <math.h>
@@ -46,6 +50,13 @@ static uint32_t shard_size(const struct mq_low *low, uint8_t sync, uint32_t n)
 bool mq_once(const struct mq_low *low)
 {
 	return low->software->pipeline_once && low->n_ranks > 1;
+}
+
+uint32_t mq_secondary(const struct mq_low *low, uint32_t shard)
+{
+	uint32_t z = low->software->secondary_group;
+
+	return z && z < shard && shard % z == 0 ? z : shard;
 }
 
 bool mq_reduces_always(const struct mq_low *low, const struct mq_config *c)
@@ -241,6 +252,8 @@ static void reduce(struct mq_low *low, uint32_t index, bool seal, uint32_t wait)
 				  .after_sends = !low->plan->overlap_grads && !every_micro_batch(low, b),
 				  .wait = wait };
 
+	if (b->sync == MQ_SYNC_ZERO3 && low->software->wire_B > 0)
+		bc.bytes = b->elems * low->software->wire_B;
 	if (b->sync == MQ_SYNC_PS) {
 		bc.kind = MQ_COLL_REDUCE;
 		bc.root = index % b->n;
@@ -286,8 +299,10 @@ void mq_sync_gather(struct mq_low *low, uint32_t stage, uint32_t unit, enum mq_p
 			    &(struct bucket_call){
 				    .kind = MQ_COLL_ALL_GATHER,
 				    .stride = 1,
-				    .size = b->shard,
-				    .bytes = b->elems * mq_dtype_size(low->train->dtype),
+				    .size = phase == MQ_BACKWARD ? mq_secondary(low, b->shard) : b->shard,
+				    .bytes = b->elems * (low->software->gather_B > 0 ?
+								 low->software->gather_B :
+								 mq_dtype_size(low->train->dtype)),
 				    .dtype = low->train->dtype,
 				    .phase = phase,
 				    .awaited = true,

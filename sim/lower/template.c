@@ -181,6 +181,7 @@ static struct mq_work make_work(struct mq_low *low, const struct mq_piece *piece
 		struct mq_share share = {
 			.samples = piece[i].samples,
 			.accumulates = low->plan->micro_batches > 1 && !mq_reduces_always(low, c),
+			.gathered = c->sync == MQ_SYNC_ZERO3 && mq_reduces_always(low, c),
 			.reduced = mq_mesh_group_size(c, mq_grad_mask) > 1,
 		};
 

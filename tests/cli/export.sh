@@ -68,6 +68,11 @@ assert [len(x) for x in p["module_fqns_per_model_part"]] == [5, 6], p
 assert t["num_tokens_per_train_step"] == 16 * 2048 and t["mixed_precision_param"] == "bfloat16", t
 assert p["num_pp_microbatches"] * t["num_tokens_per_microbatch_per_dp_rank"] * 4 == 16 * 2048, (p, t)
 P
+# ZeRO++ is DeepSpeed's, asked for as options of the software.
+printf '%s\n' --micro-batch-size 1 >in.sh; "$M" export --import in.sh "${like[@]}" -o dp.json >/dev/null
+sed -e 's/"allreduce"/"zero3"/' -e '/"overlap_grads"/d' dp.json >z3.json
+"$M" export z3.json "${like[@]}" --software deepspeed,gather_B=1,wire_B=0.5,secondary_group=4 --to deepspeed | grep -q '"zero_quantized_weights": true, "zero_quantized_gradients": true, "zero_hpz_partition_size": 4' || { echo "no ZeRO++"; bad=1; }
+try 2 'gathers weights in 1 byte' export z3.json "${like[@]}" --software deepspeed,gather_B=0.7 --to deepspeed
 "$M" export pp.json "${ask[@]}" --to flagscale -o f.yaml; grep -q 'hetero_process_meshes: \[1, 1, 1, 4, 2\]' f.yaml || { cat f.yaml; bad=1; }
 "$M" export pp.json "${ask[@]}" --to chakra -o et && python3 - <<'P' || bad=1
 # Reads the stream of messages back: every task of the schedule is a node, once, dependencies before it.

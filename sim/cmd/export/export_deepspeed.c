@@ -79,6 +79,29 @@ static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
 	return close_file(f, path, err);
 }
 
+/* ZeRO++: weights in 8 bits, gradients in 4, a second copy within a group. */
+static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *err)
+{
+	const struct mq_software *s = e->software;
+
+	if ((s->gather_B > 0 && s->gather_B != 1) || (s->wire_B > 0 && s->wire_B != .5))
+		return mq_fail(err, MQ_EINPUT, "gather_B %g, wire_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
+			       ".5, or both in their types (0)", s->gather_B, s->wire_B);
+	return MQ_OK;
+}
+
+static void put_quantised(const struct mq_export *e, FILE *f)
+{
+	const struct mq_software *s = e->software;
+
+	if (s->gather_B > 0)
+		fputs(", \"zero_quantized_weights\": true", f);
+	if (s->wire_B > 0)
+		fputs(", \"zero_quantized_gradients\": true", f);
+	if (s->secondary_group)
+		fprintf(f, ", \"zero_hpz_partition_size\": %u", s->secondary_group);
+}
+
 static void put_zero(const struct mq_export *e, FILE *f)
 {
 	const struct mq_shape *s = &e->shape;
@@ -92,6 +115,8 @@ static void put_zero(const struct mq_export *e, FILE *f)
 		fprintf(f, ", \"reduce_bucket_size\": %.0f", p->bucket_B / mq_dtype_size(e->train->dtype));
 	if (p->offload_optimizer)
 		fputs(", \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}", f);
+	if (stage == 3)
+		put_quantised(e, f);
 	fputs("}\n}\n", f);
 }
 
@@ -155,6 +180,7 @@ static enum mq_status put_folder(const struct mq_export *e, struct mq_err *err)
 
 enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq_err *err)
 {
+	MQ_TRY(check_quantised(e, err));
 	put_config(e, f);
 	return e->dir ? put_folder(e, err) : MQ_OK;
 }
