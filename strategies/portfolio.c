@@ -9,6 +9,8 @@
  * No evaluation is spent on a plan whose result is known, be it under another name (mq_plan_effect), nor on
  * one that the analytic executor finds too large: its engine hears the verdict at once.
  *
+ * On large clusters, where the engines' first plans take seconds, one of lib/first.h comes before them.
+ *
  * --seconds: engines start when their first turn comes; each start and turn has a part of what is left.
  *
  * Differs from running engines side by side (-e A,B): there each has its own budget. The engines are
@@ -22,10 +24,11 @@
 #include "core/engine.h"
 #include "core/loader.h"
 #include "core/search.h"
+#include "lib/first.h"
 #include "lib/plans.h"
 #include "lib/refine.h"
 
-enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN };
+enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, FIRST, MANY = 64, FEW_EVALS = 16 };
 
 struct child {
 	const struct mq_engine *engine;
@@ -48,6 +51,7 @@ struct portfolio {
 	uint32_t n;
 	double best_s;
 	uint64_t refined, refine_idle, skipped;
+	bool first; /* the plan that was there at once was proposed, or there is none */
 	struct mq_refine refine;
 	struct mq_map known; /* effects with a result */
 	struct mq_result *result;
@@ -343,6 +347,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	bool refine = problem->costs->screen != NULL, found = false;
 	uint32_t who = MQ_NONE;
 
+	if (!s->first && problem->q->cluster->n_devices > MANY && problem->evals > FEW_EVALS) {
+		s->first = true;
+		found = mq_first_plan(problem, arena, plan);
+		who = FIRST;
+	}
 	while (!found) {
 		who = choose(s, refine);
 		if (who == MQ_NONE || (problem->tick && !problem->tick(problem->tick_context, (double)NAN,
@@ -355,7 +364,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	}
 	if (who == REFINE)
 		s->refined++;
-	else
+	else if (who != FIRST)
 		s->child[who].waiting = true;
 	s->asked[s->n_asked++ % RING] = who;
 	return MQ_OK;
@@ -375,7 +384,7 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 {
 	struct portfolio *s = state;
 	uint32_t who = s->asked[s->heard++ % RING];
-	struct child *c = who == REFINE ? NULL : &s->child[who];
+	struct child *c = who >= MAX_CHILDREN ? NULL : &s->child[who];
 	bool fits = result->verdict == MQ_VERDICT_OK, best = fits && result->step_time_s < s->best_s;
 	uint64_t *idle = c ? &c->idle : &s->refine_idle;
 
@@ -386,6 +395,8 @@ static void observe(void *state, const struct mq_problem *problem, const struct 
 			c->engine->observe(c->state, &c->problem, plan, result);
 		if (fits)
 			c->best_s = fmin(c->best_s, result->step_time_s);
+		mq_refine_offer(&s->refine, plan, result);
+	} else if (who == FIRST) {
 		mq_refine_offer(&s->refine, plan, result);
 	} else {
 		mq_refine_hear(&s->refine, plan, result);
