@@ -90,6 +90,8 @@ struct mq_session {
 	const char *platform_path;    /* the XML file that SimGrid loads */
 	struct mq_plan *start;        /* --start, or NULL */
 	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
+	struct mq_ranks *ranks;       /* other ranks that simulate for this search, or NULL; common_ranks.h */
+	uint32_t n_ranks;
 	const char *platform_calib;   /* the file of calibrations beside it, where there is one */
 	bool own_platform;            /* platform_path is a temporary file: removed on close */
 	const char *assumed;          /* of device types without calibration, for people; or NULL */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/common_ranks.h"
 #include "core/exec_engine.h"
 #include "core/ini.h"
 #include "core/loader.h"
@@ -293,14 +294,20 @@ static bool screen(void *context, const struct mq_plan *plan, struct mq_result *
 static enum mq_status evaluate(void *context, const struct mq_plan *const *plan, uint32_t n,
 			       struct mq_result *result, struct mq_err *err)
 {
-	return mq_session_judge(context, plan, n, result, err);
+	struct mq_session *s = context;
+
+	return s->ranks ? mq_ranks_judge(s->ranks, plan, n, result, err) :
+			  mq_session_judge(s, plan, n, result, err);
 }
 
 static void until(void *context, double left_s)
 {
 	const struct mq_session *s = context;
 
-	mq_pool_until(s->pool, left_s);
+	if (s->ranks)
+		mq_ranks_until(s->ranks, left_s);
+	else
+		mq_pool_until(s->pool, left_s);
 }
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -424,7 +431,7 @@ enum mq_status mq_search_session(struct mq_session *session, const struct mq_sea
 		.top = o->top,
 		.dir = dir,
 		.context = dir ? mq_session_context(session) : 0,
-		.evaluator = { session, evaluate, 16 * q->jobs, until },
+		.evaluator = { session, evaluate, 16 * q->jobs * (session->ranks ? session->n_ranks : 1), until },
 		.now_s = mq_now_s,
 		.progress = draw,
 		.progress_context = &bar,

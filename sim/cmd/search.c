@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "cmd/common_ranks.h"
 #include "cmd/common_search.h"
 
 struct options {
@@ -50,7 +51,8 @@ static const struct argp argp = {
 	.options = option_rows,
 	.parser = parse,
 	.doc = "Searches for the plan with the least step time: engines propose, the simulator judges. "
-	       "Stopped at any moment, the same command continues where it was.",
+	       "Stopped at any moment, the same command continues where it was. Under mpirun or "
+	       "Slurm the first rank searches and all of them simulate.",
 	.children = children,
 };
 
@@ -132,7 +134,11 @@ static enum mq_status claim_and_run(const struct options *o, struct mq_session *
 	free(question);
 	MQ_TRY(status);
 	mq_job_resumable();
-	status = run_session(o, session, claim.resumes, err);
+	if (session->n_ranks > 1)
+		status = mq_ranks_open(session, o->dir, &session->arena, &session->ranks, err);
+	if (status == MQ_OK)
+		status = run_session(o, session, claim.resumes, err);
+	mq_ranks_close(session->ranks);
 	mq_job_release(&claim);
 	return status;
 }
@@ -148,8 +154,12 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
 	MQ_TRY(mq_session_open(&session, &o.asked, err));
-	mq_session_note(&session, stderr);
-	enum mq_status status = claim_and_run(&o, &session, err);
+	/* Under mpirun the first rank searches, the others simulate for it and say nothing. */
+	const char *rank = mq_rank_of_many(&session.n_ranks);
+	bool others = rank && session.n_ranks > 1 && strcmp(rank, "0") != 0;
+	if (!others)
+		mq_session_note(&session, stderr);
+	enum mq_status status = others ? mq_ranks_serve(&session, o.dir, err) : claim_and_run(&o, &session, err);
 	mq_session_close(&session);
 	return status;
 }

@@ -12,6 +12,7 @@
  */
 #include "cmd/common_tables.h"
 #include "cmd/cmd.h"
+#include "cmd/common_ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -495,16 +496,6 @@ static enum mq_status dry_run(struct whatif *w, struct mq_err *err)
 	return MQ_OK;
 }
 
-/* Open MPI, Slurm and MPICH say it so; NULL: alone. */
-static const char *rank_of_many(void)
-{
-	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-
-	if (!rank)
-		rank = getenv("SLURM_PROCID");
-	return rank ? rank : getenv("PMI_RANK");
-}
-
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -517,7 +508,8 @@ static enum mq_status run(int argc, char **argv, struct mq_err *err)
 	if (!o.dir)
 		return mq_fail(err, MQ_EINPUT, "-o is missing: give a folder for the results");
 	/* A rank of many does its own share only; the first writes and prints. */
-	const char *rank = rank_of_many();
+	uint32_t many;
+	const char *rank = mq_rank_of_many(&many);
 	if (rank) {
 		o.jobs = 1;
 		o.worker |= strcmp(rank, "0") != 0;
