@@ -364,4 +364,5 @@ MQ_REPLAY_EXECUTOR(cuda) = {
         .allocate = allocate,
         .release = free_block,
         .topology = cuda_topology,
+        .imitates = cuda_imitates,
 };

@@ -20,6 +20,8 @@ cmp out/validate.csv again/validate.csv && cmp out/plans.csv again/plans.csv && 
 grep -oE '^step time: [0-9]+ plans, median error' said; grep -oE 'Kendall.s tau' said | head -n 1; grep -oE '[0-9]+ of [0-9]+ samples dropped' said
 head -n 1 out/validate.csv
 awk -F, 'NR > 1 && $2 == "step" { n++; if ($9 / $10 < .5 || $9 / $10 > 2) print "far off:", $0; if (!($11 <= $10 && $10 <= $12)) print "interval:", $0 } END { print n, "steps" }' out/validate.csv
+# What runs as something else is named in the timelines.
+cut -d, -f4 out/launch-1/one-plan-*.timeline.csv | sort -u | tr '\n' ' '; echo
 # The trace has both lanes.
 for lane in predicted analytic measured; do grep -q "$lane" out/trace-one-plan-1.json && echo "lane $lane"; done
 # Memory by purpose: the plan's own tensors, live as long as the schedule says, and the planted context of 500 MB.

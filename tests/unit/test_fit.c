@@ -463,6 +463,9 @@ static void corrected_apart(void **state)
 		/* alone = T - .5 T .25 */
 		o[i] = (struct mq_observed){.schedule = &s, .task = i, .beside = beside,
 		                            .time.median = alone / (1 - .25 * beside)};
+		o[i].imitated = i % 7 == 3; /* whatever these say */
+		if (o[i].imitated)
+			o[i].time.median *= 100;
 	}
 	struct mq_recalibration r = {.device = d};
 	assert_int_equal(mq_recalibrate(&r, calib, &cluster, o, TASKS, &a, &err), MQ_OK);

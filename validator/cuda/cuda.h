@@ -175,6 +175,8 @@ enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err);
 
 enum mq_status cuda_kernel_check(const struct mq_kernel *kernel, struct mq_err *err);
 size_t cuda_kernel_need(const struct mq_kernel *kernel);
+/* What a kernel is that runs here as products, sweeps or copies; NULL: it is one of these. */
+const char *cuda_imitates(const struct mq_kernel *kernel);
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel,
                                    cudaStream_t stream, struct mq_err *err);
 void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);

@@ -203,6 +203,24 @@ static enum mq_status attention(struct cuda *c, const struct mq_kernel *k, struc
 	return product(c, k, k->n, k->k, k->m, err);
 }
 
+const char *cuda_imitates(const struct mq_kernel *k)
+{
+	switch ((enum mq_kernel_kind)k->kind) {
+	case MQ_KERNEL_CONV:
+		return "conv";
+	case MQ_KERNEL_ATTENTION:
+		return "attention";
+	case MQ_KERNEL_SCAN:
+		return "scan";
+	case MQ_KERNEL_OPTIMIZER:
+		return "optimizer";
+	case MQ_KERNEL_EMBEDDING:
+		return "embedding";
+	default:
+		return NULL;
+	}
+}
+
 enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cudaStream_t stream,
                                    struct mq_err *err)
 {

@@ -440,8 +440,10 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
-	MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER,
-	                 &d->optimizer_share, err));
+	/* A GPU's replay has sweeps in the optimizer's place. */
+	if (r->kind == MQ_CPU)
+		MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER,
+		                 &d->optimizer_share, err));
 	choose(&copy, is_copy, 0);
 	if (copy.n_obs < 4)
 		return MQ_OK;

@@ -51,6 +51,7 @@ struct mq_measured {
 	double *lost_s;  /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
 	                  * throttling, or switches of a length that was not recorded */
 	double *step_s;  /* [n_samples] */
+	bool *imitated;  /* [n_tasks] the replay ran convolutions or attention of it as something else; NULL: of none */
 	bool *disturbed; /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
 	uint32_t n_disturbed;
 };
@@ -66,6 +67,7 @@ struct mq_observed {
 	        time; /* seconds; of communication: from the last arrival to the last finish */
 	uint32_t n_dropped; /* samples left out because of time lost, steal or throttling */
 	bool weak;          /* fewer than three clean samples: least times of all were taken */
+	bool imitated;      /* it holds convolutions or attention that ran as something else: tells nothing of these */
 	double beside;      /* share of its time in which its device communicated: mq_measured_beside; 0 = not known */
 };
 /* One entry per call, in task order. */

@@ -20,12 +20,13 @@ enum { CLEAN_MIN = 3 };
 #define LOST_SHARE .01 /* of the duration: well below the few per cent that a fit errs */
 
 struct columns {
-	uint32_t task, start, finish, sample, switches, steal, throttled, lost;
+	uint32_t task, kind, start, finish, sample, switches, steal, throttled, lost;
 };
 
 static enum mq_status find_columns(const struct mq_csv *csv, struct columns *c, struct mq_err *err)
 {
 	c->task = mq_csv_column(csv, "task");
+	c->kind = mq_csv_column(csv, "kind");
 	c->start = mq_csv_column(csv, "start_s");
 	c->finish = mq_csv_column(csv, "finish_s");
 	c->sample = mq_csv_column(csv, "sample");
@@ -97,6 +98,10 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 		               "from several?",
 		               csv->path, csv->line[row], task, sample);
 	*cell = true;
+	/* "compute~conv+optimizer" */
+	const char *imitates = c->kind == UINT32_MAX ? NULL : strchr(mq_csv_text(csv, row, c->kind), '~');
+	if (imitates)
+		m->imitated[(uint32_t)task] |= strstr(imitates, "conv") || strstr(imitates, "attention");
 	if (!(finish >= start))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path,
 		               csv->line[row], task);
@@ -142,6 +147,8 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 		                 path, csv.n_rows, tasks);
 	if (status == MQ_OK)
 		add_room(measured, csv.n_rows / tasks, arena);
+	if (!measured->imitated)
+		measured->imitated = mq_arena_array(arena, tasks, bool);
 	bool *seen = status == MQ_OK ? mq_arena_array(&own, csv.n_rows, bool) : NULL;
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		status = take_row(measured, &csv, &c, row, seen, err);
@@ -180,6 +187,8 @@ static struct mq_observed observe(const struct mq_measured *m, const struct call
                                   double *value, bool *clean, double *scratch)
 {
 	struct mq_observed o = {.schedule = m->schedule, .task = call->member[0]};
+
+	o.imitated = m->imitated && m->imitated[o.task];
 
 	for (uint32_t s = 0; s < m->n_samples; s++) {
 		double start = 0, finish = 0, lost_s = 0;

@@ -5,7 +5,8 @@
  * respect: scales for matrix products, convolutions, attention, memory-bound work and the launch of kernels, fitted jointly
  * to whole compute tasks (a task mixes kernels); scales for the latency and the bandwidth of calls, fitted jointly
  * to them; and what compute loses beside communication, the median over tasks that had it beside them, after the rest is
- * corrected on tasks that had not. A scale that no observation depends on, or that moves them all as another does, is
+ * corrected on tasks that had not. Tasks with convolutions or attention that the replay ran as something else are left
+ * out. A scale that no observation depends on, or that moves them all as another does, is
  * left alone.
  *
  * On devices whose communication needs the core (serial_comm) a call in a plan may wait for a partner's computation, so
@@ -124,7 +125,7 @@ static void choose(struct context *c, const struct mq_observed *observed, uint32
 
 		if (comm != c->comm || t->kind == MQ_TASK_COPY || !(observed[i].time.median > 0))
 			continue;
-		if (!comm && (strcmp(type, c->r->device->name) ||
+		if (!comm && (strcmp(type, c->r->device->name) || observed[i].imitated ||
 		              (company != ANY && (observed[i].beside > APART) != (company == BESIDE))))
 			continue;
 		c->obs[c->n_obs] = &observed[i];

@@ -48,6 +48,30 @@ static const char *task_label(const struct mq_schedule *schedule, const struct m
 	return task->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(task->coll) : "";
 }
 
+/* "compute", or "compute~conv+optimizer" where kernels run as something else. */
+static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct mq_task *task,
+                     const struct mq_replay_executor *executor)
+{
+	const char *said[8];
+	uint32_t n = 0;
+
+	fputs(mq_task_kind_name(task->kind), f);
+	if (task->kind != MQ_TASK_COMPUTE || !executor->imitates)
+		return;
+	const struct mq_work *work = &schedule->work[task->work];
+	for (uint32_t k = 0; k < work->n_kernels; k++) {
+		const char *name = executor->imitates(&work->kernel[k]);
+		uint32_t known = 0;
+
+		while (name && known < n && said[known] != name)
+			known++;
+		if (!name || known < n || n == sizeof(said) / sizeof(said[0]))
+			continue;
+		fprintf(f, "%c%s", n ? '+' : '~', name);
+		said[n++] = name;
+	}
+}
+
 void replay_record_sample(struct replay_record *record, const struct mq_schedule *schedule,
                           const struct mq_replay_executor *const *owner, uint32_t sample,
                           const struct mq_replay_sample *values)
@@ -62,7 +86,9 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 
 		fprintf(f, "%u,", i);
 		put_quoted(f, schedule->device_name[t->device]);
-		fprintf(f, ",%s,%s,", mq_stream_name(t->stream), mq_task_kind_name(t->kind));
+		fprintf(f, ",%s,", mq_stream_name(t->stream));
+		put_kind(f, schedule, t, owner[t->device]);
+		fputc(',', f);
 		put_quoted(f, task_label(schedule, t));
 		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i],
 		        values->finish_s[i], bytes, flop, owner[t->device]->name, sample,
