@@ -122,7 +122,8 @@ static void measure_layers(struct shape_space *space, uint32_t device)
 }
 
 /* Layers per chunk so that each stage's work follows its speed: the cut nearest to the running target,
- * one layer at least. The work outside the layers counts for the first and the last stage. */
+ * one layer at least, but none for a last one that has the head to itself. The work outside the layers counts for the
+ * first and the last stage. */
 static void cut_layers(const struct shape_space *space, const double *speed, uint32_t chunks,
 		       uint32_t *count)
 {
@@ -136,9 +137,10 @@ static void cut_layers(const struct shape_space *space, const double *speed, uin
 	for (uint32_t c = 0; c < chunks; c++) {
 		uint32_t left = chunks - 1 - c; /* each needs a layer too */
 
+		left -= left && space->tail_s > 0;
 		target += total * speed[c] / speeds;
 		while (layers - layer > left &&
-		       (!count[c] || !left || done + space->layer_s[layer] / 2 < target)) {
+		       (!count[c] || c + 1 == chunks || done + space->layer_s[layer] / 2 < target)) {
 			done += space->layer_s[layer++];
 			count[c]++;
 		}

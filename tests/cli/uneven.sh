@@ -25,6 +25,10 @@ done | awk 'NR > 1 && !($1 < last) { print "no faster with shorter documents" } 
 "$M" run l-lognormal:300:1/run.ini >again.txt || echo "run.ini fails"
 diff again.txt l-lognormal:300:1.txt
 "$M" simulate $llama --documents lognormal:300:1 --seed 2 -P l/plan-1.json | cmp -s - again.txt && echo "another seed draws the same"
+# A head as heavy as several layers has the last stage to itself.
+head="-m gpt:layers=6,hidden=512,heads=8,vocab=200000,seq=1024 -p dgx1_v100 --batch 32"
+"$M" search $head --software megatron-core --fix pp=4 --fix tp=1 --fix dp=2 -e refine --evals 20 -o h >/dev/null || echo "search fails"
+"$M" export h/plan-1.json $head --to megatron | grep -q 'layout "E.*|L"' || echo "the last stage has layers"
 try 2 'lognormal:MEAN:SIGMA' simulate $llama --documents lognormal:1 -P l/plan-1.json
 try 2 'has no sequences' search -m resnet50 $on --documents 100 -o e
 try 2 'has 4 in a layer' simulate -m $moe $on --expert-load 1,2,3 -P s/plan-1.json -o e
