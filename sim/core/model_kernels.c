@@ -269,11 +269,15 @@ static void add_as(struct work *w, enum mq_part part, uint32_t fusion, double el
 static void add_heads(struct work *w, bool backward)
 {
 	const struct mq_op *op = w->op;
+	double width = op->k * op->count * w->scale.count;
+	double output = op->m * w->scale.rows * width, keys = 2 * op->n * w->scale.keys * width;
 
-	if (w->software->copies_heads && !w->model->image)
-		add_made(w, MQ_PART_COPY, MQ_MAKE_NATIVE,
-			 (op->m * w->scale.rows + op->n * w->scale.keys) * 2 * op->k * op->count * w->scale.count,
-			 backward);
+	if (w->model->image || w->software->copies_heads == MQ_HEADS_NONE)
+		return;
+	bool all = w->software->copies_heads == MQ_HEADS_ALL;
+	add_made(w, MQ_PART_COPY, MQ_MAKE_NATIVE, all ? 2 * output + keys : output, backward);
+	if (!all && backward) /* torch.split joins them */
+		add_made(w, MQ_PART_COPY, MQ_MAKE_EAGER, output + keys, backward);
 }
 
 static void add_bias(struct work *w, bool backward)

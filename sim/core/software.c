@@ -39,7 +39,7 @@ static const struct mq_software_field fields[] = {
 	WORD(MQ_SW_KERNELS, dropout, MQ_FUSED, MAKES, "dropout and residual: one kernel, or the framework's"),
 	WORD(MQ_SW_KERNELS, bias, MQ_FUSED, MAKES, "of products: with them, gradients a sum (eager), or added apart too"),
 	YES(MQ_SW_KERNELS, autocast, 0, "layer norms in fp32 between casts, in 16-bit training"),
-	YES(MQ_SW_KERNELS, copies_heads, 0, "heads are brought together by copies around attention"),
+	WORD(MQ_SW_KERNELS, copies_heads, MQ_HEADS_NONE, "none|output|all", "copies around attention that bring heads together"),
 	NUM(MQ_SW_KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum"),
 	NUM(MQ_SW_KERNELS, traffic_32, "1", 1, .1, 10, "the same in 32-bit training / in 16-bit training"),
 	NUM(MQ_SW_KERNELS, score_traffic, "1", 1, .1, 20, "as traffic, of kernels over stored attention scores"),

@@ -31,6 +31,9 @@
 /* Norms, rotary positions, activations, dropout, biases: one kernel, or the framework's own (eager PyTorch's, with
  * biases added apart from their products or by them, the fusions that XLA makes, TensorFlow's op by op), which core/kernel_table.c lists. */
 enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIONS };
+/* Copies that bring the elements of a head together: none; of what attention makes, and back its gradients of queries,
+ * keys and values joined (products with strides read the rest where it lies); of all four. */
+enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
@@ -108,7 +111,7 @@ struct mq_software {
 	uint32_t attention;        /* enum mq_attention_kernel */
 	uint32_t norm, rope, activation, dropout, bias; /* enum mq_fusion */
 	bool autocast;             /* layer norms are in fp32 between casts, in 16-bit training */
-	bool copies_heads;         /* heads are brought together by copies around attention */
+	uint32_t copies_heads;     /* enum mq_head_copies: around attention that stores its scores */
 	double attention_speed;    /* of its fused attention / the device's attention_eff */
 	double ring_speed;         /* of a ring's later steps of attention / of its first */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
