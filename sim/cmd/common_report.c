@@ -263,9 +263,19 @@ static void print_engines(const struct mq_search_outcome *out, FILE *file)
 	mq_arena_fini(&scratch);
 }
 
+/* Two plans that read alike: a comparison of them would look like one of a plan with itself. */
+static bool same_words(const struct mq_plan *a, const struct mq_plan *b, const struct mq_cluster *cluster)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	bool same = !strcmp(mq_plan_describe(a, cluster, &scratch), mq_plan_describe(b, cluster, &scratch));
+
+	mq_arena_fini(&scratch);
+	return same;
+}
+
 /* What the winner is compared with: the best plan of another engine; with one engine, the best of another
  * shape. NULL where there is none that is slower. */
-static const struct mq_candidate *rival(const struct mq_search_outcome *out)
+static const struct mq_candidate *rival(const struct mq_search_outcome *out, const struct mq_cluster *cluster)
 {
 	const struct mq_candidate *first = &out->best[0], *found = NULL;
 	struct mq_degrees w = mq_plan_degrees(first->plan);
@@ -274,7 +284,8 @@ static const struct mq_candidate *rival(const struct mq_search_outcome *out)
 		const struct mq_candidate *c = &out->report[i].best;
 
 		if (c->plan && c->hash != first->hash && strcmp(c->engine, first->engine) &&
-		    (!found || c->result.step_time_s < found->result.step_time_s))
+		    (!found || c->result.step_time_s < found->result.step_time_s) &&
+		    !same_words(first->plan, c->plan, cluster))
 			found = c;
 	}
 	for (uint32_t i = 1; i < out->n_best && !found; i++) {
@@ -283,8 +294,9 @@ static const struct mq_candidate *rival(const struct mq_search_outcome *out)
 		if (d.dp != w.dp || d.tp != w.tp || d.pp != w.pp || d.n_devices != w.n_devices)
 			found = &out->best[i];
 	}
-	if (!found && out->n_best > 1)
-		found = &out->best[1];
+	for (uint32_t i = 1; i < out->n_best && !found; i++) /* else the next that reads otherwise */
+		if (!same_words(first->plan, out->best[i].plan, cluster))
+			found = &out->best[i];
 	return found && found->result.step_time_s > first->result.step_time_s ? found : NULL;
 }
 
@@ -331,7 +343,7 @@ void mq_search_print(const struct mq_session *session, const struct mq_search_ou
 	print_table(session, out, file);
 	print_prices(session, out, file);
 	print_idle(session, out, file);
-	const struct mq_candidate *first = &out->best[0], *second = rival(out);
+	const struct mq_candidate *first = &out->best[0], *second = rival(out, session->cluster);
 	if (second) {
 		struct mq_arena scratch = MQ_ARENA_INIT;
 		struct mq_scored a = { "plan 1", first->plan, &first->result };

@@ -42,6 +42,10 @@ grep -q 'V100-SXM2-16GB: 3.06 $/h (AWS .*read 20' cost.txt || { echo "a price wi
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost --change 'device.V100-SXM2-16GB.price_per_h=$6.12' -o dear >dear.txt
 [ "$(awk '$1 == 1 {print 0 + substr($2, 2); exit}' dear.txt)" = "$(awk '$1 == 1 {print 2 * substr($2, 2); exit}' cost.txt)" ] || { head -3 dear.txt cost.txt; bad=1; }
 grep -qE '\$ ?nan|\$ ?inf' cost.txt free.txt && bad=1
+# A plan is not compared with one that reads like it.
+"$M" search -m gpt:layers=6,hidden=128,heads=2,vocab=512 -p cloud_v100_t4 --batch 32 -e hybrid --evals 12 -j 1 -o alike >alike.txt
+first=$(awk -F '  +' '$2 == 1 {print $(NF - 1); exit}' alike.txt); grep -q "^   1 .*$first" alike.txt || { echo "no first plan: $first"; bad=1; }
+grep 'why plan 1 wins' alike.txt | grep -F "best, $first:" && bad=1
 # Latency is the time that the simulator gives, whatever an engine's own objective measures (bytes cut, a micro-batch's load).
 "$M" search -m gpt:layers=4,hidden=256,heads=4,vocab=1000 -p cpu_gpu_ws --mode infer --batch 4 --objective latency -e metis,automap,dpl,data-parallel --evals 4 \
 	-j 1 --json -o late 2>/dev/null | python3 -c 'import json, sys; p = json.load(sys.stdin)["plans"]; s = [x["step_time_s"] for x in p]
