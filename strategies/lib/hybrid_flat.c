@@ -9,6 +9,7 @@
 #include "lib/plans.h"
 
 enum { SHORT = 4 };
+static const double MOST_WORK = 1e9; /* a second or so */
 
 /* Seconds to exchange a stage's gradients, an even part of all, over its replicas: first ranks. */
 static double exchange_s(struct mq_hybrid *s, const struct shape_point *p, uint32_t stage)
@@ -103,19 +104,39 @@ static void keep_plan(struct mq_hybrid *s, const struct mq_plan *plan, double st
 		mq_hybrid_keep(s, &item);
 }
 
+/* Steps of the linearised dynamic programme: stages between any two ops, on any number of each type's devices, of
+ * as many replicas as there are. */
+static double work_of(const struct mq_place *p)
+{
+	double states = 1, replicas = 0;
+
+	for (uint32_t t = 0; t < p->n_types; t++) {
+		states *= p->type[t].count + 1.0;
+		replicas += p->type[t].count;
+	}
+	return 0.5 * p->n_nodes * p->n_nodes * states * replicas;
+}
+
 static enum mq_status place_stages(struct mq_hybrid *s, uint32_t micro_batches, uint32_t in_flight,
                                    struct mq_arena *scratch, struct mq_err *err)
 {
 	const struct mq_problem *problem = s->space.problem;
 	double samples = floor(problem->q->train->batch / micro_batches), sum = 0;
 	struct mq_ideal_options o = {
-	        .linearize = true, .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6)};
+	        .linearize = true,
+	        .max_replicas = samples < 1 ? 1 : (uint32_t)fmin(samples, 1e6),
+	        .tick = problem->tick,
+	        .tick_context = problem->tick_context};
 	struct mq_place_model model;
 	struct mq_ideal_result r;
 	struct mq_plan plan;
 
 	MQ_TRY(mq_place_from_problem(problem, micro_batches, in_flight, scratch, &model, err));
+	if (work_of(&model.place) > MOST_WORK)
+		return MQ_OK; /* the other families remain */
 	MQ_TRY(mq_ideal_solve(&model.place, &o, scratch, &r, err));
+	if (r.stopped)
+		return MQ_DONE;
 	if (isinf(r.placement.max_load))
 		return MQ_OK;
 	for (uint32_t i = 0; i < r.placement.n_stages; i++)
