@@ -231,8 +231,11 @@ static void end_child(struct child *c, const char *why)
 	if (c->started && c->engine->stop)
 		c->engine->stop(c->state, &c->problem);
 	c->started = false;
-	mq_say(c->owner->problem, "portfolio: %s %s after %llu plans, best %.9g s", c->name, why,
-	       (unsigned long long)c->turns, c->best_s);
+	char text[48] = "none that fits";
+
+	if (isfinite(c->best_s))
+		snprintf(text, sizeof(text), "best %.9g s", c->best_s);
+	mq_say(c->owner->problem, "portfolio: %s %s after %llu plans, %s", c->name, why, (unsigned long long)c->turns, text);
 }
 
 static bool start_child(struct child *c)

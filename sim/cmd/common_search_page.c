@@ -147,7 +147,7 @@ static enum mq_status put_plot(const struct mq_search_outcome *out, const char *
 		struct mq_page_point *p = &point[n];
 		char rank[24];
 
-		if (strcmp(mq_csv_text(&csv, i, verdict), "ok") ||
+		if (!mq_verdict_runs(mq_csv_text(&csv, i, verdict)) ||
 		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "step_time_s"), NAN, &p->x) ||
 		    !mq_csv_f64(&csv, i, mq_csv_column(&csv, "peak_memory_B"), NAN, &p->y) || !isfinite(p->x + p->y))
 			continue;
