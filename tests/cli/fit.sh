@@ -31,6 +31,11 @@ grep -E '^one ' log | sed "s/.*%\\? *software/software/"
 head -n 1 fitted/rows.csv; wc -l <fitted/rows.csv
 "$M" fit one.csv two.csv --free 'A100-SXM*.sustained,A100*.attention_eff' --free software:llm-foundry.traffic --draws 40 -o again >/dev/null
 cmp fitted/parameters.csv again/parameters.csv && echo "the same again, byte for byte"
+# --set of what is fitted is where it starts, of entries that differ too.
+"$M" fit one.csv --free software:llm-foundry.traffic --set software:llm-foundry.traffic=3 --rounds 1 --draws 10 -o from >/dev/null
+awk -F, 'NR == 2 { print $1, "from", $6 }' from/parameters.csv
+"$M" fit one.csv --free 'A100*.sustained' --set 'A100*.sustained=0.9' --rounds 1 --draws 10 -o from2 >/dev/null
+awk -F, 'NR == 2 { print $1, "from", $6 }' from2/parameters.csv
 # What cannot be fitted, and what cannot be set.
 try 2 'no table' fit --free ib.bw_share -o x
 try 2 '--free is missing' fit one.csv -o x

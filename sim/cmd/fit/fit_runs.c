@@ -4,10 +4,22 @@
 #include "cmd/fit/fit_runs.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STEP .05 /* of a logarithm, for slopes: far above the 9 digits that a prediction has */
 #define MOVES .001 /* slopes below inform nobody */
+
+/* The number that --set gives a parameter of this very name, the last one; `otherwise` where none does. */
+static double start_of(const struct mq_score_options *o, const char *name, double otherwise)
+{
+	size_t n = strlen(name);
+
+	for (uint32_t i = o->set.n; i-- > 0;)
+		if (!strncmp(o->set.item[i], name, n) && o->set.item[i][n] == '=')
+			return strtod(o->set.item[i] + n + 1, NULL);
+	return otherwise;
+}
 
 static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *names,
 				  struct mq_err *err)
@@ -17,9 +29,9 @@ static enum mq_status find_params(struct mq_runs_fit *f, const struct mq_list *n
 		struct mq_runs_param *p = &f->param[i];
 
 		MQ_TRY(mq_score_knob_find(f->options, f->tables.software_dir, names->item[i], &p->knob, err));
-		p->start = p->value = p->knob.value;
+		p->start = p->value = start_of(f->options, p->knob.name, p->knob.differ ? (double)NAN : p->knob.value);
 		p->low = p->high = NAN;
-		if (p->knob.differ)
+		if (isnan(p->start))
 			return mq_fail(err, MQ_EINPUT, "--free %s: the %u entries that it fits have "
 				       "different values; name fewer, or give all one start with --set "
 				       "%s=VALUE", p->knob.name, p->knob.n_entries, p->knob.name);
