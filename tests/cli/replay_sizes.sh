@@ -13,7 +13,7 @@ for m in 1e18 -1 2147483648; do
 	replay 2 'bad.jsonl:1: "m" must be a number from 0 to 1e\+09' --dry-run bad.jsonl
 	replay 2 'bad.jsonl:1: "m" must be a number from 0 to 1e\+09' --warmup 0 --reps 1 -o out bad.jsonl
 done
-sed 's/"m":10,"n":21,"k":2508/"m":1e9,"n":1e9,"k":1e9/' m/gemm.jsonl >large.jsonl
+sed 's/"m":10,"n":[0-9]*,"k":[0-9]*/"m":1e9,"n":1e9,"k":1e9/' m/gemm.jsonl >large.jsonl
 replay 3 'operands cannot be had' --warmup 0 --reps 1 -o out large.jsonl
 sed 's/"m":10,/"m":10.5,/' m/gemm.jsonl >odd.jsonl
 replay 0 '' --warmup 0 --reps 1 -o out odd.jsonl
