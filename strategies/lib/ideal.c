@@ -351,8 +351,11 @@ static enum mq_status solve_line(struct run *r, const struct mq_ideal_options *o
 	prepare(r);
 	r->bound = INFINITY;
 	result->n_ideals = r->ideals.n;
-	if (!fill(r, o))
+	if (!fill(r, o)) {
 		result->stopped = true;
+		result->placement = (struct mq_placement){.max_load = INFINITY};
+		return MQ_OK;
+	}
 	backtrack(r, &result->placement);
 	result->pairs += r->pairs;
 	result->line_load = result->placement.max_load;

@@ -454,6 +454,40 @@ static void public_splits(void **state)
 	}
 }
 
+static bool not_now(void *context, double done, const char *what)
+{
+	return false;
+}
+
+/* Stopped before the line is placed: no placement, and none that looks like one. */
+static void stopped_early(void **state)
+{
+	enum { N = 100 };
+	static double time[2 * N], zero[N];
+	static struct mq_place_edge edge[N - 1];
+	static const struct mq_place_type type[] = {{2, INFINITY, true}, {0, INFINITY, false}};
+	struct mq_place p = {.n_nodes = N,
+	                     .n_types = 2,
+	                     .type = type,
+	                     .n_edges = N - 1,
+	                     .edge = edge,
+	                     .time = time,
+	                     .size = zero,
+	                     .out_cost = zero};
+	struct mq_ideal_options o = {.tick = not_now};
+	struct mq_ideal_result r;
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct mq_err err = MQ_ERR_INIT;
+
+	for (uint32_t v = 0; v < N; v++)
+		time[2 * v] = time[2 * v + 1] = 1 + v;
+	for (uint32_t v = 0; v + 1 < N; v++)
+		edge[v] = (struct mq_place_edge){v, v + 1};
+	assert_int_equal(mq_ideal_solve(&p, &o, &arena, &r, &err), MQ_OK);
+	assert_true(r.stopped && isinf(r.placement.max_load) && !r.placement.n_stages);
+	mq_arena_fini(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +498,7 @@ int main(void)
 	        cmocka_unit_test(public_splits),
 	        cmocka_unit_test(public_optima),
 	        cmocka_unit_test(inception_is_lean),
+	        cmocka_unit_test(stopped_early),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
