@@ -22,7 +22,7 @@ enum { SQLITE_OK_ = 0, SQLITE_ROW_ = 100, SQLITE_DONE_ = 101, OPEN_READONLY_ = 1
 
 /* What is called of SQLite's C interface. */
 struct sqlite {
-	void *library, *base;
+	void *handle, *base;
 	int (*open_v2)(const char *path, void **base, int flags, const char *vfs);
 	int (*close)(void *base);
 	const char *(*errmsg)(void *base);
@@ -56,14 +56,14 @@ static enum mq_status open_library(struct sqlite *s, struct mq_err *err)
 	        {"sqlite3_column_int64", &s->column_int64}, {"sqlite3_column_text", &s->column_text},
 	};
 
-	s->library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-	if (!s->library)
+	s->handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
+	if (!s->handle)
 		return mq_fail(err, MQ_ENODEV,
 		               "reports of Nsight Systems are SQLite files, and there is no SQLite here (%s): "
 		               "install libsqlite3-0",
 		               dlerror());
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		void *call = dlsym(s->library, calls[i].name);
+		void *call = dlsym(s->handle, calls[i].name);
 
 		if (!call)
 			return mq_fail(err, MQ_ENODEV, "libsqlite3.so.0 has no %s: install a whole one",
@@ -356,7 +356,7 @@ enum mq_status mq_nsys_read(struct mq_trace *trace, struct mq_err *err)
 	enum mq_status status = read_report(&r);
 	if (r.sqlite.base)
 		r.sqlite.close(r.sqlite.base);
-	if (r.sqlite.library)
-		dlclose(r.sqlite.library);
+	if (r.sqlite.handle)
+		dlclose(r.sqlite.handle);
 	return status;
 }
