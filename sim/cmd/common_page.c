@@ -1,6 +1,7 @@
 /* common_page.c - see common_page.h. */
 #include "cmd/common_page.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,34 +64,67 @@ static const char SORT[] =
 	"return up*(isNaN(d)?p.localeCompare(q):d);});r.forEach(function(x){b.appendChild(x);});});});});\n"
 	"</script>\n";
 
-void mq_page_begin(FILE *f, const char *title)
+static void page_path(const char *dir, const char *file, char path[4096])
 {
+	snprintf(path, 4096, "%s/%s", dir, file);
+}
+
+static enum mq_status cannot_write(const char *path, struct mq_err *err)
+{
+	return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
+}
+
+FILE *mq_page_open(const char *dir, const char *title, struct mq_err *err)
+{
+	char path[4096];
+
+	page_path(dir, "report.html", path);
+	FILE *f = fopen(path, "w");
+	if (!f) {
+		(void)!cannot_write(path, err);
+		return NULL;
+	}
 	fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
 	      "<meta name=\"viewport\" content=\"width=device-width\"/><title>", f);
 	mq_page_text(f, title);
 	fprintf(f, "</title><style>%s</style></head><body>\n<h1>", STYLE);
 	mq_page_text(f, title);
 	fputs("</h1>\n", f);
+	return f;
 }
 
-void mq_page_end(FILE *f)
+static void put_command(FILE *f, const char *dir)
 {
-	fputs(SORT, f);
-	fputs("</body></html>\n", f);
-}
+	char path[4096], line[4096];
 
-void mq_page_file(FILE *f, const char *path)
-{
-	char line[4096];
+	page_path(dir, "run.ini", path);
 	FILE *from = fopen(path, "r");
-
 	if (!from)
 		return;
-	fputs("<pre>", f);
+	fputs("<h2>The command</h2>\n<pre>", f);
 	while (fgets(line, sizeof(line), from))
 		mq_page_text(f, line);
 	fputs("</pre>\n", f);
 	fclose(from);
+}
+
+enum mq_status mq_page_close(FILE *f, const char *dir, struct mq_err *err)
+{
+	char path[4096];
+
+	put_command(f, dir);
+	fputs(SORT, f);
+	fputs("</body></html>\n", f);
+	bool bad = ferror(f) != 0;
+	page_path(dir, "report.html", path);
+	return fclose(f) || bad ? cannot_write(path, err) : MQ_OK;
+}
+
+void mq_page_words(FILE *f, const char *words)
+{
+	fputs("<pre id=\"words\">", f);
+	mq_page_text(f, words);
+	fputs("</pre>\n", f);
 }
 
 /* ---- plots ------------------------------------------------------------------------------------------ */

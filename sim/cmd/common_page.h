@@ -16,11 +16,12 @@ void mq_page_text(FILE *file, const char *text);
 void mq_json_put_text(FILE *file, const char *text);
 void mq_json_put_f64(FILE *file, double value);
 
-/* A page: light or dark as the browser is, columns of tables sort at a click on their head. */
-void mq_page_begin(FILE *file, const char *title);
-void mq_page_end(FILE *file);
-/* A file of text as it is, in a frame; nothing where it is not there. */
-void mq_page_file(FILE *file, const char *path);
+/* DIR/report.html: light or dark as the browser is, columns of tables sort at a click on their head. NULL and err
+ * where it cannot be written. What closes it is the command that made DIR (its run.ini). */
+FILE *mq_page_open(const char *dir, const char *title, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_page_close(FILE *file, const char *dir, struct mq_err *err) MQ_MUST_CHECK;
+/* Text as it is, in a frame: what the terminal showed. */
+void mq_page_words(FILE *file, const char *words);
 
 /* Points in a plane with axes at round numbers; those with a label have it beside them, all have it as tooltip. */
 struct mq_page_point {

@@ -2,7 +2,6 @@
  * common_plan_page.c - report.html of one simulated plan, from the tables that `simulate` leaves: the step as a
  * timeline of a device per class, memory by purpose, the busiest links, the words and the command.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,28 +213,14 @@ static void put_links(const struct page *p)
 enum mq_status mq_plan_page(const char *dir, const char *title, const char *words, struct mq_err *err)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
-	const char *path = mq_arena_printf(&arena, "%s/report.html", dir);
-	struct page p = { fopen(path, "w"), &arena, dir };
-	enum mq_status status = MQ_OK;
+	struct page p = { mq_page_open(dir, title, err), &arena, dir };
 
-	if (!p.f) {
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-		mq_arena_fini(&arena);
-		return status;
-	}
-	mq_page_begin(p.f, title);
-	fputs("<pre id=\"words\">", p.f);
-	mq_page_text(p.f, words);
-	fputs("</pre>\n", p.f);
+	if (!p.f)
+		return MQ_EINPUT;
+	mq_page_words(p.f, words);
 	put_timeline(&p);
 	put_memory(&p);
 	put_links(&p);
-	fputs("<h2>The command</h2>\n", p.f);
-	mq_page_file(p.f, mq_arena_printf(&arena, "%s/run.ini", dir));
-	mq_page_end(p.f);
-	bool bad = ferror(p.f) != 0;
-	if (fclose(p.f) || bad)
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
 	mq_arena_fini(&arena);
-	return status;
+	return mq_page_close(p.f, dir, err);
 }

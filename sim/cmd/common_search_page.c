@@ -1,7 +1,6 @@
 /*
  * common_search_page.c - what a search found as report.html (one file that fetches nothing) and as JSON.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -189,10 +188,9 @@ static void put_sources(const struct mq_session *s, FILE *f)
 	fputs("</ul>\n", f);
 }
 
-static enum mq_status put_page(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir, FILE *f,
-			       struct mq_err *err)
+static enum mq_status put_answer(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
+				 FILE *f, struct mq_err *err)
 {
-	struct mq_arena scratch = MQ_ARENA_INIT;
 	char *text;
 	size_t size;
 	FILE *memory = open_memstream(&text, &size);
@@ -200,35 +198,26 @@ static enum mq_status put_page(const struct mq_session *s, const struct mq_searc
 	mq_assert(memory);
 	mq_search_print(s, out, memory);
 	fclose(memory);
-	mq_page_begin(f, mq_arena_printf(&scratch, "%s on %s", s->model->name, s->cluster->name));
 	fprintf(f, "<p>%" PRIu64 " plans tried, %" PRIu64 " fit; a step is %.0f %ss on up to %u devices.</p>\n", out->proposals,
 		out->feasible, s->train.batch, s->model->unit, s->cluster->n_devices);
 	put_ranking(s, out, f);
 	enum mq_status status = put_plot(out, dir, f, err);
-	fputs("<h2>In words</h2>\n<pre id=\"words\">", f);
-	mq_page_text(f, text);
-	fputs("</pre>\n", f);
+	fputs("<h2>In words</h2>\n", f);
+	mq_page_words(f, text);
 	put_sources(s, f);
-	fputs("<h2>The command</h2>\n", f);
-	mq_page_file(f, mq_arena_printf(&scratch, "%s/run.ini", dir));
-	mq_page_end(f);
 	free(text);
-	mq_arena_fini(&scratch);
 	return status;
 }
 
 enum mq_status mq_search_page(const struct mq_session *s, const struct mq_search_outcome *out, const char *dir,
 			      struct mq_err *err)
 {
-	char path[4096];
+	char title[512];
 
-	snprintf(path, sizeof(path), "%s/report.html", dir);
-	FILE *f = fopen(path, "w");
+	snprintf(title, sizeof(title), "%s on %s", s->model->name, s->cluster->name);
+	FILE *f = mq_page_open(dir, title, err);
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	enum mq_status status = put_page(s, out, dir, f, err);
-	bool bad = ferror(f) != 0;
-	if ((fclose(f) || bad) && status == MQ_OK)
-		status = mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	return status;
+		return MQ_EINPUT;
+	enum mq_status status = put_answer(s, out, dir, f, err), closed = mq_page_close(f, dir, status ? NULL : err);
+	return status ? status : closed;
 }

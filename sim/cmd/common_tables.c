@@ -1,7 +1,6 @@
 /* common_tables.c - see common_tables.h. */
 #include "cmd/common_tables.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,12 +67,11 @@ static void put_plot(const struct mq_csv *csv, const char *label, struct mq_aren
 						    point, n, .against = true }, arena);
 }
 
-static void put_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words, FILE *f)
+static void put_tables(const char *dir, const struct mq_shown_table *table, FILE *f)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
 	struct mq_csv csv;
 
-	mq_page_begin(f, title);
 	for (const struct mq_shown_table *t = table; t->title; t++)
 		if (t->label && load(dir, t->file, &arena, &csv))
 			put_plot(&csv, t->label, &arena, f);
@@ -84,30 +82,22 @@ static void put_page(const char *dir, const char *title, const struct mq_shown_t
 		put_table(&csv, t->file, f);
 	}
 	fputs("<p>A click on a column's head sorts by it.</p>\n", f);
-	if (words) {
-		fputs("<h2>In words</h2>\n<pre id=\"words\">", f);
-		mq_page_text(f, words);
-		fputs("</pre>\n", f);
-	}
-	mq_page_file(f, mq_arena_printf(&arena, "%s/run.ini", dir));
-	mq_page_end(f);
 	mq_arena_fini(&arena);
 }
 
 enum mq_status mq_tables_page(const char *dir, const char *title, const struct mq_shown_table *table, const char *words,
 			      struct mq_err *err)
 {
-	char path[4096];
+	FILE *f = mq_page_open(dir, title, err);
 
-	snprintf(path, sizeof(path), "%s/report.html", dir);
-	FILE *f = fopen(path, "w");
 	if (!f)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
-	put_page(dir, title, table, words, f);
-	bool bad = ferror(f) != 0;
-	if (fclose(f) || bad)
-		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s; is the disk full?", path, strerror(errno));
-	return MQ_OK;
+		return MQ_EINPUT;
+	put_tables(dir, table, f);
+	if (words) {
+		fputs("<h2>In words</h2>\n", f);
+		mq_page_words(f, words);
+	}
+	return mq_page_close(f, dir, err);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------- */

@@ -2,13 +2,12 @@
  * fuzz_ledgers.c - the tables of platforms/ that users extend: systems, models, publishers, overlay, and the ledger
  * of fitted values. The bytes stand in for each in turn, and a few rows are made ready with what they then say.
  */
-#include "fuzz.h"
+#include "scored.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/score/score_fitted.h"
-#include "cmd/score/score_runs.h"
 
 enum { N_TABLES = 5 };
 static const char *const table[N_TABLES] = { "systems.csv", "models.csv", "publishers.csv", "overlay.csv",
@@ -50,21 +49,16 @@ static void use(const struct mq_score_options *options, struct mq_score_tables *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct mq_arena lasting = MQ_ARENA_INIT;
-	static struct mq_score_options known = { .platforms = "platforms", MQ_SCORE_DEFAULTS };
+	const struct mq_score_options *known = scored_platforms();
 	static const char *dir[N_TABLES];
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (!known.arena) {
-		known.arena = &lasting;
-		mq_assert(mq_score_open(&known, &err) == MQ_OK);
-		for (int i = 0; i < N_TABLES; i++)
-			dir[i] = folder_without(i, &lasting);
-	}
+	for (int i = 0; !dir[N_TABLES - 1] && i < N_TABLES; i++)
+		dir[i] = folder_without(i, known->arena);
 	const char *path = fuzz_file((const uint8_t *)rows, sizeof(rows) - 1, "rows.csv");
 	for (int i = 0; i < N_TABLES; i++) {
 		struct mq_arena arena = MQ_ARENA_INIT;
-		struct mq_score_options options = known;
+		struct mq_score_options options = *known;
 		struct mq_score_tables tables;
 		struct mq_ledger ledger;
 

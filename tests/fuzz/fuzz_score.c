@@ -2,29 +2,25 @@
  * fuzz_score.c - tables of measured runs: every row becomes a job, with its model, machines and plan, or is
  * refused with a reason.
  */
-#include "fuzz.h"
-
-#include "cmd/score/score_runs.h"
+#include "scored.h"
 
 enum { MOST_ROWS = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct mq_arena lasting = MQ_ARENA_INIT;
-	static struct mq_score_options known = { .platforms = "platforms", MQ_SCORE_DEFAULTS };
+	const struct mq_score_options *known = scored_platforms();
 	static struct mq_score_tables tables;
+	static bool loaded;
 	struct mq_arena arena = MQ_ARENA_INIT;
-	struct mq_score_options options;
+	struct mq_score_options options = *known;
 	struct mq_run *run;
 	struct mq_err err = MQ_ERR_INIT;
 	uint32_t n = 0;
 
-	if (!known.arena) {
-		known.arena = &lasting;
-		mq_assert(mq_score_open(&known, &err) == MQ_OK);
-		mq_assert(mq_score_tables_load(&known, &tables, &err) == MQ_OK);
+	if (!loaded) {
+		mq_assert(mq_score_tables_load(known, &tables, &err) == MQ_OK);
+		loaded = true;
 	}
-	options = known;
 	options.arena = &arena;
 	enum mq_status status = mq_runs_load(fuzz_file(data, size, ".csv"), &arena, &run, &n, &err);
 	fuzz_refused(status, &err);

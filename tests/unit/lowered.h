@@ -11,6 +11,13 @@
 
 #include "lower/lower.h"
 
+#define assert_within(a, b, tolerance)                                                                                 \
+	do {                                                                                                           \
+		double a_ = (a), b_ = (b);                                                                             \
+		if (!(fabs(a_ - b_) <= (tolerance)))                                                                   \
+			fail_msg("%s is %.12g, not %.12g", #a, a_, b_);                                                \
+	} while (0)
+
 struct lowered {
 	struct mq_arena arena;
 	struct mq_model *model;
@@ -23,14 +30,20 @@ struct lowered {
 	struct mq_err err;
 };
 
+static inline void lowered_model(struct lowered *w, const char *spec)
+{
+	struct mq_model_request rq = { .spec = spec, .train = &w->train };
+
+	if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+}
+
 /* Devices of 1 TFLOP/s, 1 TB/s and 1 TB on links of 1 GB/s. */
 static inline void lowered_open(struct lowered *w, const char *spec, uint32_t devices, double batch)
 {
 	*w = (struct lowered){ .train = { .batch = batch, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
 			       .software = *mq_software_plain() };
-	struct mq_model_request rq = { .spec = spec, .train = &w->train };
-
-	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
+	lowered_model(w, spec);
 	w->cluster = mq_cluster_flat(&w->arena, devices, "ideal", 1e12, 1e12, 1e9, 1e-6);
 	w->calib = mq_calib_new(&w->arena);
 	mq_calib_add_ideal(w->calib, "ideal", 1e12, 1e12, 1e12);
@@ -40,6 +53,13 @@ static inline void lowered_open(struct lowered *w, const char *spec, uint32_t de
 static inline void lowered_close(struct lowered *w)
 {
 	mq_arena_fini(&w->arena);
+}
+
+/* Teardown of a test whose state is a struct lowered. */
+static inline int lowered_free(void **state)
+{
+	lowered_close(*state);
+	return 0;
 }
 
 static inline struct mq_question lowered_question(const struct lowered *w)
@@ -67,6 +87,23 @@ static inline struct mq_schedule *lowered_shape(struct lowered *w, const struct 
 	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
 		fail_msg("%s", w->err.text);
 	return lowered_plan(w);
+}
+
+/* What comes back of a shape when its plan is read: it makes the same plan. */
+static inline struct mq_shape lowered_shape_back(struct lowered *w, const struct mq_shape *shape)
+{
+	struct mq_plan_stage *stage;
+	struct mq_shape back;
+	struct mq_plan again;
+	uint32_t n;
+
+	assert_non_null(lowered_shape(w, shape));
+	assert_int_equal(mq_plan_stages(&w->plan, w->model, &w->arena, &stage, &n, &w->err), MQ_OK);
+	if (mq_plan_to_shape(&w->plan, w->model, w->cluster, stage, n, &w->arena, &back, &w->err) != MQ_OK)
+		fail_msg("%s", w->err.text);
+	assert_int_equal(mq_plan_from_shape(&back, w->model, w->cluster, &w->arena, &again, &w->err), MQ_OK);
+	assert_true(mq_plan_hash(&again) == mq_plan_hash(&w->plan));
+	return back;
 }
 
 struct lowered_sum {

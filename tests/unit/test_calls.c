@@ -11,64 +11,15 @@
 
 #include <cmocka.h>
 
-#include "lower/lower.h"
-
-#define assert_near(a, b, tolerance)                                                                                   \
-	do {                                                                                                           \
-		double a_ = (a), b_ = (b);                                                                             \
-		if (!(fabs(a_ - b_) <= (tolerance)))                                                                   \
-			fail_msg("%s is %.12g, not %.12g", #a, a_, b_);                                                \
-	} while (0)
-
-struct world {
-	struct mq_arena arena;
-	struct mq_model *model;
-	struct mq_cluster *cluster;
-	struct mq_calib *calib;
-	struct mq_software software;
-	struct mq_train train;
-	struct mq_lowered low;
-	struct mq_err err;
-};
+#include "lowered.h"
 
 static int make_world(void **state)
 {
-	static struct world w;
-	struct mq_model_request rq = { .spec = "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=128",
-				       .train = &w.train };
+	static struct lowered w;
 
-	w = (struct world){ .train = { .batch = 16, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
-			    .software = *mq_software_plain() };
-	if (mq_model_load(&rq, &w.arena, &w.model, &w.err) != MQ_OK)
-		return -1;
-	w.cluster = mq_cluster_flat(&w.arena, 16, "ideal", 1e12, 1e12, 1e9, 1e-6);
-	w.calib = mq_calib_new(&w.arena);
-	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
-	if (mq_calib_bind(w.calib, w.cluster, &w.err) != MQ_OK)
-		return -1;
+	lowered_open(&w, "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=128", 16, 16);
 	*state = &w;
 	return 0;
-}
-
-static int free_world(void **state)
-{
-	struct world *w = *state;
-
-	mq_arena_fini(&w->arena);
-	return 0;
-}
-
-static struct mq_schedule *lower_shape(struct world *w, const struct mq_shape *shape)
-{
-	struct mq_plan plan;
-	const struct mq_question q = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
-				       .software = &w->software, .train = &w->train };
-	struct mq_lower_request rq = { .q = &q, .plan = &plan };
-
-	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &plan, &w->err) != MQ_OK ||
-	    mq_lower(&rq, &w->arena, &w->low, &w->err) != MQ_OK || w->low.verdict != MQ_VERDICT_OK)
-		fail_msg("%s %s", w->err.text, w->low.message);
-	return w->low.schedule;
 }
 
 static uint32_t collectives(const struct mq_schedule *s, uint32_t device)
@@ -99,33 +50,33 @@ static double delays(const struct mq_schedule *s, uint32_t device, enum mq_kerne
 /* Each tensor that a stage sends or receives holds it up once. */
 static void stages_shake_hands(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	w->software.handshake_ms = 3;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8 });
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8 });
 	w->software.handshake_ms = 0;
-	assert_near(delays(s, 0, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
-	assert_near(delays(s, 1, MQ_KERNEL_WAIT), 8 * 4 * 3e-3, 1e-12);
-	assert_near(delays(s, 3, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
+	assert_within(delays(s, 0, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
+	assert_within(delays(s, 1, MQ_KERNEL_WAIT), 8 * 4 * 3e-3, 1e-12);
+	assert_within(delays(s, 3, MQ_KERNEL_WAIT), 8 * 2 * 3e-3, 1e-12);
 }
 
 /* Hosts that agree on each collective of tensor parallelism: what is less than the devices' work and collectives
  * is hidden, all that is more is lost. */
 static void hosts_agree_on_collectives(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double call_s[3];
 	uint32_t calls = 0;
 
 	for (int i = 0; i < 3; i++) {
 		w->software.check_us = i == 0 ? 1e-6 : i * 1e4;
-		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
+		struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
 		calls = collectives(s, 0);
 		call_s[i] = delays(s, 0, MQ_KERNEL_CALL);
 	}
 	w->software.check_us = 0;
-	assert_near(call_s[0], 0, 0);
-	assert_near(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
+	assert_within(call_s[0], 0, 0);
+	assert_within(call_s[2] - call_s[1], calls * 2 * 1e-2, 1e-9);
 }
 
 static double reduced_B(const struct mq_schedule *s)
@@ -142,18 +93,18 @@ static double reduced_B(const struct mq_schedule *s)
 /* Gate and up as two products: what they take is reduced twice in each layer, if it is not scattered. */
 static void two_products_reduce_apart(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_model *gpt = w->model;
 	struct mq_model_request rq = { .spec = "llama:layers=4,hidden=64,heads=4,kv_heads=4,ffn=128,seq=32,vocab=128",
 				       .train = &w->train };
 	const struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
 
 	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
-	double once_B = reduced_B(lower_shape(w, &shape));
+	double once_B = reduced_B(lowered_shape(w, &shape));
 	w->software.reduces_apart = true;
-	assert_near(reduced_B(lower_shape(w, &shape)) - once_B, 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
+	assert_within(reduced_B(lowered_shape(w, &shape)) - once_B, 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
 	w->model = gpt;
-	assert_near(reduced_B(lower_shape(w, &shape)), 2 * 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
+	assert_within(reduced_B(lowered_shape(w, &shape)), 2 * 2 * 4 * 16.0 * 32 * 64 * 2, 1e-6);
 	w->software.reduces_apart = false;
 }
 
@@ -165,5 +116,5 @@ int main(void)
 		cmocka_unit_test(two_products_reduce_apart),
 	};
 
-	return cmocka_run_group_tests(tests, make_world, free_world);
+	return cmocka_run_group_tests(tests, make_world, lowered_free);
 }

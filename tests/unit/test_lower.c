@@ -8,101 +8,18 @@
 
 #include <cmocka.h>
 
-#include "lower/lower.h"
+#include "lowered.h"
 #include "core/rng.h"
-
-#define assert_near(a, b, tolerance)                                                         \
-	do {                                                                                   \
-		double a_ = (a), b_ = (b);                                                     \
-		if (!(fabs(a_ - b_) <= (tolerance)))                                           \
-			fail_msg("%s is %.12g, not %.12g", #a, a_, b_);                        \
-	} while (0)
 
 enum { LAYERS = 4, HIDDEN = 64, HEADS = 4, SEQ = 32, VOCAB = 128 };
 
-struct world {
-	struct mq_arena arena;
-	struct mq_model *model;
-	struct mq_cluster *cluster;
-	struct mq_calib *calib;
-	struct mq_software software;
-	struct mq_train train;
-	struct mq_plan plan;
-	struct mq_lowered low;
-	struct mq_err err;
-};
-
 static int make_world(void **state)
 {
-	static struct world w;
-	struct mq_model_request rq = {
-		.spec = "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=128",
-		.train = &w.train,
-	};
+	static struct lowered w;
 
-	w = (struct world){ .train = { .batch = 16, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
-			    .software = *mq_software_plain() };
-	if (mq_model_load(&rq, &w.arena, &w.model, &w.err) != MQ_OK) {
-		fprintf(stderr, "%s\n", w.err.text);
-		return -1;
-	}
-	w.cluster = mq_cluster_flat(&w.arena, 16, "ideal", 1e12, 1e12, 1e9, 1e-6);
-	w.calib = mq_calib_new(&w.arena);
-	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
-	if (mq_calib_bind(w.calib, w.cluster, &w.err) != MQ_OK)
-		return -1;
+	lowered_open(&w, "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=128", 16, 16);
 	*state = &w;
 	return 0;
-}
-
-static int free_world(void **state)
-{
-	struct world *w = *state;
-
-	mq_arena_fini(&w->arena);
-	return 0;
-}
-
-static struct mq_schedule *lower_plan(struct world *w)
-{
-	const struct mq_question q = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
-				       .software = &w->software, .train = &w->train };
-	struct mq_lower_request rq = { .q = &q, .plan = &w->plan };
-	bool deadlock = false;
-
-	assert_int_equal(mq_lower(&rq, &w->arena, &w->low, &w->err), MQ_OK);
-	if (w->low.verdict != MQ_VERDICT_OK) {
-		print_message("%s: %s\n", mq_verdict_name(w->low.verdict), w->low.message);
-		return NULL;
-	}
-	if (mq_schedule_check(w->low.schedule, &deadlock, &w->err) != MQ_OK)
-		fail_msg("%s", w->err.text);
-	return w->low.schedule;
-}
-
-static struct mq_schedule *lower_shape(struct world *w, const struct mq_shape *shape)
-{
-	if (mq_plan_from_shape(shape, w->model, w->cluster, &w->arena, &w->plan, &w->err) != MQ_OK)
-		fail_msg("%s", w->err.text);
-	return lower_plan(w);
-}
-
-struct count {
-	uint32_t tasks;
-	double bytes;
-};
-
-static struct count count(const struct mq_schedule *s, enum mq_task_kind kind, int coll, int phase)
-{
-	struct count c = { 0 };
-
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->task[i].kind == kind && (coll < 0 || s->task[i].coll == coll) &&
-		    (phase < 0 || s->task[i].phase == phase)) {
-			c.tasks++;
-			c.bytes += s->task[i].bytes;
-		}
-	return c;
 }
 
 static double total_flop(const struct mq_schedule *s)
@@ -118,103 +35,103 @@ static double total_flop(const struct mq_schedule *s)
 /* One device, one micro-batch: forward and backward are one task each, the update a third. */
 static void one_device_is_three_tasks(void **state)
 {
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .micro_batches = 1 });
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .micro_batches = 1 });
 
 	assert_int_equal(s->n_devices, 1);
 	assert_int_equal(s->n_tasks, 3);
-	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* Megatron: per layer two all-reduces forward and two backward, of one activation each. With the vocabulary
  * split, the embedding adds one forward, the head one backward; the loss is counted apart (fp32). */
 static void tensor_parallel_reduces_twice_per_layer(void **state)
 {
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
 	double activation = 16.0 * SEQ * HIDDEN * 2;
-	struct count f = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
-	struct count b = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_BACKWARD);
+	struct lowered_sum f = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
+	struct lowered_sum b = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_BACKWARD);
 
 	assert_int_equal(f.tasks, 2 * 2 * LAYERS);
 	assert_int_equal(b.tasks, 2 * 2 * LAYERS);
-	assert_near(f.bytes, 2 * 2 * LAYERS * activation, 1e-6);
-	assert_near(b.bytes, 2 * 2 * LAYERS * activation, 1e-6);
+	assert_within(f.bytes, 2 * 2 * LAYERS * activation, 1e-6);
+	assert_within(b.bytes, 2 * 2 * LAYERS * activation, 1e-6);
 }
 
 /* Sequence parallelism: all-gather and reduce-scatter in place of each all-reduce. */
 static void sequence_parallel_gathers_and_scatters(void **state)
 {
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(
 		w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
-	struct count ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
-	struct count rs = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, MQ_FORWARD);
+	struct lowered_sum ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
+	struct lowered_sum rs = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, MQ_FORWARD);
 
 	/* Every gather feeds a column-parallel GEMM; the head works on the whole sequence too. */
 	assert_int_equal(ag.tasks, 2 * (2 * LAYERS + 1));
 	assert_int_equal(rs.tasks, 2 * 2 * LAYERS);
 	/* In the backward pass what a GEMM took is gathered once more for its weights, unless it is kept. */
-	ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD);
+	ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD);
 	w->software.gathers_again = false;
-	s = lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
+	s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1, .sequence_parallel = true });
 	w->software.gathers_again = true;
-	assert_int_equal(ag.tasks - count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD).tasks,
+	assert_int_equal(ag.tasks - lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_BACKWARD).tasks,
 			 2 * (2 * LAYERS + 1));
 }
 
 /* Data parallelism: one all-reduce of all parameters, in the gradient's type. */
 static void data_parallel_reduces_all_parameters_once(void **state)
 {
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2 });
-	struct count c = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1);
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2 });
+	struct lowered_sum c = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1);
 	double parameters = mq_model_totals(w->model).parameters;
 
 	assert_int_equal(c.tasks, 4);
-	assert_near(c.bytes, 4 * parameters * 2, 1e-6 * parameters);
-	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(c.bytes, 4 * parameters * 2, 1e-6 * parameters);
+	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* A pipeline sends one activation per boundary and micro-batch, and one gradient back. */
 static void pipeline_sends_activations_and_gradients(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	for (int p = MQ_PIPE_GPIPE; p <= MQ_PIPE_ZB_H1; p++) {
 		if (p == MQ_PIPE_INTERLEAVED)
 			continue;
-		struct mq_schedule *s = lower_shape(
+		struct mq_schedule *s = lowered_shape(
 			w, &(struct mq_shape){ .pp = 4, .micro_batches = 8, .pipeline = (uint8_t)p });
-		struct count sends = count(s, MQ_TASK_SEND, -1, -1);
+		struct lowered_sum sends = lowered_count(s, MQ_TASK_SEND, -1, -1);
 		double message = 16.0 / 8 * SEQ * HIDDEN * 2;
 
 		assert_int_equal(sends.tasks, 3 * 8 * 2);
-		assert_near(sends.bytes, 3 * 8 * 2 * message, 1e-6);
-		assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_within(sends.bytes, 3 * 8 * 2 * message, 1e-6);
+		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 	}
 }
 
 /* Sufficient factors are gathered whether weights have a pass of their own or not, and as many gradients formed. */
 static void factors_are_gathered_in_every_schedule(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double bytes = 0, flop = 0;
 
 	for (int p = MQ_PIPE_1F1B; p <= MQ_PIPE_ZB_H1; p++) {
 		if (p == MQ_PIPE_INTERLEAVED)
 			continue;
-		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .dp = 2,
+		struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .dp = 2,
 									   .pp = 2,
 									   .micro_batches = 4,
 									   .sync = MQ_SYNC_DUPLICATE,
 									   .pipeline = (uint8_t)p });
-		struct count gathers = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
+		struct lowered_sum gathers = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
 
 		assert_true(gathers.bytes > 0);
 		if (bytes > 0) {
-			assert_near(gathers.bytes, bytes, 1e-9 * bytes);
-			assert_near(total_flop(s), flop, 1e-9 * flop);
+			assert_within(gathers.bytes, bytes, 1e-9 * bytes);
+			assert_within(total_flop(s), flop, 1e-9 * flop);
 		}
 		bytes = gathers.bytes;
 		flop = total_flop(s);
@@ -223,29 +140,29 @@ static void factors_are_gathered_in_every_schedule(void **state)
 
 static void interleaved_walks_every_chunk(void **state)
 {
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 2,
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .pp = 2,
 								   .virtual = 2,
 								   .micro_batches = 4,
 								   .pipeline = MQ_PIPE_INTERLEAVED });
 
-	assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks, 3 * 4 * 2);
-	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks, 3 * 4 * 2);
+	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* Where the V turns round nothing is sent. */
 static void v_schedules_turn_on_one_rank(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	for (int p = MQ_PIPE_ZBV; p <= MQ_PIPE_DUALPIPE_V; p++) {
-		struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .pp = 2,
+		struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .pp = 2,
 									   .virtual = 2,
 									   .micro_batches = 4,
 									   .pipeline = (uint8_t)p });
 
-		assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks, 2 * 4 * 2);
-		assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks, 2 * 4 * 2);
+		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 	}
 }
 
@@ -253,7 +170,7 @@ static void v_schedules_turn_on_one_rank(void **state)
  * waits for them. */
 static void a_turn_waits_for_what_it_sums(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	const struct mq_shape shape = { .tp = 2, .micro_batches = 2 };
 	uint32_t cut = 0, waits = 0, i = 0;
 
@@ -271,7 +188,7 @@ static void a_turn_waits_for_what_it_sums(void **state)
 	}
 	w->plan.virtual = 2;
 	w->plan.pipeline = MQ_PIPE_ZBV;
-	struct mq_schedule *s = lower_plan(w);
+	struct mq_schedule *s = lowered_plan(w);
 	while (i < s->n_tasks && !(s->task[i].stage == 1 && s->task[i].kind == MQ_TASK_COMPUTE))
 		i++;
 	assert_true(i < s->n_tasks);
@@ -289,14 +206,14 @@ static void a_turn_waits_for_what_it_sums(void **state)
 static void bare_embedding_sends_parts(void **state)
 {
 	static const uint32_t layers[] = { 0, LAYERS, 0 };
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .tp = 2, .pp = 3, .micro_batches = 4,
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .tp = 2, .pp = 3, .micro_batches = 4,
 								   .sequence_parallel = true,
 								   .vocab_parallel = true,
 								   .pipeline = MQ_PIPE_1F1B,
 								   .stage_layers = layers });
 	double activation = 16.0 / 4 * SEQ * HIDDEN * 2;
-	struct count sends = count(s, MQ_TASK_SEND, -1, -1), rs = { 0 }, ag = { 0 };
+	struct lowered_sum sends = lowered_count(s, MQ_TASK_SEND, -1, -1), rs = { 0 }, ag = { 0 };
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
@@ -310,12 +227,12 @@ static void bare_embedding_sends_parts(void **state)
 	}
 	assert_int_equal(s->n_devices, 6);
 	assert_int_equal(sends.tasks, 2 * 2 * 2 * 4); /* boundaries, ways, halves, micro-batches */
-	assert_near(sends.bytes, 2 * 2 * 4 * activation, 1e-6);
+	assert_within(sends.bytes, 2 * 2 * 4 * activation, 1e-6);
 	assert_int_equal(rs.tasks, 2 * 4);
-	assert_near(rs.bytes, 2 * 4 * activation, 1e-6);
+	assert_within(rs.bytes, 2 * 4 * activation, 1e-6);
 	assert_int_equal(ag.tasks, 2 * 4);
-	assert_near(ag.bytes, 2 * 4 * activation, 1e-6);
-	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(ag.bytes, 2 * 4 * activation, 1e-6);
+	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 
 	static const uint32_t hole[] = { 2, 0, 2 };
 	struct mq_shape shape = { .pp = 3, .micro_batches = 4, .stage_layers = hole };
@@ -326,22 +243,22 @@ static void bare_embedding_sends_parts(void **state)
 
 static void zero_shards_what_it_says(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double parameters = mq_model_totals(w->model).parameters * 2;
 
 	for (int sync = MQ_SYNC_ZERO1; sync <= MQ_SYNC_ZERO3; sync++) {
-		struct mq_schedule *s = lower_shape(
+		struct mq_schedule *s = lowered_shape(
 			w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = (uint8_t)sync });
-		struct count rs = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1);
-		struct count ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
+		struct lowered_sum rs = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1);
+		struct lowered_sum ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1);
 		double times_rs = sync == MQ_SYNC_ZERO1 ? 1 : 2, times_ag = sync == MQ_SYNC_ZERO3 ? 4 : 1;
 
-		assert_near(rs.bytes, 4 * times_rs * parameters, 1e-6 * parameters);
-		assert_near(ag.bytes, 4 * times_ag * parameters, 1e-6 * parameters);
+		assert_within(rs.bytes, 4 * times_rs * parameters, 1e-6 * parameters);
+		assert_within(ag.bytes, 4 * times_ag * parameters, 1e-6 * parameters);
 		double held = w->low.memory[0].parameter_B;
-		assert_near(held, sync == MQ_SYNC_ZERO3 ? parameters / 4 : parameters,
+		assert_within(held, sync == MQ_SYNC_ZERO3 ? parameters / 4 : parameters,
 				    1e-6 * parameters);
-		assert_near(w->low.memory[0].optimizer_B, parameters * 6 / 4,
+		assert_within(w->low.memory[0].optimizer_B, parameters * 6 / 4,
 				    1e-6 * parameters);
 	}
 }
@@ -349,25 +266,25 @@ static void zero_shards_what_it_says(void **state)
 /* ZeRO-1 of software that sums gradients on all ranks: twice the bytes of a scattering, and parts gathered. */
 static void zero_may_reduce_whole_gradients(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double parameters = mq_model_totals(w->model).parameters * 2;
 
 	w->software.reduces_whole = true;
 	struct mq_schedule *s =
-		lower_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 });
+		lowered_shape(w, &(struct mq_shape){ .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 });
 	w->software.reduces_whole = false;
-	assert_int_equal(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).tasks, 0);
-	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1).bytes, 4 * parameters,
+	assert_int_equal(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_REDUCE_SCATTER, -1).tasks, 0);
+	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1).bytes, 4 * parameters,
 		    1e-6 * parameters);
-	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).bytes, 4 * parameters,
+	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).bytes, 4 * parameters,
 		    1e-6 * parameters);
 }
 
 static void full_recomputation_runs_forward_again(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double flop = 0;
-	struct mq_schedule *s = lower_shape(
+	struct mq_schedule *s = lowered_shape(
 		w, &(struct mq_shape){ .micro_batches = 1, .recompute = MQ_RECOMPUTE_FULL });
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
@@ -384,12 +301,12 @@ static void full_recomputation_runs_forward_again(void **state)
 
 static void context_parallel_gathers_keys(void **state)
 {
-	struct world *w = *state;
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
-	struct count ag = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
+	struct lowered *w = *state;
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	struct lowered_sum ag = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD);
 
 	assert_int_equal(ag.tasks, 2 * LAYERS);
-	assert_near(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
+	assert_within(ag.bytes, 2.0 * LAYERS * 16 * SEQ * 2 * HIDDEN * 2, 1e-6);
 }
 
 /* Pace of a ring's later steps. */
@@ -416,7 +333,7 @@ static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
  * heads of keys repeated for each head of queries, four times as much goes around. */
 static void context_parallel_takes_steps(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_model_request rq = {
 		.spec = "llama:layers=2,hidden=64,heads=8,kv_heads=2,ffn=64,seq=32,vocab=128",
 		.train = &w->train,
@@ -426,15 +343,15 @@ static void context_parallel_takes_steps(void **state)
 
 	w->software.ring_speed = RING;
 	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
-	double one = attention_flop(lower_shape(w, &(struct mq_shape){ .micro_batches = 1 }), &none);
-	struct mq_schedule *s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
-	assert_near(attention_flop(s, &remote), one, 1e-6 * one);
+	double one = attention_flop(lowered_shape(w, &(struct mq_shape){ .micro_batches = 1 }), &none);
+	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	assert_within(attention_flop(s, &remote), one, 1e-6 * one);
 	assert_int_equal(none, 0);
 	assert_int_equal(remote, 2 * 2 * 2); /* devices, layers, passes */
-	double shared = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
+	double shared = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes;
 	w->software.repeat_kv = true;
-	s = lower_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
-	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared,
+	s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
+	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared,
 		    1e-6);
 	w->software.repeat_kv = false;
 	w->software.ring_speed = 1;
@@ -444,26 +361,26 @@ static void context_parallel_takes_steps(void **state)
 /* A stage of four devices in pairs behind one of two single devices: whole replicas all the same. */
 static void stages_of_unequal_tensor_parallelism(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	const uint32_t tp[] = { 1, 2 };
-	struct mq_schedule *s = lower_shape(
+	struct mq_schedule *s = lowered_shape(
 		w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 2 });
-	struct count ar = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
+	struct lowered_sum ar = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD);
 	uint32_t none = 0;
 	double flop = attention_flop(s, &none);
 
 	assert_int_equal(s->n_devices, 6);
 	/* only the second stage's layers reduce: two pairs, twice a layer and micro-batch */
 	assert_int_equal(ar.tasks, 4 * 2 * LAYERS / 2 * 2);
-	s = lower_shape(w, &(struct mq_shape){ .micro_batches = 2 });
-	assert_near(flop, attention_flop(s, &none), 1e-6 * flop);
+	s = lowered_shape(w, &(struct mq_shape){ .micro_batches = 2 });
+	assert_within(flop, attention_flop(s, &none), 1e-6 * flop);
 }
 
 /* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
  * and back, forward and backward. Scores and indices of the router go with them. */
 static void experts_exchange_copies(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_model_request rq = {
 		.spec = "moe:layers=1,hidden=64,heads=4,kv_heads=4,ffn=64,experts=4,top_k=2,seq=32,"
 			"vocab=128",
@@ -476,21 +393,21 @@ static void experts_exchange_copies(void **state)
 	for (int merge = 0; merge < 2; merge++) {
 		w->software.merge_copies = merge;
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
-		struct count a2a = count(lower_shape(w, &shape), MQ_TASK_COLLECTIVE,
+		struct lowered_sum a2a = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE,
 					 MQ_COLL_ALL_TO_ALL, -1);
 		bytes[merge] = a2a.bytes;
 	}
 	w->model = gpt;
 	w->software.merge_copies = false;
 	/* 4 exchanges by 2 devices of 8 samples of 32 tokens of 64 elements of 2 bytes */
-	assert_near(bytes[0] - bytes[1], 4 * 2 * (2 - 1.5) * 8 * 32 * 64 * 2, 1e-6);
+	assert_within(bytes[0] - bytes[1], 4 * 2 * (2 - 1.5) * 8 * 32 * 64 * 2, 1e-6);
 	assert_true(bytes[0] >= 4 * 2 * 2.0 * 8 * 32 * 64 * 2);
 }
 
 /* Routing limited to groups of experts: of 4 groups on 2 ranks both experts of a token lie in g of them. */
 static void experts_in_groups_visit_fewer(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_model_request rq = {
 		.spec = "moe:layers=1,hidden=64,heads=4,kv_heads=4,ffn=64,experts=4,top_k=2,seq=32,"
 			"vocab=128",
@@ -508,48 +425,48 @@ static void experts_in_groups_visit_fewer(void **state)
 		assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 		w->model->expert_groups = limit ? 4 : 0;
 		w->model->group_limit = limit;
-		bytes[limit] = count(lower_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL,
+		bytes[limit] = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_TO_ALL,
 				     -1).bytes;
 	}
 	w->model = gpt;
 	w->software.merge_copies = false;
 	for (uint32_t limit = 1; limit < 3; limit++)
-		assert_near(bytes[0] - bytes[limit],
+		assert_within(bytes[0] - bytes[limit],
 			    4 * 2 * (visits[0] - visits[limit]) * 8 * 32 * 64 * 2, 1e-6);
 }
 
 static void uneven_shares_keep_the_batch(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double share[3] = { 5, 2, 1 };
-	struct mq_schedule *s = lower_shape(
+	struct mq_schedule *s = lowered_shape(
 		w, &(struct mq_shape){ .dp = 3, .micro_batches = 2, .share = share });
 
-	assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
 /* Gradients go down, parameters come up, both by shard; no optimizer state stays on the device. */
 static void offload_copies_shards(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_shape shape = { .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 };
 
 	assert_int_equal(mq_plan_from_shape(&shape, w->model, w->cluster, &w->arena, &w->plan, &w->err),
 			 MQ_OK);
 	w->plan.says |= MQ_SAYS_OFFLOAD;
 	w->plan.offload_optimizer = true;
-	struct mq_schedule *s = lower_plan(w);
-	struct count copies = count(s, MQ_TASK_COPY, -1, -1);
+	struct mq_schedule *s = lowered_plan(w);
+	struct lowered_sum copies = lowered_count(s, MQ_TASK_COPY, -1, -1);
 	double parameters = mq_model_totals(w->model).parameters;
 	assert_int_equal(copies.tasks, 2 * 4);
-	assert_near(copies.bytes, 2 * parameters * 2, 1e-6 * parameters);
-	assert_near(w->low.memory[0].optimizer_B, 0, 0);
+	assert_within(copies.bytes, 2 * parameters * 2, 1e-6 * parameters);
+	assert_within(w->low.memory[0].optimizer_B, 0, 0);
 }
 
 /* Every op on the device (index mod 3): tensors cross as send/recv, nothing is lost. */
 static void placement_crosses_devices(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	uint32_t *device = mq_arena_array(&w->arena, w->model->n_ops, uint32_t);
 
 	for (uint32_t op = 0; op < w->model->n_ops; op++)
@@ -559,11 +476,11 @@ static void placement_crosses_devices(void **state)
 	for (int recompute = MQ_RECOMPUTE_NONE; recompute < MQ_N_RECOMPUTES; recompute++) {
 		for (uint32_t c = 0; c < w->plan.n_configs; c++)
 			w->plan.config[c].recompute = (uint8_t)recompute;
-		struct mq_schedule *s = lower_plan(w);
+		struct mq_schedule *s = lowered_plan(w);
 		assert_non_null(s);
-		assert_near(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
-		assert_int_equal(count(s, MQ_TASK_SEND, -1, -1).tasks,
-				 count(s, MQ_TASK_RECV, -1, -1).tasks);
+		assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
+		assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, -1).tasks,
+				 lowered_count(s, MQ_TASK_RECV, -1, -1).tasks);
 	}
 }
 
@@ -579,7 +496,7 @@ static const struct skip_edge {
 } skip_edge[] = { { A1, B1, 11 }, { B1, C1, 12 }, { C1, C2, 13 }, { C2, B2, 14 },
 		  { B2, A2, 15 }, { A1, C2, 11 }, { C1, A2, 13 } };
 
-static void make_skips(struct world *w)
+static void make_skips(struct lowered *w)
 {
 	static const char *const name[] = { "a1", "b1", "c1", "c2", "b2", "a2" };
 	struct mq_model_builder b = { 0 };
@@ -619,7 +536,7 @@ static uint32_t op_named(const struct mq_model *model, const char *name)
 }
 
 /* How many micro-batches carry the tensor of an op from one device to another on a channel. */
-static uint32_t carried(const struct world *w, const char *op, uint32_t src, uint32_t dst,
+static uint32_t carried(const struct lowered *w, const char *op, uint32_t src, uint32_t dst,
 			uint32_t channel)
 {
 	const struct mq_schedule *s = w->low.schedule;
@@ -636,7 +553,7 @@ static uint32_t carried(const struct world *w, const char *op, uint32_t src, uin
 }
 
 /* The compute task of a backward op must wait for the skip's arrival, or for a later one on that stream. */
-static void assert_waits(const struct world *w, const char *op, uint32_t device, const char *tensor)
+static void assert_waits(const struct lowered *w, const char *op, uint32_t device, const char *tensor)
 {
 	const struct mq_schedule *s = w->low.schedule;
 	uint32_t newest = MQ_NONE, found = 0;
@@ -664,7 +581,7 @@ static void assert_waits(const struct world *w, const char *op, uint32_t device,
 
 static void backward_ops_receive_skips(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	static const enum mq_pipeline order[] = { MQ_PIPE_1F1B, MQ_PIPE_GPIPE };
 
 	make_skips(w);
@@ -680,12 +597,12 @@ static void backward_ops_receive_skips(void **state)
 	w->plan.micro_batches = 4;
 	for (size_t i = 0; i < 2; i++) {
 		w->plan.pipeline = (uint8_t)order[i];
-		assert_non_null(lower_plan(w));
+		assert_non_null(lowered_plan(w));
 		assert_int_equal(carried(w, "a1", 0, 1, 0), 4);
 		assert_int_equal(carried(w, "a1", 0, 2, 0), 4); /* forward to forward pass */
 		assert_int_equal(carried(w, "c1", 2, 0, 1), 4); /* backward to backward pass */
 		assert_int_equal(carried(w, "c2", 2, 1, 1), 4);
-		assert_int_equal(count(w->low.schedule, MQ_TASK_SEND, -1, -1).tasks, 6 * 4);
+		assert_int_equal(lowered_count(w->low.schedule, MQ_TASK_SEND, -1, -1).tasks, 6 * 4);
 		assert_waits(w, "c2", 2, "a1");
 		assert_waits(w, "a2", 0, "c1");
 	}
@@ -693,7 +610,7 @@ static void backward_ops_receive_skips(void **state)
 
 static void random_shapes_hold(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_rng rng;
 	uint32_t accepted = 0;
 
@@ -722,7 +639,7 @@ static void random_shapes_hold(void **state)
 		w->plan.overlap_grads = mq_rng_below(&rng, 2);
 		w->plan.scatter_gather = mq_rng_below(&rng, 2);
 		w->plan.overlap_tp = shape.tp > 1 && mq_rng_below(&rng, 2);
-		struct mq_schedule *s = lower_plan(w);
+		struct mq_schedule *s = lowered_plan(w);
 		if (!s)
 			continue;
 		accepted++;
@@ -760,5 +677,5 @@ int main(void)
 		cmocka_unit_test(backward_ops_receive_skips),
 	};
 
-	return cmocka_run_group_tests(tests, make_world, free_world);
+	return cmocka_run_group_tests(tests, make_world, lowered_free);
 }

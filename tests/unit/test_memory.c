@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lower/lower.h"
+#include "lowered.h"
 
 #define assert_bytes(a, b)                                                                     \
 	do {                                                                                   \
@@ -30,55 +30,23 @@ static const double PASSING = 16.0 * SEQ * HIDDEN;
 /* Its larger product's weights and bias, 16-bit. */
 static const double WEIGHT_GRADIENT = 2.0 * (4 * HIDDEN * HIDDEN + 4 * HIDDEN);
 
-struct world {
-	struct mq_arena arena;
-	struct mq_model *model;
-	struct mq_cluster *cluster;
-	struct mq_calib *calib;
-	struct mq_software software;
-	struct mq_train train;
-	struct mq_plan plan;
-	struct mq_lowered low;
-	struct mq_err err;
-};
-
-static void make_model(struct world *w, const char *more)
+static void make_model(struct lowered *w, const char *more)
 {
-	struct mq_model_request rq = { .train = &w->train };
-
-	rq.spec = mq_arena_printf(&w->arena, "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=256%s", more);
-	if (mq_model_load(&rq, &w->arena, &w->model, &w->err) != MQ_OK)
-		fail_msg("%s", w->err.text);
+	lowered_model(w, mq_arena_printf(&w->arena, "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=256%s", more));
 }
 
 static int make_world(void **state)
 {
-	static struct world w;
+	static struct lowered w;
 
-	w = (struct world){ .train = { .batch = 8, .dtype = MQ_FP16, .grad_dtype = MQ_FP16 },
-			    .software = *mq_software_plain() };
-	w.cluster = mq_cluster_flat(&w.arena, 4, "ideal", 1e12, 1e12, 1e9, 1e-6);
-	w.calib = mq_calib_new(&w.arena);
-	mq_calib_add_ideal(w.calib, "ideal", 1e12, 1e12, 1e12);
-	if (mq_calib_bind(w.calib, w.cluster, &w.err) != MQ_OK)
-		return -1;
-	make_model(&w, "");
+	lowered_open(&w, "gpt:layers=4,hidden=64,heads=4,seq=32,vocab=256", 4, 8);
 	*state = &w;
 	return 0;
 }
 
-static int free_world(void **state)
+static void lower_plan(struct lowered *w)
 {
-	struct world *w = *state;
-
-	mq_arena_fini(&w->arena);
-	return 0;
-}
-
-static void lower_plan(struct world *w)
-{
-	const struct mq_question q = { .model = w->model, .cluster = w->cluster, .calib = w->calib,
-				       .software = &w->software, .train = &w->train };
+	const struct mq_question q = lowered_question(w);
 	struct mq_lower_request rq = { .q = &q, .plan = &w->plan, .memory_only = true };
 
 	if (mq_lower(&rq, &w->arena, &w->low, &w->err) != MQ_OK)
@@ -86,7 +54,7 @@ static void lower_plan(struct world *w)
 }
 
 /* 1F1B unless the shape is of another schedule. */
-static void lower_shape(struct world *w, const struct mq_shape *asked)
+static void lower_shape(struct lowered *w, const struct mq_shape *asked)
 {
 	struct mq_shape shape = *asked;
 
@@ -108,7 +76,7 @@ static double sum(const struct mq_memory *m)
  * gradient of the final norm is formed apart. */
 static void one_device_peaks_at_the_loss(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
@@ -123,7 +91,7 @@ static void one_device_peaks_at_the_loss(void **state)
 
 /* One layer a stage. Rank 0 keeps its layer, the mask behind the positions and its output, for as many
  * micro-batches as the schedule has in flight; the last one its layer, final norm and loss. */
-static void in_flight(struct world *w, enum mq_pipeline pipeline, double first, double last)
+static void in_flight(struct lowered *w, enum mq_pipeline pipeline, double first, double last)
 {
 	lower_shape(w, &(struct mq_shape){ .pp = 4, .micro_batches = 8,
 					   .pipeline = (uint8_t)pipeline });
@@ -148,7 +116,7 @@ static void schedules_keep_their_micro_batches(void **state)
  * the fullest, four micro-batches of its first chunk and one of its second. */
 static void interleaved_warms_up_longer(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
 					   .pipeline = MQ_PIPE_INTERLEAVED });
@@ -159,7 +127,7 @@ static void interleaved_warms_up_longer(void **state)
 /* Software that frees what a stage has sent keeps what its layers keep. */
 static void sent_outputs_are_freed(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	w->software.frees_outputs = 1;
 	lower_shape(w, &(struct mq_shape){ .pp = 2, .virtual = 2, .micro_batches = 4,
@@ -172,7 +140,7 @@ static void sent_outputs_are_freed(void **state)
  * kept in 16 bits too, s h more. In bf16 software keeps what it kept. */
 static void products_keep_8_bit_inputs(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double plain = LAYERS * LAYER + 5 * SH + 12 * SV;
 
 	w->software.saves_casts = 1;
@@ -191,7 +159,7 @@ static void products_keep_8_bit_inputs(void **state)
  * a device multiplies transposed operands, which blocks with scales of their own (33/32 B) do not allow. */
 static void weights_in_8_bits(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM, products = LAYERS * 12.0 * HIDDEN * HIDDEN;
 
 	w->software.saves_casts = true;
@@ -218,7 +186,7 @@ static void weights_in_8_bits(void **state)
 /* Two layers of four wait on the host: beside the other two, one on its way is never more than the loss. */
 static void offloaded_layers_pass_through(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	w->software.offload_layers = 2;
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8 });
@@ -234,7 +202,7 @@ static void offloaded_layers_pass_through(void **state)
 /* Recomputed queries, keys and values, 6 s h, are not kept by the attention that reads them. */
 static void attention_keeps_no_input_that_is_made_again(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	w->software.selective = MQ_SELECTIVE_NAMED;
 	w->software.recompute_ops = "qkv";
@@ -247,7 +215,7 @@ static void attention_keeps_no_input_that_is_made_again(void **state)
 /* Sequence parallelism of 2: of what two products a layer and the head gather, the other rank's half stays. */
 static void gathered_inputs_may_stay(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	const struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true,
 					.sequence_parallel = true };
 
@@ -263,7 +231,7 @@ static void gathered_inputs_may_stay(void **state)
  * each rank, and wait beside the rest as the allocator's; where nothing is scattered nothing waits. */
 static void scattered_products_are_freed_late(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true, .sequence_parallel = true };
 
 	lower_shape(w, &shape);
@@ -283,7 +251,7 @@ static void scattered_products_are_freed_late(void **state)
  * than one micro-batch has, and both hold 8 bytes a logit beside what they keep. */
 static void experts_keep_what_they_need(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_model_request rq = { .train = &w->train, .spec = "moe:layers=2,hidden=64,heads=4,seq=32,"
 				       "vocab=2048,experts=4,top_k=2,ffn=32" };
 	const struct mq_shape shape = { .dp = 2, .ep = 2, .micro_batches = 4 };
@@ -310,7 +278,7 @@ static void experts_keep_what_they_need(void **state)
  * and the last one keep 2 elements more per output, s h, and each activation 1, s f. */
 static void eager_ops_keep_more(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_model_request rq = { .train = &w->train, .spec = "llama:layers=2,hidden=64,heads=4,seq=32,"
 				       "vocab=2048,ffn=96" };
 
@@ -331,7 +299,7 @@ static void eager_ops_keep_more(void **state)
 /* On two tensor ranks the loss holds 12 bytes of half the logits, or of all of them. */
 static void gathered_logits_are_whole(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	const struct mq_shape shape = { .tp = 2, .micro_batches = 8, .vocab_parallel = true };
 
 	lower_shape(w, &shape);
@@ -347,7 +315,7 @@ static void gathered_logits_are_whole(void **state)
  * bytes a parameter more where there is something to reduce. */
 static void gradients_wait_and_are_copied(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 	const struct mq_shape shape = { .dp = 2, .micro_batches = 2, .recompute = MQ_RECOMPUTE_FULL };
 	struct mq_shape alone = shape;
@@ -369,7 +337,7 @@ static void gradients_wait_and_are_copied(void **state)
 /* Full recomputation keeps each layer's input, 2 s h; its last backward holds the layer again. */
 static void recompute_keeps_layer_inputs(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	lower_shape(w, &(struct mq_shape){ .micro_batches = 8, .recompute = MQ_RECOMPUTE_FULL });
 	assert_bytes(w->low.memory[0].activation_B, SH + LAYERS * 2 * SH + LAYER + PASSING);
@@ -378,7 +346,7 @@ static void recompute_keeps_layer_inputs(void **state)
 /* Stored scores: 5 a s s bytes a layer, which selective recomputation frees until a layer's backward. */
 static void selective_frees_scores(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double scores = (double)HEADS * SEQ * SEQ, kept = 34 * SH;
 
 	make_model(w, ",fused_attention=false");
@@ -398,7 +366,7 @@ static void selective_frees_scores(void **state)
  * gathered, and at the last layer's backward two layers' parameters and that layer's gradients twice. */
 static void zero_shards(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 
 	for (int sync = MQ_SYNC_ZERO1; sync <= MQ_SYNC_ZERO3; sync++) {
@@ -417,7 +385,7 @@ static void zero_shards(void **state)
 /* Tensor parallelism of 2: s h (10 + 24/t) and the statistics a layer, Q, K, V's and the MLP's halves. */
 static void tensor_parallel_divides(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 8, .vocab_parallel = true });
 	assert_bytes(w->low.memory[0].activation_B,
@@ -426,7 +394,7 @@ static void tensor_parallel_divides(void **state)
 
 static void fp32_gradients_and_offload(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 
 	w->train.grad_dtype = MQ_FP32;
@@ -450,7 +418,7 @@ static void fp32_gradients_and_offload(void **state)
  * gone; the allocator keeps their blocks while there is room, and no longer. */
 static void step_takes_the_place_of_activations(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double params = LAYERS * LAYER_PARAM + ENDS_PARAM;
 	double passes = LAYERS * LAYER + 5 * SH + 12 * SV + 4 * HIDDEN;
 
@@ -484,7 +452,7 @@ static void step_takes_the_place_of_activations(void **state)
 /* Two buckets, or one flat copy, of the gradients that are reduced, and never more than there are. */
 static void reduction_takes_buffers(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	double grads = 2 * (LAYERS * LAYER_PARAM + ENDS_PARAM);
 	struct mq_shape shape = { .dp = 2, .micro_batches = 4 };
 
@@ -510,7 +478,7 @@ static void reduction_takes_buffers(void **state)
 /* A loss that works in place holds 2 bytes a logit; fragmentation stretches what is dynamic. */
 static void software_has_its_share(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	struct mq_device_calib *d = &w->calib->device[0];
 
 	w->software.loss_B = 2;
@@ -535,7 +503,7 @@ static void software_has_its_share(void **state)
 
 static void inference_holds_parameters_and_one_op(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	w->train.infer = true;
 	make_model(w, "");
@@ -551,7 +519,7 @@ static void inference_holds_parameters_and_one_op(void **state)
 
 static void message_names_what_lacks(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 
 	for (uint32_t d = 0; d < w->cluster->n_devices; d++)
 		w->cluster->device[d].memory_B = 3e6;
@@ -598,5 +566,5 @@ int main(void)
 		cmocka_unit_test(message_names_what_lacks),
 	};
 
-	return cmocka_run_group_tests(tests, make_world, free_world);
+	return cmocka_run_group_tests(tests, make_world, lowered_free);
 }
