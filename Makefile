@@ -317,7 +317,7 @@ validate-gpu: all ## the same on this machine's GPUs
 	@MAQUETTE=$(BUILD)/maquette REPLAY=$(BUILD)/maquette-replay validator/validate-gpu $(BUILD)/validate-gpu
 bless: all ## rewrite the expected outputs of goldens and command-line cases
 	@BUILD=$(BUILD) BLESS=1 tests/run-tests golden cli readme
-accuracy: $(BUILD)/maquette ## predictions against published runs; updates README.md
+accuracy: $(BUILD)/maquette ## predictions against published runs; updates README.md and results/README.md
 	@tests/accuracy.sh
 identity: all ## every scored row of the published runs, run again from its job file: equal to the last digit (an hour)
 	@MAQUETTE=$(BUILD)/maquette tests/identity.sh $(BUILD)/identity

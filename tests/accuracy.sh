@@ -1,9 +1,9 @@
 #!/bin/sh
 # accuracy.sh - `make accuracy`: holds predictions against the published measurements in DATA (default
-# ../shared/data), writes the tables to build/accuracy, the summary between the accuracy markers of
-# README.md, and all rows with a figure to results/accuracy. Says so, and succeeds, where the measurements
-# are not there. JOBS: worker processes (default: the processors); ROW_TASKS: tasks of a row's
-# simulation at most.
+# ../shared/data), writes the tables to build/accuracy, the whole of it between the markers of
+# results/README.md and a line per kind between those of README.md, and all rows with a figure to
+# results/accuracy. Says so, and succeeds, where the measurements are not there. JOBS: worker processes
+# (default: the processors); ROW_TASKS: tasks of a row's simulation at most.
 set -eu
 data=${DATA:-../shared/data}
 out=build/accuracy
@@ -103,13 +103,42 @@ $maquette plot $record -o $out/figure -t "step times of published runs" >/dev/nu
 	cp $out/figure/score.svg $record/score.svg
 echo "accuracy: $record/score.csv, $record/score.svg"
 
-if grep -q '<!-- accuracy:begin -->' README.md; then
-	awk -v table=$out/table.md '
-	/<!-- accuracy:begin -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
-	/<!-- accuracy:end -->/ { skip = 0 }
-	!skip' README.md >$out/README.md
-	cat $out/README.md >README.md
-	echo "accuracy: README.md updated; rows in $out/*/score.csv"
-else
-	echo "accuracy: README.md has no accuracy markers; the table is $out/table.md"
-fi
+# The same by kind, each table counted once.
+awk -F'|' '
+/^\| (never fitted|source left out|fitted):/ && $3 > 0 {
+	split($2, part, ":")
+	kind = part[1]
+	gsub(/^ +/, "", kind)
+	if (!(kind in tables))
+		kinds[++n] = kind
+	tables[kind]++
+	runs[kind] += $3
+	mean[kind] += $5
+	median[kind] += $6
+	if (best[kind] == "" || $5 + 0 < best[kind])
+		best[kind] = $5 + 0
+	if ($5 + 0 > worst[kind])
+		worst[kind] = $5 + 0
+}
+END {
+	print "| values | tables | runs | mean error % | median error % | means of the best and the worst table % |"
+	print "| --- | --- | --- | --- | --- | --- |"
+	for (i = 1; i <= n; i++) {
+		k = kinds[i]
+		printf "| %s | %d | %d | %.1f | %.1f | %.1f to %.1f |\n", k, tables[k], runs[k], mean[k] / tables[k],
+			median[k] / tables[k], best[k], worst[k]
+	}
+}' $out/table.md >$out/by-kind.md
+
+# put_between NAME FILE PAGE: FILE in place of what stands between the page's markers of that name.
+put_between() {
+	grep -q "<!-- $1:begin -->" "$3" || { echo "accuracy: $3 has no $1 markers; the table is $2"; return; }
+	awk -v name="$1" -v table="$2" '
+	index($0, "<!-- " name ":begin -->") { print; while ((getline line < table) > 0) print line; skip = 1; next }
+	index($0, "<!-- " name ":end -->") { skip = 0 }
+	!skip' "$3" >$out/page.md
+	cat $out/page.md >"$3"
+	echo "accuracy: $3 updated; rows in $out/*/score.csv"
+}
+put_between accuracy $out/table.md results/README.md
+put_between accuracy-summary $out/by-kind.md README.md
