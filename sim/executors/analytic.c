@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "executors/costing.h"
+#include "executors/executor.h"
 #include "executors/walk.h"
 
 static enum mq_status duration(struct mq_costing *c, const struct mq_task *t, double *seconds,
@@ -32,13 +33,14 @@ enum mq_status mq_execute_analytic(const struct mq_exec_request *request, struct
 				   struct mq_err *err)
 {
 	const struct mq_schedule *s = request->schedule;
-	struct mq_costing costing;
+	struct mq_costing costing = { .schedule = s, .cluster = request->cluster, .calib = request->calib,
+				      .jitter = request->jitter };
 	struct mq_events ev;
 	struct mq_walk walk;
 
 	*timeline = (struct mq_timeline){ .executor = "analytic" };
 	MQ_TRY(mq_events_build(s, arena, &ev, err));
-	mq_costing_init(&costing, request, arena);
+	mq_costing_init(&costing, arena);
 	if (!mq_costing_possible(&costing, err)) {
 		*verdict = MQ_VERDICT_INVALID;
 		return MQ_OK;

@@ -7,13 +7,12 @@
 #include "lower/fold.h"
 #include "lower/images.h"
 
-void mq_costing_init(struct mq_costing *c, const struct mq_exec_request *request,
-		     struct mq_arena *arena)
+void mq_costing_init(struct mq_costing *c, struct mq_arena *arena)
 {
-	const struct mq_schedule *s = request->schedule;
+	const struct mq_schedule *s = c->schedule;
 
-	*c = (struct mq_costing){ .request = request, .arena = arena,
-				  .n_types = request->calib->n_devices };
+	*c = (struct mq_costing){ .schedule = s, .cluster = c->cluster, .calib = c->calib, .jitter = c->jitter,
+				  .arena = arena, .n_types = c->calib->n_devices };
 	c->work_s = mq_arena_array(arena, (size_t)s->n_works * c->n_types, double);
 	for (size_t i = 0; i < (size_t)s->n_works * c->n_types; i++)
 		c->work_s[i] = NAN;
@@ -39,9 +38,7 @@ void mq_costing_init(struct mq_costing *c, const struct mq_exec_request *request
 
 static const struct mq_device_calib *calib_of(const struct mq_costing *c, uint32_t device)
 {
-	const struct mq_exec_request *r = c->request;
-
-	return &r->calib->device[r->cluster->device[r->schedule->device[device]].calib];
+	return &c->calib->device[c->cluster->device[c->schedule->device[device]].calib];
 }
 
 /* sqrt(sum t^2) / sum t of a work's kernels: how much of a kernel's jitter is left of the task's. */
@@ -61,8 +58,8 @@ static double spread_of(const struct mq_device_calib *d, const struct mq_work *w
 /* The parts of a compute task in the draw at hand: kernels vary, the host that launches them does not. */
 static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->request->schedule;
-	const struct mq_jitter *j = c->request->jitter;
+	const struct mq_schedule *s = c->schedule;
+	const struct mq_jitter *j = c->jitter;
 	const struct mq_device_calib *d = calib_of(c, t->device);
 	struct mq_cost_parts parts = mq_cost_parts(d, &s->work[t->work]);
 	uint32_t rank = s->device[t->device];
@@ -77,18 +74,18 @@ static struct mq_cost_parts varied(const struct mq_costing *c, const struct mq_t
 
 double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->request->schedule;
+	const struct mq_schedule *s = c->schedule;
 
 	if (t->kind == MQ_TASK_COPY)
 		return mq_cost_copy(calib_of(c, t->device), t->bytes);
 	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
 		return s->fold->work_fixed_s[t->work];
-	if (c->request->jitter) {
+	if (c->jitter) {
 		struct mq_cost_parts parts = varied(c, t);
 
 		return mq_cost_beside(&parts, 0, 0);
 	}
-	uint32_t type = c->request->cluster->device[s->device[t->device]].calib;
+	uint32_t type = c->cluster->device[s->device[t->device]].calib;
 	double *known = &c->work_s[(size_t)t->work * c->n_types + type];
 	if (isnan(*known))
 		*known = mq_cost_work(calib_of(c, t->device), &s->work[t->work]);
@@ -97,20 +94,20 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 
 struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct mq_task *t)
 {
-	const struct mq_schedule *s = c->request->schedule;
+	const struct mq_schedule *s = c->schedule;
 
 	if (t->kind == MQ_TASK_COPY)
 		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
 	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
 		return (struct mq_cost_parts){ .host_s = s->fold->work_fixed_s[t->work] };
-	if (c->request->jitter)
+	if (c->jitter)
 		return varied(c, t);
 	return mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
 }
 
 bool mq_costing_possible(struct mq_costing *c, struct mq_err *err)
 {
-	const struct mq_schedule *s = c->request->schedule;
+	const struct mq_schedule *s = c->schedule;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
@@ -173,7 +170,7 @@ static double memory_Bps(const struct mq_task *t, const struct mq_flow *flow, ui
 static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 				    struct mq_err *err)
 {
-	struct mq_images *images = c->request->schedule->fold->images;
+	struct mq_images *images = c->schedule->fold->images;
 	struct mq_image_times times;
 	struct mq_image image;
 
@@ -192,8 +189,7 @@ static enum mq_status expand_folded(struct mq_costing *c, const struct mq_task *
 static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, struct mq_meeting *m,
 			     struct mq_err *err)
 {
-	const struct mq_exec_request *r = c->request;
-	const struct mq_schedule *s = r->schedule;
+	const struct mq_schedule *s = c->schedule;
 
 	*m = (struct mq_meeting){ .task = t, .bound_s = NAN };
 	if (s->fold)
@@ -205,7 +201,7 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 			.bytes = t->bytes, .dtype = t->dtype, .algo = t->algo, .proto = t->proto,
 			.root = t->root,
 		};
-		MQ_TRY(mq_collective_expand(r->cluster, r->calib, &ask, c->arena, &flows, err));
+		MQ_TRY(mq_collective_expand(c->cluster, c->calib, &ask, c->arena, &flows, err));
 		m->n = ask.n;
 		m->rank = ask.rank;
 		m->latency_s = flows.latency_s;
@@ -226,7 +222,7 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 	m->rank = rank;
 	m->flow = flow;
 	m->n_flows = t->bytes > 0 && rank[0] != rank[1];
-	return mq_p2p_expand(r->cluster, r->calib, rank[0], rank[1], t->bytes, &m->latency_s,
+	return mq_p2p_expand(c->cluster, c->calib, rank[0], rank[1], t->bytes, &m->latency_s,
 			     &flow->rate_Bps, &m->alone_s, err);
 }
 
@@ -265,7 +261,7 @@ enum mq_status mq_costing_bound(struct mq_costing *c, uint32_t index, struct mq_
 	if (!isnan(m->bound_s))
 		return MQ_OK;
 	if (m->n_flows)
-		MQ_TRY(mq_flows_bound(c->request->cluster, m->rank, m->flow, m->n_flows, c->arena,
+		MQ_TRY(mq_flows_bound(c->cluster, m->rank, m->flow, m->n_flows, c->arena,
 				      &flows_s, err));
 	/* The bound adds and divides in another order than alone_s: never let a rounding pass it. */
 	m->bound_s = fmin(m->latency_s + flows_s, m->alone_s);
@@ -290,15 +286,15 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 {
 	for (uint32_t i = 0; i < c->n_meetings; i++) {
 		const struct mq_meeting *m = &c->meeting[i];
-		if (c->request->schedule->fold && calls[i]) {
+		if (c->schedule->fold && calls[i]) {
 			struct loader to = { bytes, (double)calls[i] };
-			MQ_TRY(mq_images_all_links(c->request->schedule->fold->images, m->task,
+			MQ_TRY(mq_images_all_links(c->schedule->fold->images, m->task,
 						   add_bytes, &to, err));
 			continue;
 		}
 		for (uint32_t f = 0; f < m->n_flows && calls[i]; f++) {
 			const struct mq_route *route;
-			MQ_TRY(mq_cluster_route(c->request->cluster, m->rank[m->flow[f].src],
+			MQ_TRY(mq_cluster_route(c->cluster, m->rank[m->flow[f].src],
 						m->rank[m->flow[f].dst], &route, err));
 			for (uint32_t l = 0; l < route->n_links; l++)
 				bytes[route->link[l]] += (double)calls[i] * m->flow[f].bytes;
@@ -309,7 +305,7 @@ static enum mq_status load_links(struct mq_costing *c, const uint64_t *calls, do
 
 static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 {
-	const struct mq_schedule *s = c->request->schedule;
+	const struct mq_schedule *s = c->schedule;
 
 	tl->weight = s->fold->weight;
 	if (!s->fold->work_comm_s)
@@ -325,7 +321,7 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 				   const double *start_s, const double *finish_s,
 				   struct mq_timeline *tl, struct mq_err *err)
 {
-	const struct mq_schedule *s = c->request->schedule;
+	const struct mq_schedule *s = c->schedule;
 
 	struct mq_events *kept = mq_arena_array(c->arena, 1, struct mq_events);
 
@@ -353,7 +349,7 @@ enum mq_status mq_costing_timeline(struct mq_costing *c, const struct mq_events 
 	for (uint32_t e = 0; e < ev->n - ev->n_barriers; e++)
 		if (meeting[e] != MQ_NONE)
 			calls[meeting[e]]++;
-	tl->n_links = c->request->cluster->n_links;
+	tl->n_links = c->cluster->n_links;
 	tl->link_busy_B = mq_arena_array(c->arena, tl->n_links, double);
 	MQ_TRY(load_links(c, calls, tl->link_busy_B, err));
 	if (s->fold)

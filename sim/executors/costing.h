@@ -11,7 +11,11 @@
 #include "core/cost.h"
 #include "core/events.h"
 #include "core/map.h"
-#include "executors/executor.h"
+#include "core/calib.h"
+#include "core/cluster.h"
+#include "core/jitter.h"
+#include "core/schedule.h"
+#include "core/timeline.h"
 
 /* A distinct meeting: what its flows are and how long it takes alone. */
 struct mq_meeting {
@@ -27,8 +31,12 @@ struct mq_meeting {
 	const struct mq_flow *flow; /* folded: NULL, see lower/images.h; so is rank */
 };
 
+/* The first four are the caller's to set before mq_costing_init. */
 struct mq_costing {
-	const struct mq_exec_request *request;
+	const struct mq_schedule *schedule;
+	const struct mq_cluster *cluster; /* bound to calib */
+	const struct mq_calib *calib;
+	const struct mq_jitter *jitter; /* NULL: tasks do not vary */
 	struct mq_arena *arena;
 	uint32_t n_types;           /* device types of the calibration */
 	double *work_s;             /* [n_works * n_types], NaN until asked */
@@ -41,8 +49,7 @@ struct mq_costing {
 	bool uneven;                /* folded: images of a meeting take different times */
 };
 
-void mq_costing_init(struct mq_costing *costing, const struct mq_exec_request *request,
-		     struct mq_arena *arena);
+void mq_costing_init(struct mq_costing *costing, struct mq_arena *arena);
 
 /* Seconds of a compute or copy task; +inf where the device cannot run it. */
 double mq_costing_task(struct mq_costing *costing, const struct mq_task *task);

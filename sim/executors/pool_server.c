@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "core/change.h"
-#include "executors/conductor.h"
+#include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
 #include "executors/pool.h"
 #include "executors/pool_wire.h"

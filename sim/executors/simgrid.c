@@ -377,12 +377,16 @@ enum mq_status mq_execute_simgrid(const struct mq_exec_request *request, struct 
 		return MQ_OK;
 	}
 	mq_arena_rewind(arena, mark);
-	mq_costing_init(&sim->costing, request, arena);
+	sim->costing = (struct mq_costing){ .schedule = request->schedule, .cluster = request->cluster,
+					    .calib = request->calib, .jitter = request->jitter };
+	mq_costing_init(&sim->costing, arena);
 	if (!mq_costing_possible(&sim->costing, err)) {
 		*verdict = MQ_VERDICT_INVALID;
 		return MQ_OK;
 	}
 	MQ_TRY(mq_sharing_init(&sim->sharing, &sim->costing, &sim->ev, err));
+	if (request->interference)
+		MQ_TRY(mq_sharing_interfere(&sim->sharing, err));
 	MQ_TRY(settle(sim, verdict, err));
 	timeline->fold_inexact = sim->costing.uneven; /* some rank left out is not like its representative */
 	if (*verdict != MQ_VERDICT_OK || timeline->fold_inexact)

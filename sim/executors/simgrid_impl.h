@@ -18,6 +18,7 @@
 #include <simgrid/semaphore.h>
 
 #include "executors/costing.h"
+#include "executors/executor.h"
 #include "executors/simgrid_share.h"
 #include "executors/walk.h"
 #include "lower/images.h"

@@ -27,7 +27,7 @@ static uint64_t user_key(const struct mq_task *t)
 /* Meetings of all events, and who uses links: a communicator, or a pair of devices. */
 static enum mq_status list_users(struct mq_sharing *f, struct mq_err *err)
 {
-	const struct mq_schedule *s = f->c->request->schedule;
+	const struct mq_schedule *s = f->c->schedule;
 	struct mq_map map;
 
 	mq_map_init(&map, f->arena, s->n_comms + 64);
@@ -50,8 +50,8 @@ static void find_mixed(struct mq_sharing *f)
 	uint8_t *stream = mq_arena_array(f->arena, 2 * (size_t)f->n_users, uint8_t);
 
 	f->mixed = mq_arena_array(f->arena, f->n_users, bool);
-	for (uint32_t i = 0; i < f->c->request->schedule->n_tasks; i++) {
-		const struct mq_task *t = &f->c->request->schedule->task[i];
+	for (uint32_t i = 0; i < f->c->schedule->n_tasks; i++) {
+		const struct mq_task *t = &f->c->schedule->task[i];
 		if (!mq_task_meets(t))
 			continue;
 		uint32_t user = f->user_of[f->meeting[f->ev->of[i]]];
@@ -64,7 +64,7 @@ static void find_mixed(struct mq_sharing *f)
 
 static void list_devices(struct mq_sharing *f)
 {
-	const struct mq_schedule *s = f->c->request->schedule;
+	const struct mq_schedule *s = f->c->schedule;
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	const struct mq_task **example = mq_arena_array(f->arena, f->n_users, const struct mq_task *);
 
@@ -114,8 +114,8 @@ static void note_link(uint32_t link, double bytes, void *data)
  * the links of its images too. */
 static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err)
 {
-	const struct mq_cluster *cluster = n->f->c->request->cluster;
-	const struct mq_schedule *s = n->f->c->request->schedule;
+	const struct mq_cluster *cluster = n->f->c->cluster;
+	const struct mq_schedule *s = n->f->c->schedule;
 	const struct mq_meeting *meeting = &n->f->c->meeting[m];
 
 	n->user = n->f->user_of[m];
@@ -135,7 +135,7 @@ static enum mq_status note_links(struct notes *n, uint32_t m, struct mq_err *err
 /* Meetings are taken user by user, so that one look at the stamp tells whether a user is listed. */
 static enum mq_status list_links(struct mq_sharing *f, struct mq_err *err)
 {
-	uint32_t n_links = f->c->request->cluster->n_links, n = f->c->n_meetings;
+	uint32_t n_links = f->c->cluster->n_links, n = f->c->n_meetings;
 	struct notes notes = { .f = f, .stamp = mq_arena_array(f->arena, n_links, uint32_t) };
 	uint32_t *first = mq_arena_array(f->arena, f->n_users + 2, uint32_t);
 	uint32_t *by_user = mq_arena_array(f->arena, n, uint32_t);
@@ -180,7 +180,7 @@ static void count_neighbours(struct mq_sharing *f)
 {
 	bool *seen = mq_arena_array(f->arena, f->n_users, bool);
 
-	for (uint32_t l = 0; l < f->c->request->cluster->n_links; l++) {
+	for (uint32_t l = 0; l < f->c->cluster->n_links; l++) {
 		uint32_t from = f->link_first[l], to = f->link_first[l + 1];
 		if (from == to || (to - from == 1 && !f->mixed[f->link_user[from]]))
 			continue;
@@ -206,8 +206,11 @@ enum mq_status mq_sharing_init(struct mq_sharing *f, struct mq_costing *c, const
 	MQ_TRY(list_links(f, err));
 	list_events(f);
 	count_neighbours(f);
-	if (!c->request->interference)
-		return MQ_OK;
+	return MQ_OK;
+}
+
+enum mq_status mq_sharing_interfere(struct mq_sharing *f, struct mq_err *err)
+{
 	mq_sharing_find_slowed(f);
 	return mq_sharing_mark_paced(f, err);
 }
@@ -234,7 +237,7 @@ void mq_sharing_each_set(struct mq_sharing *f, mq_sharing_look *look, void *data
 	struct mq_map done; /* many links have the same users */
 
 	mq_map_init(&done, &scratch, 64);
-	for (uint32_t l = 0; l < f->c->request->cluster->n_links; l++) {
+	for (uint32_t l = 0; l < f->c->cluster->n_links; l++) {
 		uint32_t from = f->link_first[l], to = f->link_first[l + 1], n_done = done.n;
 		uint64_t set = 1;
 		if (from == to || (to - from == 1 && !f->mixed[f->link_user[from]]))

@@ -34,10 +34,12 @@ struct mq_sharing {
 	int64_t *lo, *hi, *position;      /* [tasks] */
 };
 
-/* Everything lives in the costing's arena. Marks what is slowed, and as flows what of that has a pace and
- * shares links. */
+/* Everything lives in the costing's arena. */
 enum mq_status mq_sharing_init(struct mq_sharing *sharing, struct mq_costing *costing,
 			       const struct mq_events *events, struct mq_err *err) MQ_MUST_CHECK;
+/* Communication and compute slow each other: marks what is slowed, and as flows what of that has a pace and
+ * shares links. Once behind init, or not at all. */
+enum mq_status mq_sharing_interfere(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
 /* Marks the events that met others on a link at these times; returns how many are new. */
 uint32_t mq_sharing_met(struct mq_sharing *sharing, const double *start_s, const double *finish_s);
 /* Marks all events that may meet others, whatever the times. */

@@ -26,7 +26,7 @@ struct crossing {
 
 static uint32_t images_of(struct mq_sharing *f, uint32_t m)
 {
-	const struct mq_fold *fold = f->c->request->schedule->fold;
+	const struct mq_fold *fold = f->c->schedule->fold;
 
 	return fold ? mq_images_count(fold->images, f->c->meeting[m].task) : 1;
 }
@@ -34,7 +34,7 @@ static uint32_t images_of(struct mq_sharing *f, uint32_t m)
 /* The links of one image that another flow can slow. */
 static enum mq_status cross(struct crossing *x, const struct mq_image *image, struct mq_err *err)
 {
-	const struct mq_cluster *cluster = x->o->f->c->request->cluster;
+	const struct mq_cluster *cluster = x->o->f->c->cluster;
 
 	for (uint32_t k = 0; k < image->n_flows; k++) {
 		const struct mq_route *route;
@@ -61,7 +61,7 @@ static enum mq_status cross(struct crossing *x, const struct mq_image *image, st
 static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared, struct mq_err *err)
 {
 	struct mq_sharing *f = o->f;
-	const struct mq_fold *fold = f->c->request->schedule->fold;
+	const struct mq_fold *fold = f->c->schedule->fold;
 	const struct mq_meeting *meeting = &f->c->meeting[m];
 	uint32_t n = images_of(f, m);
 
@@ -83,14 +83,14 @@ static enum mq_status cross_all(struct owners *o, uint32_t m, uint32_t *n_shared
 /* Can compute change the pace of this communication? */
 static bool has_pace(const struct mq_sharing *f, uint32_t event)
 {
-	const struct mq_exec_request *r = f->c->request;
-	const struct mq_schedule *s = r->schedule;
+	const struct mq_costing *c = f->c;
+	const struct mq_schedule *s = c->schedule;
 
 	if (!f->slowed[event] || f->meeting[event] == MQ_NONE)
 		return false;
 	for (uint32_t t = f->ev->first[event]; t != MQ_NONE; t = f->ev->next[t]) {
-		const struct mq_device *d = &r->cluster->device[s->device[s->task[t].device]];
-		const struct mq_device_calib *calib = &r->calib->device[d->calib];
+		const struct mq_device *d = &c->cluster->device[s->device[s->task[t].device]];
+		const struct mq_device_calib *calib = &c->calib->device[d->calib];
 
 		if (calib->overlap_comm > 0 && !calib->serial_comm &&
 		    mq_task_interferes(calib, &s->task[t]))
@@ -139,7 +139,7 @@ static enum mq_status mark_paced(struct owners *o, const bool *paced, uint32_t *
 enum mq_status mq_sharing_mark_paced(struct mq_sharing *f, struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	uint32_t n_links = f->c->request->cluster->n_links;
+	uint32_t n_links = f->c->cluster->n_links;
 	uint32_t *n_shared = mq_arena_array(&scratch, f->c->n_meetings, uint32_t);
 	struct owners o = { .f = f, .of_link = mq_arena_array(&scratch, n_links, uint32_t),
 			    .shared = mq_arena_array(&scratch, n_links, bool) };

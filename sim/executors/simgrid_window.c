@@ -26,7 +26,7 @@ static int64_t reach(const struct mq_sharing *f, const int64_t *known, uint32_t 
 
 static void find_windows(struct mq_sharing *f)
 {
-	const struct mq_schedule *s = f->c->request->schedule;
+	const struct mq_schedule *s = f->c->schedule;
 	const struct mq_events *ev = f->ev;
 	uint32_t n = s->n_tasks, n_queues = s->n_devices * MQ_N_STREAMS;
 	uint32_t *order = mq_arena_array(f->arena, ev->n, uint32_t);
@@ -73,16 +73,16 @@ static void find_windows(struct mq_sharing *f)
 
 static void list_tasks(struct mq_sharing *f)
 {
-	uint32_t *first = mq_arena_array(f->arena, f->c->request->schedule->n_devices + 2, uint32_t);
+	uint32_t *first = mq_arena_array(f->arena, f->c->schedule->n_devices + 2, uint32_t);
 
-	for (uint32_t i = 0; i < f->c->request->schedule->n_tasks; i++)
-		first[f->c->request->schedule->task[i].device + 2] += mq_task_meets(&f->c->request->schedule->task[i]);
-	for (uint32_t d = 0; d < f->c->request->schedule->n_devices; d++)
+	for (uint32_t i = 0; i < f->c->schedule->n_tasks; i++)
+		first[f->c->schedule->task[i].device + 2] += mq_task_meets(&f->c->schedule->task[i]);
+	for (uint32_t d = 0; d < f->c->schedule->n_devices; d++)
 		first[d + 2] += first[d + 1];
-	f->task_at = mq_arena_array(f->arena, first[f->c->request->schedule->n_devices + 1], uint32_t);
-	for (uint32_t i = 0; i < f->c->request->schedule->n_tasks; i++)
-		if (mq_task_meets(&f->c->request->schedule->task[i]))
-			f->task_at[first[f->c->request->schedule->task[i].device + 1]++] = i;
+	f->task_at = mq_arena_array(f->arena, first[f->c->schedule->n_devices + 1], uint32_t);
+	for (uint32_t i = 0; i < f->c->schedule->n_tasks; i++)
+		if (mq_task_meets(&f->c->schedule->task[i]))
+			f->task_at[first[f->c->schedule->task[i].device + 1]++] = i;
 	f->task_first = first;
 }
 
@@ -169,7 +169,7 @@ static void share_on_device(struct mq_sharing *f, uint32_t device, const bool *o
 	need_windows(f);
 	for (uint32_t k = f->task_first[device]; k < f->task_first[device + 1]; k++) {
 		uint32_t task = f->task_at[k], event = f->ev->of[task];
-		const struct mq_task *t = &f->c->request->schedule->task[task];
+		const struct mq_task *t = &f->c->schedule->task[task];
 		if (!on_link[f->user_of[f->meeting[event]]])
 			continue;
 		room[n++] = (struct window){ .lo = f->lo[task], .hi = f->hi[task], .event = event,
@@ -208,7 +208,7 @@ static void look_at_set(struct mq_sharing *f, uint32_t link, const bool *on_link
 void mq_sharing_may_meet(struct mq_sharing *f)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
-	const struct mq_schedule *s = f->c->request->schedule;
+	const struct mq_schedule *s = f->c->schedule;
 	struct all_sets all = { .room = mq_arena_array(&scratch, s->n_tasks, struct window),
 				.lost = mq_arena_array(&scratch, f->n_users, bool),
 				.seen = mq_arena_array(&scratch, s->n_devices, uint32_t) };
@@ -243,16 +243,16 @@ static void mark_slowed(struct mq_sharing *f, uint32_t event)
 /* Compute tasks inside the window of a communication that interferes, and that communication. */
 void mq_sharing_find_slowed(struct mq_sharing *f)
 {
-	const struct mq_exec_request *r = f->c->request;
-	const struct mq_schedule *s = f->c->request->schedule;
+	const struct mq_costing *c = f->c;
+	const struct mq_schedule *s = c->schedule;
 	uint32_t *first = mq_arena_array(f->arena, s->n_devices + 2, uint32_t);
 	bool any = false;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
-		const struct mq_device *d = &r->cluster->device[s->device[t->device]];
+		const struct mq_device *d = &c->cluster->device[s->device[t->device]];
 		first[t->device + 1] += t->stream == MQ_STREAM_COMPUTE;
-		any |= mq_task_interferes(&r->calib->device[d->calib], t);
+		any |= mq_task_interferes(&c->calib->device[d->calib], t);
 	}
 	if (!any)
 		return;
@@ -263,11 +263,11 @@ void mq_sharing_find_slowed(struct mq_sharing *f)
 	int32_t *change = mq_arena_array(f->arena, n_compute + 1, int32_t); /* windows begun - ended */
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct mq_task *t = &s->task[i];
-		const struct mq_device *d = &r->cluster->device[s->device[t->device]];
+		const struct mq_device *d = &c->cluster->device[s->device[t->device]];
 		uint32_t from = first[t->device] + (uint32_t)(f->lo[i] + 1);
 		uint32_t to = f->hi[i] == INT64_MAX ? first[t->device + 1]
 						    : first[t->device] + (uint32_t)f->hi[i];
-		if (from >= to || !mq_task_interferes(&r->calib->device[d->calib], t))
+		if (from >= to || !mq_task_interferes(&c->calib->device[d->calib], t))
 			continue;
 		change[from]++;
 		change[to]--;

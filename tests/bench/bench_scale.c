@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "executors/conductor.h"
+#include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
 #include "platform/platform_generate.h"
 #include "executors/verdict.h"

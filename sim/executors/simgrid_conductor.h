@@ -1,8 +1,8 @@
 /*
- * conductor.h - the actor from which schedules are simulated and routes are asked.
+ * simgrid_conductor.h - the actor from which schedules are simulated and routes are asked.
  */
-#ifndef MQ_EXECUTORS_CONDUCTOR_H
-#define MQ_EXECUTORS_CONDUCTOR_H
+#ifndef MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
+#define MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
 
 #include "core/cluster.h"
 
