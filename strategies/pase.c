@@ -7,7 +7,13 @@
  * largest dependent set; graphs beyond a bound are refused. Costs come from our cost queries
  * (unequal links and the slowest device type included); see lib/pase_model.h. Beyond the paper,
  * memory: where the optimum does not fit, memory gets a price, raised by bisection until the plan
- * fits the smallest device. One plan per number of micro-batches is proposed.
+ * fits the smallest device. One plan per number of micro-batches and order of the devices is proposed.
+ *
+ * Locality: the mesh of a split has its innermost dimensions on neighbours, and neighbours are `block`
+ * devices of each machine in turn. For each block that divides a machine the splits are solved anew, where
+ * the paper maps splits found before greedily, and the simulator chooses among them: it alone sees that
+ * groups whose members are spread share their machines' links. Orders that differ from layer to layer
+ * are left out: changing between them moves whole tensors.
  *
  * `maquette solve X.tables.json` answers from explicit cost tables (lib/pase_tables.h): the least
  * cost, and the cost of splitting only the batch.
@@ -25,11 +31,13 @@
 
 struct pase {
 	const struct mq_problem *problem;
-	uint32_t order, micro_batches;
+	uint32_t order, micro_batches, block;
 	double rows;
 	/* search */
 	struct mq_devices devices;
-	uint32_t round, n_rounds, sizes[24];
+	uint32_t n_orders;
+	struct mq_devices in_order[32]; /* the devices, block by block; machine by machine first */
+	uint32_t round, n_rounds, sizes[24]; /* a round: a number of micro-batches in an order */
 	double bound_s, best_s; /* of all rounds: without a memory limit; of the plans proposed */
 };
 
@@ -39,6 +47,8 @@ static const struct mq_opt opts[] = {
         MQ_F64(struct pase, rows, 4e9, 1, 1e15,
                "combinations that one table may need; refuse beyond"),
         MQ_U32(struct pase, micro_batches, 0, 0, 1e6, "per step; 0 = powers of two in turn"),
+        MQ_U32(struct pase, block, 0, 0, 65536,
+               "devices of a machine that are neighbours; 0 = each divisor in turn"),
         MQ_END};
 
 static enum mq_status solve(void *state, const char *path, const struct mq_problem *problem,
@@ -70,6 +80,20 @@ static bool accepts(const char *path)
 	return mq_pase_tables_probe(path);
 }
 
+/* An order per block that divides the machine, the largest first. */
+static void list_orders(struct pase *s)
+{
+	const struct mq_cluster *cluster = s->problem->q->cluster;
+	uint32_t most = mq_devices_per_machine(cluster, &s->devices);
+	bool one_machine = most == s->devices.n;
+
+	for (uint32_t block = most; block > 0 && s->n_orders < 32; block--)
+		if (s->block ? block == most : most % block == 0 && (block == most || !one_machine))
+			s->in_order[s->n_orders++] =
+			        mq_devices_in_blocks(cluster, &s->devices, s->block ? s->block : block,
+			                             s->problem->arena);
+}
+
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
 	struct pase *s = state;
@@ -86,6 +110,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	s->bound_s = s->best_s = INFINITY;
 	s->problem = problem;
 	s->devices = mq_devices_usable(problem, problem->arena);
+	list_orders(s);
 	if (s->micro_batches > batch)
 		return mq_fail(err, MQ_EINPUT,
 		               "engine 'pase': %u micro-batches of a batch of %g: use at "
@@ -96,6 +121,7 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	for (double m = 1; !s->micro_batches && m <= batch && m <= 64; m *= 2)
 		if (fmod(batch, m) == 0)
 			s->sizes[s->n_rounds++] = (uint32_t)m;
+	s->n_rounds *= s->n_orders;
 	return MQ_OK;
 }
 
@@ -173,12 +199,13 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	struct pase *s = state;
 
 	while (s->round < s->n_rounds) {
+		const struct mq_devices *devices = &s->in_order[s->round % s->n_orders];
+		uint32_t micro_batches = s->sizes[s->round++ / s->n_orders];
 		struct mq_pase_model model;
 		uint32_t *choice = mq_arena_array(arena, problem->q->model->n_ops, uint32_t);
 		bool found;
 
-		MQ_TRY(mq_pase_from_problem(problem, &s->devices, s->sizes[s->round++], arena,
-		                            &model, err));
+		MQ_TRY(mq_pase_from_problem(problem, devices, micro_batches, arena, &model, err));
 		MQ_TRY(choose(s, &model, arena, choice, &found, err));
 		if (!found)
 			continue;

@@ -21,6 +21,42 @@ struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_
 	return devices;
 }
 
+/* Devices [i, ...) of one machine, in the order of the list. */
+static uint32_t same_machine(const struct mq_cluster *cluster, const struct mq_devices *devices, uint32_t i)
+{
+	uint32_t n = 1;
+
+	while (i + n < devices->n && cluster->device[devices->rank[i + n]].node ==
+	                                     cluster->device[devices->rank[i]].node)
+		n++;
+	return n;
+}
+
+uint32_t mq_devices_per_machine(const struct mq_cluster *cluster, const struct mq_devices *devices)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0, n; i < devices->n; i += n) {
+		n = same_machine(cluster, devices, i);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const struct mq_devices *devices,
+                                       uint32_t block, struct mq_arena *arena)
+{
+	struct mq_devices out = {0, mq_arena_array(arena, devices->n, uint32_t)};
+
+	for (uint32_t from = 0; out.n < devices->n; from += block)
+		for (uint32_t i = 0, n; i < devices->n; i += n) {
+			n = same_machine(cluster, devices, i);
+			for (uint32_t k = from; k < n && k < from + block; k++)
+				out.rank[out.n++] = devices->rank[i + k];
+		}
+	return out;
+}
+
 uint32_t mq_data_parallel_degree(const struct mq_problem *problem, const struct mq_devices *devices)
 {
 	const struct mq_limits *limits = problem->limits;

@@ -21,6 +21,13 @@ struct mq_devices {
 };
 struct mq_devices mq_devices_usable(const struct mq_problem *problem, struct mq_arena *arena);
 
+/* The same devices in another order: `block` of a machine, `block` of the next and so on, in turn until
+ * all are taken. A mesh has its innermost dimensions inside of a machine up to degree `block`. */
+struct mq_devices mq_devices_in_blocks(const struct mq_cluster *cluster, const struct mq_devices *devices,
+                                       uint32_t block, struct mq_arena *arena);
+/* Devices of the machine that has most of them. */
+uint32_t mq_devices_per_machine(const struct mq_cluster *cluster, const struct mq_devices *devices);
+
 /* What --fix and --max leave to engines that cut a pipeline into stages: a stage has exactly `dp`
  * replicas, or at most `most_dp`; a tensor degree `tp`, or at most `most_tp`; 0 = free. Where the number
  * of stages is fixed or bounded, every stage has exactly `width` devices, and `devices` are used of n. */

@@ -235,6 +235,26 @@ static void pase_splits_are_plans(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* Machines of three and four devices: blocks of two, by hand. */
+static void devices_come_in_blocks(void **state)
+{
+	static const uint32_t by_two[] = { 0, 1, 3, 4, 2, 5, 6 }, by_one[] = { 0, 3, 1, 4, 2, 5, 6 };
+	struct question q;
+
+	ask(&q);
+	struct mq_devices devices = mq_devices_usable(&q.problem, &q.arena);
+
+	devices.n = 7;
+	for (uint32_t d = 0; d < 7; d++)
+		q.cluster->device[d].node = d > 2;
+	assert_int_equal(mq_devices_per_machine(q.cluster, &devices), 4);
+	assert_memory_equal(mq_devices_in_blocks(q.cluster, &devices, 2, &q.arena).rank, by_two, sizeof(by_two));
+	assert_memory_equal(mq_devices_in_blocks(q.cluster, &devices, 1, &q.arena).rank, by_one, sizeof(by_one));
+	assert_memory_equal(mq_devices_in_blocks(q.cluster, &devices, 4, &q.arena).rank, devices.rank,
+	                    7 * sizeof(uint32_t));
+	mq_arena_fini(&q.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +262,7 @@ int main(void)
 	        cmocka_unit_test(layers_follow_speed),
 	        cmocka_unit_test(a_stage_may_mix_types),
 	        cmocka_unit_test(pase_splits_are_plans),
+	        cmocka_unit_test(devices_come_in_blocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
