@@ -3,16 +3,19 @@
  * cbc.
  *
  * Objectives: max-load, the load of the most loaded device, over contiguous sets or (contiguous=0)
- * any sets; latency, the time of one sample, with `pieces` sets per accelerator. See
- * lib/place_ip.h. Starts from the linearised dynamic programme, or for latency from filling the
- * accelerators in topological order where that is faster; stops at the time limit and reports
- * the gap that is left. Proposes one plan: the best placement found. Exponential in the worst case:
+ * any sets; with `phases` the largest forward load plus the largest backward one, which a pipeline that
+ * turns around between the passes (GPipe) takes per sample; latency, the time of one sample, with `pieces` sets per accelerator. See
+ * lib/place_ip.h. Starts from the linearised dynamic programme, or for latency from the best sets along
+ * many orders where that is faster, with a bound from the paths of the graph (lib/place_latency.h), beside
+ * which the program's own is weak; stops at the time limit and reports the gap that is left. Proposes one plan: the best placement found. Exponential in the worst case:
  * programs of more than `columns` columns are refused.
  *
  * A time limit makes the answer depend on the machine: raise it until the gap is 0 for answers that
  * repeat. Without an option micro-batches are the fewest with which the linearised pipeline fits;
  * where the simulator finds it too large all the same, more of them are tried, in half the time. Not modelled:
  * replicated stages, tensor splits, fill and drain of the pipeline.
+ *
+ * link: igraph
  */
 #include <math.h>
 
@@ -20,12 +23,13 @@
 #include "lib/ideal.h"
 #include "lib/place_engine.h"
 #include "lib/place_ip.h"
+#include "lib/place_latency.h"
 #include "lib/place_model.h"
 #include "lib/plans.h"
 
 struct ip_engine {
-	bool contiguous;
-	uint32_t pieces, micro_batches, columns;
+	bool contiguous, phases;
+	uint32_t pieces, orders, micro_batches, columns;
 	double seconds, gap;
 	bool done;
 	struct mq_place_again again;
@@ -34,7 +38,10 @@ struct ip_engine {
 
 static const struct mq_opt opts[] = {
         MQ_BOOL(struct ip_engine, contiguous, 1, "max-load: sets that a pipeline can run"),
+        MQ_BOOL(struct ip_engine, phases, 0,
+                "max-load: the largest forward load plus the largest backward one"),
         MQ_U32(struct ip_engine, pieces, 1, 1, 16, "latency: sets per accelerator"),
+        MQ_U32(struct ip_engine, orders, 1000, 1, 1e6, "latency: orders tried for the start"),
         MQ_F64(struct ip_engine, seconds, 60, 0.1, 1e6, "time limit of the program cbc, s"),
         MQ_F64(struct ip_engine, gap, 0, 0, 1, "stop when this close to the bound (relative)"),
         MQ_U32(struct ip_engine, micro_batches, 0, 0, 1e6,
@@ -57,6 +64,14 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		               "engine 'ip': %u micro-batches of a batch of %g: use at "
 		               "most one per sample",
 		               s->micro_batches, problem->q->train->batch);
+	bool passes = false;
+
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		passes = passes || problem->q->model->op[op].phase == MQ_BACKWARD;
+	if (s->phases && (!passes || (problem->objective && !strcmp(problem->objective, "latency"))))
+		return mq_fail(err, MQ_EINPUT, "engine 'ip': phases=true is of --objective max-load and graphs that "
+		               "bring backward ops of their own: leave it out for '%s'",
+		               problem->q->model->name);
 	return MQ_OK;
 }
 
@@ -107,7 +122,7 @@ static void report(const struct mq_problem *problem, const char *what,
 
 	mq_say(problem, "%s %.9g", what, r->value);
 	if (r->optimal)
-		mq_say(problem, "%s proven optimal by the integer program (bound %.9g)", what,
+		mq_say(problem, "%s proven optimal (bound %.9g)", what,
 		       r->bound);
 	else
 		mq_say(problem, "%s not proven: lower bound %.9g, gap %.3g %%", what,
@@ -144,45 +159,6 @@ static enum mq_status start_line(struct ip_engine *s, const struct mq_problem *p
 	}
 }
 
-/* Accelerators are filled one after the other in topological order; what is left goes to the CPUs.
- * False: ops that share devices, or one that fits nowhere. */
-static bool fill_greedily(const struct mq_place *p, struct mq_arena *arena, struct mq_placement *out)
-{
-	uint32_t v = 0;
-
-	*out = (struct mq_placement){
-	        .stage = mq_arena_array(arena, p->n_nodes, struct mq_place_stage)};
-	for (uint32_t i = 0; i < p->n_nodes; i++)
-		for (uint32_t k = 0; k < i && p->color && p->color[i] != MQ_NONE; k++)
-			if (p->color[k] == p->color[i])
-				return false;
-	for (int own = 1; own >= 0; own--) {
-		for (uint32_t t = 0; t < p->n_types; t++) {
-			for (uint32_t d = 0; p->type[t].own_memory == own && d < p->type[t].count; d++) {
-				struct mq_place_stage *stage = &out->stage[out->n_stages];
-				bool *in = mq_arena_array(arena, p->n_nodes, bool);
-				double size = 0;
-
-				if (v == p->n_nodes)
-					return true;
-				*stage = (struct mq_place_stage){.type = t, .replicas = 1, .device = d};
-				stage->node = mq_arena_array(arena, p->n_nodes, uint32_t);
-				for (; v < p->n_nodes && isfinite(p->time[v * p->n_types + t]) &&
-				       size + p->size[v] <= p->type[t].memory;
-				     v++) {
-					size += p->size[v];
-					stage->node[stage->n_nodes++] = v;
-					in[v] = true;
-				}
-				stage->load = mq_place_load(p, in, t, 1, arena);
-				out->max_load = fmax(out->max_load, stage->load);
-				out->n_stages += stage->n_nodes > 0;
-			}
-		}
-	}
-	return v == p->n_nodes;
-}
-
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
@@ -190,10 +166,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	bool latency = problem->objective && !strcmp(problem->objective, "latency");
 	struct mq_place_model model;
 	struct mq_ideal_result start_from;
-	struct mq_placement filled;
+	struct mq_placement line;
 	struct mq_place_ip_result r;
 	struct mq_place_ip_options o = {
-	        .objective = latency ? MQ_PLACE_LATENCY : MQ_PLACE_MAX_LOAD,
+	        .objective = latency     ? MQ_PLACE_LATENCY
+	                     : s->phases ? MQ_PLACE_PHASES
+	                                 : MQ_PLACE_MAX_LOAD,
 	        .contiguous = s->contiguous,
 	        .use_all = problem->limits->fix_pp > 0,
 	        .pieces = s->pieces,
@@ -211,10 +189,12 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	MQ_TRY(start_line(s, problem, arena, &model, &start_from, err));
 	if (isfinite(start_from.placement.max_load))
 		o.start = &start_from.placement;
-	if (latency && fill_greedily(&model.place, arena, &filled) &&
-	    (!o.start || mq_place_latency(&model.place, &filled, arena) <
+	if (latency)
+		MQ_TRY(mq_place_line(&model.place, s->orders, problem->rng, arena, &line, err));
+	if (latency && line.n_stages &&
+	    (!o.start || mq_place_latency(&model.place, &line, arena) <
 	                         mq_place_latency(&model.place, o.start, arena)))
-		o.start = &filled;
+		o.start = &line;
 	s->tries++; /* each further one has half the time */
 	MQ_TRY(mq_place_ip(&model.place, &o, arena, &r, err));
 	if (!r.placement.n_stages || isinf(r.value))
@@ -227,9 +207,11 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	else
 		mq_place_plan_free(&model, &r.placement, problem, arena, plan);
 	plan->engine_objective = r.value;
-	report(problem, latency ? "latency" : "max-load", &r);
+	const char *what = latency ? "latency" : s->phases ? "forward + backward max-load" : "max-load";
+
+	report(problem, what, &r);
 	mq_show_bound(problem,
-	              &(struct mq_bound){latency ? "latency" : "max-load", r.value,
+	              &(struct mq_bound){what, r.value,
 	                                 fmax(0, r.bound), model.unit,
 	                                 latency || !s->contiguous ? "placement of whole ops"
 	                                                           : "contiguous placement"});

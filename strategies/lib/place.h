@@ -50,7 +50,7 @@ struct mq_units {
 	uint32_t n, n_types;
 	uint32_t *of_node;           /* [n_nodes] */
 	uint32_t *node_first, *node; /* CSR: nodes of unit i */
-	double *time;                /* [n * n_types], forward and backward together */
+	double *time, *time_back;    /* [n * n_types], forward and backward together; backward alone */
 	double *size, *sync;         /* [n] */
 	/* precedence between units, topologically numbered: CSR of predecessors and successors */
 	uint32_t *pred_first, *pred, *succ_first, *succ;
@@ -58,7 +58,7 @@ struct mq_units {
 	uint32_t n_signals;
 	uint32_t *home;              /* [n_signals] unit that sends */
 	uint32_t *dst_first, *dst;   /* CSR: units that receive */
-	double *cost;                /* [n_signals] > 0 */
+	double *cost, *cost_back;    /* [n_signals] > 0; of it, what the backward pass sends */
 	uint32_t *sent_first, *sent; /* CSR by unit: signals that it sends */
 	uint32_t *got_first, *got;   /* CSR by unit: signals that it receives */
 	uint32_t *line;              /* [n] units in the order of a linearised pipeline */
@@ -94,6 +94,11 @@ struct mq_placement {
 	uint32_t n_stages;
 	struct mq_place_stage *stage;
 };
+
+/* The largest load of the forward ops and what they put out, plus the largest of the backward ones: the time
+ * per sample of a pipeline that turns around between the passes, as GPipe does. +inf where a set does not fit. */
+double mq_place_phases(const struct mq_place *place, const struct mq_placement *placement,
+                       struct mq_arena *scratch);
 
 /* Puts the sets in an order in which no set feeds an earlier one (backward nodes counted the other
  * way round); false where there is none, or where two sets share a device: no pipeline then. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "lib/place_latency.h"
 #include "lib/place_model.h"
 
 /* A column of x: a device, one of its pieces, or the pool of CPUs. */
@@ -22,6 +23,7 @@ struct ip {
 	struct slot *slot;
 	uint32_t *x;      /* [n_units * n_slots] columns */
 	uint32_t goal;    /* column of the objective */
+	uint32_t goal_back; /* of its backward part, where phases count apart */
 	uint32_t *memory; /* [devices] row, or MQ_NONE */
 	/* what must be contiguous: units, or nodes where the latency counts */
 	uint32_t n_items, n_arcs;
@@ -165,21 +167,28 @@ static void add_border(struct ip *ip, uint32_t y, uint32_t a, uint32_t b, uint32
 	mq_mip_add(&ip->mip, row, at(ip, b, slot), 1);
 }
 
-/* Adds what a slot computes and transfers to a row; in the latency program what enters and what
- * leaves are paid apart, although for one signal only one can happen. */
-static void add_load(struct ip *ip, uint32_t slot, uint32_t row)
+/* Adds what a slot computes and transfers to a row, its backward part to another, which may be the same; in
+ * the latency program what enters and what leaves are paid apart, although for one signal only one can happen. */
+static void add_load(struct ip *ip, uint32_t slot, uint32_t row, uint32_t row_back)
 {
 	const struct mq_units *u = &ip->u;
 	const struct slot *s = &ip->slot[slot];
 
-	for (uint32_t v = 0; v < u->n; v++)
-		if (isfinite(u->time[v * u->n_types + s->type]))
-			mq_mip_add(&ip->mip, row, at(ip, v, slot),
-			           u->time[v * u->n_types + s->type]);
+	for (uint32_t v = 0; v < u->n; v++) {
+		double time = u->time[v * u->n_types + s->type], back = u->time_back[v * u->n_types + s->type];
+
+		if (!isfinite(time))
+			continue;
+		mq_mip_add(&ip->mip, row, at(ip, v, slot), row == row_back ? time : time - back);
+		if (row != row_back)
+			mq_mip_add(&ip->mip, row_back, at(ip, v, slot), back);
+	}
 	for (uint32_t g = 0; g < u->n_signals && s->own_memory; g++) {
 		uint32_t y = mq_mip_column(&ip->mip, 0, 0, 1, false);
 
-		mq_mip_add(&ip->mip, row, y, u->cost[g]);
+		mq_mip_add(&ip->mip, row, y, row == row_back ? u->cost[g] : u->cost[g] - u->cost_back[g]);
+		if (row != row_back)
+			mq_mip_add(&ip->mip, row_back, y, u->cost_back[g]);
 		for (uint32_t d = u->dst_first[g]; d < u->dst_first[g + 1]; d++) {
 			add_border(ip, y, u->dst[d], u->home[g], slot);
 			add_border(ip, y, u->home[g], u->dst[d], slot);
@@ -189,12 +198,18 @@ static void add_load(struct ip *ip, uint32_t slot, uint32_t row)
 
 static void formulate_max_load(struct ip *ip)
 {
+	bool phases = ip->o->objective == MQ_PLACE_PHASES;
+
 	ip->goal = mq_mip_column(&ip->mip, 1, 0, INFINITY, false);
+	ip->goal_back = phases ? mq_mip_column(&ip->mip, 1, 0, INFINITY, false) : ip->goal;
 	for (uint32_t i = 0; i < ip->n_slots; i++) {
 		uint32_t row = mq_mip_row(&ip->mip, 'L', 0);
+		uint32_t back = phases ? mq_mip_row(&ip->mip, 'L', 0) : row;
 
 		mq_mip_add(&ip->mip, row, ip->goal, -1);
-		add_load(ip, i, row);
+		if (phases)
+			mq_mip_add(&ip->mip, back, ip->goal_back, -1);
+		add_load(ip, i, row, back);
 		if (ip->o->contiguous)
 			add_contiguity(ip, i);
 	}
@@ -221,7 +236,7 @@ static void add_slot_times(struct ip *ip, uint32_t slot)
 
 	mq_mip_add(&ip->mip, row, ip->start[slot], 1);
 	mq_mip_add(&ip->mip, row, ip->finish[slot], -1);
-	add_load(ip, slot, row);
+	add_load(ip, slot, row, row);
 	/* What a predecessor makes must be there, whether moving it costs something or not. */
 	for (uint32_t e = 0; e < p->n_edges; e++) {
 		uint32_t u = p->edge[e].src, v = p->edge[e].dst;
@@ -291,14 +306,12 @@ static double longest_path(const struct mq_place *p, struct mq_arena *arena)
 	return changed ? 0 : longest; /* a cycle: no bound */
 }
 
-static void formulate_latency(struct ip *ip)
+static void formulate_latency(struct ip *ip, double least)
 {
-	double least = fmin(longest_path(ip->place, ip->arena), ip->limit);
-
 	ip->latency = mq_arena_array(ip->arena, ip->place->n_nodes, uint32_t);
 	ip->start = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
 	ip->finish = mq_arena_array(ip->arena, ip->n_slots, uint32_t);
-	ip->goal = mq_mip_column(&ip->mip, 1, least, ip->limit, false);
+	ip->goal = mq_mip_column(&ip->mip, 1, fmin(least, ip->limit), ip->limit, false);
 	for (uint32_t v = 0; v < ip->place->n_nodes; v++) {
 		ip->latency[v] = mq_mip_column(&ip->mip, 0, 0, ip->limit, false);
 		add_after(ip, ip->goal, ip->latency[v], MQ_NONE);
@@ -340,6 +353,8 @@ static double value_of(const struct ip *ip, const struct mq_placement *placement
 {
 	if (ip->o->objective == MQ_PLACE_LATENCY)
 		return mq_place_latency(ip->place, placement, ip->arena);
+	if (ip->o->objective == MQ_PLACE_PHASES)
+		return mq_place_phases(ip->place, placement, ip->arena);
 	return placement->max_load;
 }
 
@@ -421,6 +436,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	                                 .tick_context = o->tick_context};
 	bool latency = o->objective == MQ_PLACE_LATENCY;
 	struct mq_mip_result solved;
+	double least = 0; /* a bound of the latency before any program is solved */
 
 	*result = (struct mq_place_ip_result){.value = INFINITY, .bound = -INFINITY};
 	for (uint32_t v = 0; v < place->n_nodes && latency; v++)
@@ -435,9 +451,17 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	ip.limit = slowest(&ip);
 	if (o->start && o->start->n_stages)
 		ip.limit = fmin(ip.limit, value_of(&ip, o->start) * (1 + 1e-9) + 1e-9);
+	if (latency) {
+		MQ_TRY(mq_place_latency_bound(place, o->pieces, arena, &least, err));
+		least = fmax(least, longest_path(place, arena));
+		if (o->start && o->start->n_stages && value_of(&ip, o->start) <= least * (1 + 1e-8)) {
+			*result = (struct mq_place_ip_result){*o->start, value_of(&ip, o->start), least, true, false};
+			return MQ_OK;
+		}
+	}
 	add_assignment(&ip);
 	if (latency)
-		formulate_latency(&ip);
+		formulate_latency(&ip, least);
 	else
 		formulate_max_load(&ip);
 	if (o->start && o->start->n_stages)
@@ -447,7 +471,7 @@ enum mq_status mq_place_ip(const struct mq_place *place, const struct mq_place_i
 	result->optimal = solved.verdict == MQ_MIP_OPTIMAL;
 	result->bound = solved.bound;
 	if (latency && !result->infeasible) /* also where cbc was stopped before it had one */
-		result->bound = fmax(result->bound, longest_path(place, arena));
+		result->bound = fmax(result->bound, least);
 	if (solved.value) {
 		decode(&ip, solved.value, &result->placement);
 		result->value = value_of(&ip, &result->placement);

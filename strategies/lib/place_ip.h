@@ -6,7 +6,8 @@
  *
  * Max-load: every device's load is at most MaxLoad. Contiguous: z_vi >= x_vi, z_vi <= z_ui and
  * z_vi <= x_vi - x_ui + 1 for each precedence u -> v (z marks the ancestors of the device's set),
- * on all devices. Latency, of inference graphs: one pool of CPUs, `pieces` sets per accelerator
+ * on all devices. Phases: one such maximum for the forward ops, one for the backward ones, and their sum
+ * (mq_place_phases). Latency, of inference graphs: one pool of CPUs, `pieces` sets per accelerator
  * that follow each other; a set starts when all that it needs is there and ends after its loads and
  * transfers (big-M); precedence between nodes, not units.
  *
@@ -20,11 +21,11 @@
 #include "lib/mip.h"
 #include "lib/place.h"
 
-enum mq_place_objective { MQ_PLACE_MAX_LOAD, MQ_PLACE_LATENCY };
+enum mq_place_objective { MQ_PLACE_MAX_LOAD, MQ_PLACE_PHASES, MQ_PLACE_LATENCY };
 
 struct mq_place_ip_options {
 	enum mq_place_objective objective;
-	bool contiguous;                  /* max-load only; latency always is, per piece */
+	bool contiguous;                  /* max-load and phases only; latency always is, per piece */
 	bool use_all;                     /* every device has a set: --fix pp */
 	uint32_t pieces;                  /* latency: sets per accelerator; 0 = 1 */
 	double seconds, gap;              /* see mip.h */

@@ -16,8 +16,11 @@ static bool is_backward(const struct mq_place *p, uint32_t node)
 	return p->backward && p->backward[node];
 }
 
-double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
-                     struct mq_arena *scratch)
+enum { FORWARD = 1, BACKWARD = 2 };
+
+/* Of the ops of these phases: what they compute and what they put out. */
+static double load_of_phases(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
+                             uint32_t phases, struct mq_arena *scratch)
 {
 	double time = 0, size = 0, sync = 0, r = replicas;
 	const struct mq_place_type *t = &p->type[type];
@@ -25,7 +28,7 @@ double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, ui
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
 		if (!in[v])
 			continue;
-		time += p->time[v * p->n_types + type];
+		time += phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->time[v * p->n_types + type] : 0;
 		size += p->size[v];
 		sync += p->sync ? p->sync[v] : 0;
 	}
@@ -39,10 +42,35 @@ double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, ui
 			if (in[p->edge[e].src] != in[p->edge[e].dst])
 				paid[p->edge[e].src] = true;
 		for (uint32_t v = 0; v < p->n_nodes; v++)
-			time += paid[v] ? p->out_cost[v] : 0;
+			time += paid[v] && phases & (is_backward(p, v) ? BACKWARD : FORWARD) ? p->out_cost[v] : 0;
 		mq_arena_rewind(scratch, mark);
 	}
 	return time / r + 2 * (r - 1) / r * sync;
+}
+
+double mq_place_load(const struct mq_place *p, const bool *in, uint32_t type, uint32_t replicas,
+                     struct mq_arena *scratch)
+{
+	return load_of_phases(p, in, type, replicas, FORWARD | BACKWARD, scratch);
+}
+
+double mq_place_phases(const struct mq_place *p, const struct mq_placement *placement,
+                       struct mq_arena *scratch)
+{
+	double forward = 0, backward = 0;
+
+	for (uint32_t s = 0; s < placement->n_stages; s++) {
+		const struct mq_place_stage *stage = &placement->stage[s];
+		struct mq_arena_mark mark = mq_arena_mark(scratch);
+		bool *in = mq_arena_array(scratch, p->n_nodes, bool);
+
+		for (uint32_t i = 0; i < stage->n_nodes; i++)
+			in[stage->node[i]] = true;
+		forward = fmax(forward, load_of_phases(p, in, stage->type, 1, FORWARD, scratch));
+		backward = fmax(backward, load_of_phases(p, in, stage->type, 1, BACKWARD, scratch));
+		mq_arena_rewind(scratch, mark);
+	}
+	return forward + backward;
 }
 
 /* ---- groups -----------------------------------------------------------------------------------
@@ -342,6 +370,7 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 	                       .n_types = p->n_types,
 	                       .of_node = mq_arena_array(g->arena, p->n_nodes, uint32_t),
 	                       .time = mq_arena_array(g->arena, g->n * p->n_types, double),
+	                       .time_back = mq_arena_array(g->arena, g->n * p->n_types, double),
 	                       .size = mq_arena_array(g->arena, g->n, double),
 	                       .sync = mq_arena_array(g->arena, g->n, double),
 	                       .line = mq_arena_array(g->arena, g->n, uint32_t)};
@@ -355,8 +384,11 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 		all[v] = v;
 		u->size[unit] += p->size[v];
 		u->sync[unit] += p->sync ? p->sync[v] : 0;
-		for (uint32_t t = 0; t < p->n_types; t++)
+		for (uint32_t t = 0; t < p->n_types; t++) {
 			u->time[unit * p->n_types + t] += p->time[v * p->n_types + t];
+			u->time_back[unit * p->n_types + t] +=
+			        is_backward(p, v) ? p->time[v * p->n_types + t] : 0;
+		}
 	}
 	make_csr(g->arena, g->n, p->n_nodes, u->of_node, all, &u->node_first, &u->node);
 	for (uint32_t i = 0; i < g->n_arcs; i++) {
@@ -373,7 +405,7 @@ static void fill_units(const struct groups *g, struct mq_units *u)
 struct signal {
 	uint32_t home, n;
 	uint32_t *dst; /* sorted */
-	double cost;
+	double cost, back; /* back: of it, made by the backward pass */
 };
 
 static int compare_signals(const void *left, const void *right)
@@ -387,7 +419,9 @@ static int compare_signals(const void *left, const void *right)
 	for (uint32_t i = 0; i < a->n; i++)
 		if (a->dst[i] != b->dst[i])
 			return a->dst[i] < b->dst[i] ? -1 : 1;
-	return a->cost < b->cost ? -1 : a->cost > b->cost; /* sums do not depend on the sort */
+	if (a->cost != b->cost) /* sums do not depend on the sort */
+		return a->cost < b->cost ? -1 : 1;
+	return a->back < b->back ? -1 : a->back > b->back;
 }
 
 static int compare_u32(const void *left, const void *right)
@@ -411,7 +445,8 @@ static uint32_t collect_signals(const struct groups *g, const struct mq_units *u
 	}
 	make_csr(g->arena, p->n_nodes, p->n_edges, src, dst, &first, &list);
 	for (uint32_t v = 0; v < p->n_nodes; v++) {
-		struct signal s = {u->of_node[v], 0, list + first[v], p->out_cost[v]};
+		struct signal s = {u->of_node[v], 0, list + first[v], p->out_cost[v],
+		                   is_backward(p, v) ? p->out_cost[v] : 0};
 
 		qsort(s.dst, first[v + 1] - first[v], sizeof(*s.dst), compare_u32);
 		for (uint32_t i = first[v]; i < first[v + 1]; i++)
@@ -433,6 +468,7 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 		total += signal[i].n;
 	u->home = mq_arena_array(g->arena, n, uint32_t);
 	u->cost = mq_arena_array(g->arena, n, double);
+	u->cost_back = mq_arena_array(g->arena, n, double);
 	u->dst_first = mq_arena_array(g->arena, n + 1, uint32_t);
 	u->dst = mq_arena_array(g->arena, total, uint32_t);
 	uint32_t *owner = mq_arena_array(g->arena, total, uint32_t);
@@ -441,15 +477,17 @@ static void fill_signals(const struct groups *g, struct mq_units *u)
 	for (uint32_t i = 0; i < n; i++) {
 		struct signal last = i ? signal[i - 1] : signal[i], now = signal[i];
 
-		last.cost = now.cost = 0;
+		last.cost = now.cost = last.back = now.back = 0;
 		if (i > 0 && compare_signals(&last, &now) == 0) {
 			u->cost[u->n_signals - 1] += signal[i].cost;
+			u->cost_back[u->n_signals - 1] += signal[i].back;
 			continue;
 		}
 		uint32_t s = u->n_signals++;
 
 		u->home[s] = signal[i].home;
 		u->cost[s] = signal[i].cost;
+		u->cost_back[s] = signal[i].back;
 		self[s] = s;
 		for (uint32_t d = 0; d < signal[i].n; d++) {
 			u->dst[n_dst] = signal[i].dst[d];

@@ -3,7 +3,7 @@
  *
  * MQ_TEST_ROUNDS=N sets the number of graphs (default 12); 1000 takes some minutes.
  *
- * link: jansson
+ * link: igraph jansson
  */
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,9 @@
 #include "core/rng.h"
 #include "lib/ideal.h"
 #include "lib/place_ip.h"
+#include "lib/place_latency.h"
 #include "lib/place_model.h"
+#include "placement_data.h"
 
 enum { MAX_NODES = 10, MAX_SLOTS = 4 };
 
@@ -26,6 +28,7 @@ struct graph {
 	struct mq_place_edge edge[MAX_NODES * MAX_NODES];
 	double time[2 * MAX_NODES], size[MAX_NODES], out_cost[MAX_NODES];
 	uint32_t color[MAX_NODES];
+	bool backward[MAX_NODES];
 };
 
 /* A pure inference graph: no backward nodes. */
@@ -123,6 +126,8 @@ static double judge(struct brute *b)
 	}
 	if (b->objective == MQ_PLACE_MAX_LOAD || isinf(split.max_load))
 		return split.max_load;
+	if (b->objective == MQ_PLACE_PHASES)
+		return mq_place_phases(b->place, &split, b->arena);
 	return mq_place_latency(b->place, &split, b->arena);
 }
 
@@ -138,6 +143,26 @@ static void assign(struct brute *b, uint32_t unit)
 	}
 }
 
+static double brute_force(struct graph *g, enum mq_place_objective objective, bool contiguous,
+                          struct mq_arena *arena)
+{
+	struct mq_err err = MQ_ERR_INIT;
+	struct brute b = {.place = &g->place,
+	                  .arena = arena,
+	                  .objective = objective,
+	                  .contiguous = contiguous && objective != MQ_PLACE_LATENCY,
+	                  .best = INFINITY};
+
+	assert_int_equal(mq_units_make(&g->place, b.contiguous ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
+	                               arena, &b.u, &err),
+	                 MQ_OK);
+	for (uint32_t t = 0; t < 2; t++)
+		for (uint32_t d = 0; d < g->type[t].count; d++)
+			b.type[b.n_slots++] = t;
+	assign(&b, 0);
+	return b.best;
+}
+
 static void compare(struct graph *g, enum mq_place_objective objective, bool contiguous, bool warm)
 {
 	struct mq_arena arena = MQ_ARENA_INIT;
@@ -147,19 +172,8 @@ static void compare(struct graph *g, enum mq_place_objective objective, bool con
 	struct mq_place_ip_result r;
 	struct mq_place_ip_options o = {
 	        .objective = objective, .contiguous = contiguous, .seconds = INFINITY};
-	struct brute b = {.place = &g->place,
-	                  .arena = &arena,
-	                  .objective = objective,
-	                  .contiguous = contiguous && objective == MQ_PLACE_MAX_LOAD,
-	                  .best = INFINITY};
+	double best = brute_force(g, objective, contiguous, &arena);
 
-	assert_int_equal(mq_units_make(&g->place, b.contiguous ? MQ_UNITS_CYCLES : MQ_UNITS_COLORS,
-	                               &arena, &b.u, &err),
-	                 MQ_OK);
-	for (uint32_t t = 0; t < 2; t++)
-		for (uint32_t d = 0; d < g->type[t].count; d++)
-			b.type[b.n_slots++] = t;
-	assign(&b, 0);
 	assert_int_equal(mq_ideal_solve(&g->place, &dpl, &arena, &line, &err), MQ_OK);
 	if (warm && line.placement.n_stages)
 		o.start = &line.placement;
@@ -167,15 +181,15 @@ static void compare(struct graph *g, enum mq_place_objective objective, bool con
 
 	if (status != MQ_OK)
 		fail_msg("%s", err.text);
-	if (isinf(b.best)) {
+	if (isinf(best)) {
 		assert_true(r.infeasible && isinf(r.value));
 	} else {
 		assert_true(r.optimal);
-		if (fabs(r.value - b.best) > 1e-6 * fmax(1, b.best))
+		if (fabs(r.value - best) > 1e-6 * fmax(1, best))
 			fail_msg("%u nodes, objective %d contiguous %d: brute force %.9g, program "
 			         "%.9g",
-			         g->place.n_nodes, objective, contiguous, b.best, r.value);
-		assert_true(r.bound <= b.best * (1 + 1e-6) + 1e-6);
+			         g->place.n_nodes, objective, contiguous, best, r.value);
+		assert_true(r.bound <= best * (1 + 1e-6) + 1e-6);
 	}
 	mq_arena_fini(&arena);
 }
@@ -209,6 +223,49 @@ static void max_load_equals_brute_force(void **state)
 	}
 }
 
+/* The backward pass of such a graph is what comes last in it. */
+static void phases_equal_brute_force(void **state)
+{
+	struct mq_rng rng;
+	uint32_t differ = 0;
+
+	have_cbc();
+	mq_rng_seed(&rng, 8);
+	for (int i = 0; i < rounds(); i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct graph g;
+
+		random_graph(&rng, i < 8 ? 7 : MAX_NODES, &g);
+		for (uint32_t v = (g.place.n_nodes + 1) / 2; v < g.place.n_nodes; v++)
+			g.backward[v] = true;
+		g.place.backward = g.backward;
+		compare(&g, MQ_PLACE_PHASES, i % 2, i % 3 == 0);
+		differ += brute_force(&g, MQ_PLACE_PHASES, i % 2, &arena) >
+		          brute_force(&g, MQ_PLACE_MAX_LOAD, i % 2, &arena);
+		mq_arena_fini(&arena);
+	}
+	assert_true(differ > 0); /* the sum of two maxima is no less than the maximum of sums, and often more */
+}
+
+/* Three devices hold a forward op of 6, 5 and 1 and a backward op of 1, 5 and 6: apart they add up to 12. */
+static void phases_by_hand(void **state)
+{
+	static const double time[] = {6, 5, 1, 1, 5, 6}, none[6] = {0};
+	static const bool backward[] = {false, false, false, true, true, true};
+	static const struct mq_place_type type = {3, 1, true};
+	static const struct mq_place p = {.n_nodes = 6, .n_types = 1, .type = &type, .time = time,
+	                                  .size = none, .out_cost = none, .backward = backward};
+	uint32_t node[3][2] = {{0, 3}, {1, 4}, {2, 5}};
+	struct mq_place_stage stage[3];
+	struct mq_placement placement = {.n_stages = 3, .stage = stage};
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	for (uint32_t s = 0; s < 3; s++)
+		stage[s] = (struct mq_place_stage){.replicas = 1, .device = s, .n_nodes = 2, .node = node[s]};
+	assert_true(mq_place_phases(&p, &placement, &arena) == 12);
+	mq_arena_fini(&arena);
+}
+
 static void latency_equals_brute_force(void **state)
 {
 	struct mq_rng rng;
@@ -220,6 +277,77 @@ static void latency_equals_brute_force(void **state)
 
 		random_graph(&rng, 6, &g);
 		compare(&g, MQ_PLACE_LATENCY, true, i % 3 == 0);
+	}
+}
+
+/* The bound of the paths and the line of sets have the optimum between them. */
+static void latency_lies_between(void **state)
+{
+	struct mq_rng rng;
+	uint32_t met = 0, all = 0;
+
+	mq_rng_seed(&rng, 9);
+	for (int i = 0; i < 150; i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct mq_err err = MQ_ERR_INIT;
+		struct mq_placement line;
+		struct graph g;
+		double bound;
+
+		random_graph(&rng, 6, &g);
+		double best = brute_force(&g, MQ_PLACE_LATENCY, false, &arena);
+
+		assert_int_equal(mq_place_latency_bound(&g.place, 1, &arena, &bound, &err), MQ_OK);
+		assert_int_equal(mq_place_line(&g.place, 50, &rng, &arena, &line, &err), MQ_OK);
+		if (bound > best)
+			fail_msg("graph %d: bound %.12g above the optimum %.12g", i, bound, best);
+		if (line.n_stages) {
+			double value = mq_place_latency(&g.place, &line, &arena);
+
+			if (value < best * (1 - 1e-12))
+				fail_msg("graph %d: %.12g below the optimum %.12g", i, value, best);
+			met += value <= bound * (1 + 1e-6) + 1e-9;
+			all++;
+		}
+		mq_arena_fini(&arena);
+	}
+	print_message("bound and line meet in %u of %u graphs\n", met, all);
+	assert_true(met > all / 4);
+}
+
+/* The public graphs: within a few percent of a lower bound, two of them at it. */
+static void public_latencies(void **state)
+{
+	static const struct {
+		const char *file;
+		double gap;
+	} graph[] = {{"LayerGraphs/bert24_inference", 1e-6},
+	             {"LayerGraphs/resnet50_inference", 1e-6},
+	             {"LayerGraphs/gnmt_inference", 0.04},
+	             {"OperatorGraphs/bert_l-3_inference", 0.03}};
+
+	for (size_t i = 0; i < sizeof(graph) / sizeof(*graph); i++) {
+		struct mq_arena arena = MQ_ARENA_INIT;
+		struct mq_err err = MQ_ERR_INIT;
+		struct placement_graph g;
+		struct mq_placement line;
+		struct mq_rng rng;
+		char path[512];
+		double bound;
+
+		snprintf(path, sizeof(path), PLACEMENT_FOLDER "/latency-inputs/%s.json", graph[i].file);
+		if (!placement_load(path, &arena, &g)) {
+			print_message("skipped: no %s\n", path);
+			skip();
+		}
+		mq_rng_seed(&rng, 1);
+		assert_int_equal(mq_place_latency_bound(&g.place, 1, &arena, &bound, &err), MQ_OK);
+		assert_int_equal(mq_place_line(&g.place, 1000, &rng, &arena, &line, &err), MQ_OK);
+		double value = mq_place_latency(&g.place, &line, &arena);
+
+		print_message("%s: %.9g, bound %.9g\n", graph[i].file, value, bound);
+		assert_in_range(1e9 * bound / value, 1e9 * (1 - graph[i].gap), 1e9);
+		mq_arena_fini(&arena);
 	}
 }
 
@@ -257,7 +385,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(tiny_program),
 	        cmocka_unit_test(max_load_equals_brute_force),
+	        cmocka_unit_test(phases_by_hand),
+	        cmocka_unit_test(phases_equal_brute_force),
 	        cmocka_unit_test(latency_equals_brute_force),
+	        cmocka_unit_test(latency_lies_between),
+	        cmocka_unit_test(public_latencies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

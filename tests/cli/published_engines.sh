@@ -1,0 +1,20 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# What the engines after papers promise beyond their own units: locality, phases, latency.
+least() { awk -F, 'NR > 1 && $4 == "ok" || NR > 1 && $4 == "\"ok\"" { if (!n++ || $5 < m) m = $5 } END { print m }' "$1/candidates.csv"; }
+# PaSE: of two kinds of machines each layer wants neighbours of its own; machine by machine alone is a third slower.
+cnn="search -m alexnet --batch 64 -p cloud_v100_t4"
+"$M" $cnn -e pase:micro_batches=1 -o any >/dev/null || echo "pase fails"
+"$M" $cnn -e pase:micro_batches=1,block=4 -o machine >/dev/null || echo "pase:block=4 fails"
+awk -v a="$(least any)" -v m="$(least machine)" 'BEGIN { if (!(a < 0.75 * m)) print "orders of the devices gain nothing: " a, m }'
+# ip: two layers, 6 + 1 and 1 + 6 forward and backward, on an accelerator each: 7, or 6 and 6 where the passes take turns.
+node() { echo "{\"id\": $1, \"supportedOnFpga\": 1, \"fpgaLatency\": $2, \"cpuLatency\": 1000, \"size\": 1, \"isBackwardNode\": $3, \"colorClass\": $4}"; }
+edge() { echo "{\"sourceId\": $1, \"destId\": $2, \"cost\": 0}"; }
+cat >two.json <<J
+{"maxSizePerFPGA": 10, "maxFPGAs": 2, "maxCPUs": 1,
+ "nodes": [$(node 0 6 0 0), $(node 1 1 0 1), $(node 2 6 1 1), $(node 3 1 1 0)],
+ "edges": [$(edge 0 1), $(edge 1 2), $(edge 2 3)]}
+J
+"$M" search -m two.json -p model --objective max-load -e ip -o load | grep '^max-load'
+"$M" search -m two.json -p model --objective max-load -e ip:phases=1 -o phases | grep '^forward'
+try 2 "phases=true is of --objective max-load and graphs that bring backward ops" search -m $tiny -p dgx1_v100 --batch 8 -e ip:phases=1 -o no
+finish
