@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "core/collective_impl.h"
+#include "core/schedule.h"
 #include "core/collective_measured.h"
 
 #define ELEMENT_COPIES 1.5e9 /* elements per second of a channel: all-gather of 12 V100, 72 GB/s of fp32 */
@@ -17,6 +18,12 @@
 static bool rooted(enum mq_coll_kind kind)
 {
 	return kind == MQ_COLL_BROADCAST || kind == MQ_COLL_REDUCE;
+}
+
+struct mq_coll_request mq_coll_request_of(const struct mq_task *t, uint32_t n, const uint32_t *rank)
+{
+	return (struct mq_coll_request){ .kind = t->coll, .n = n, .rank = rank, .bytes = t->bytes, .dtype = t->dtype,
+					 .algo = t->algo, .proto = t->proto, .root = t->root };
 }
 
 static enum mq_status check(const struct mq_coll_request *request, struct mq_err *err)

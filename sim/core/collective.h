@@ -45,6 +45,10 @@ struct mq_coll_request {
 	bool misaligned;      /* ranks' parts do not begin at multiples of 16 bytes (frameworks pad) */
 };
 
+/* The request of a collective task whose members are these cluster ranks. */
+struct mq_task;
+struct mq_coll_request mq_coll_request_of(const struct mq_task *task, uint32_t n, const uint32_t *rank);
+
 struct mq_coll_flows {
 	double latency_s;   /* paid before the flows end: launch, steps, protocol, pipeline fill */
 	uint32_t n_flows;

@@ -196,11 +196,8 @@ static enum mq_status expand(struct mq_costing *c, const struct mq_task *t, stru
 		return expand_folded(c, t, m, err);
 	if (t->kind == MQ_TASK_COLLECTIVE) {
 		struct mq_coll_flows flows;
-		struct mq_coll_request ask = {
-			.kind = t->coll, .n = c->comm_n[t->comm], .rank = c->comm_rank[t->comm],
-			.bytes = t->bytes, .dtype = t->dtype, .algo = t->algo, .proto = t->proto,
-			.root = t->root,
-		};
+		struct mq_coll_request ask = mq_coll_request_of(t, c->comm_n[t->comm], c->comm_rank[t->comm]);
+
 		MQ_TRY(mq_collective_expand(c->cluster, c->calib, &ask, c->arena, &flows, err));
 		m->n = ask.n;
 		m->rank = ask.rank;

@@ -117,9 +117,7 @@ static enum mq_status expand(struct mq_images *im, const struct mq_task *t, cons
 {
 	uint64_t key[] = { look(im->cluster, rank, n), n, t->coll, t->dtype, t->algo, t->proto, t->root,
 			   0 };
-	struct mq_coll_request rq = { .kind = t->coll, .n = n, .rank = rank, .bytes = t->bytes,
-				      .dtype = t->dtype, .algo = t->algo, .proto = t->proto,
-				      .root = t->root };
+	struct mq_coll_request rq = mq_coll_request_of(t, n, rank);
 	bool found;
 
 	memcpy(&key[7], &t->bytes, sizeof(key[7]));

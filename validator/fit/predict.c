@@ -16,14 +16,8 @@ static enum mq_status predict_collective(const struct mq_predictor *p, const str
 
 	for (uint32_t i = 0; i < comm->n; i++)
 		rank[i] = s->device[comm->rank[i]];
-	struct mq_coll_request request = {.kind = t->coll,
-	                                  .n = comm->n,
-	                                  .rank = rank,
-	                                  .bytes = t->bytes,
-	                                  .dtype = t->dtype,
-	                                  .algo = t->algo,
-	                                  .proto = t->proto,
-	                                  .root = t->root};
+	struct mq_coll_request request = mq_coll_request_of(t, comm->n, rank);
+
 	MQ_TRY(mq_collective_expand(p->cluster, p->calib, &request, p->scratch, &flows, err));
 	*seconds = flows.alone_s;
 	return MQ_OK;
