@@ -7,54 +7,33 @@
 #include "core/engine.h"
 #include "lib/baechi.h"
 
-struct m_etf {
-	struct mq_tasks tasks;
-	bool done;
-};
-
 static enum mq_status start(void *state, const struct mq_problem *problem, struct mq_err *err)
 {
-	struct m_etf *s = state;
+	struct mq_baechi *b = state;
 
-	return mq_tasks_make(problem, "m-etf", &s->tasks, err);
+	return mq_tasks_make(problem, "m-etf", &b->tasks, err);
+}
+
+static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
+                               struct mq_schedule_state *s, struct mq_err *err)
+{
+	return mq_baechi_etf(&b->tasks, NULL, arena, s, err);
 }
 
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
-	struct m_etf *s = state;
-	struct mq_schedule_state schedule;
-	enum mq_status status;
-
-	if (s->done)
-		return MQ_DONE;
-	s->done = true;
-	do
-		status = mq_baechi_etf(&s->tasks, NULL, arena, &schedule, err);
-	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &s->tasks));
-	MQ_TRY(status);
-	mq_baechi_plan(&s->tasks, &schedule, problem, arena, plan);
-	return MQ_OK;
-}
-
-/* What the simulator finds too large is tried again in smaller micro-batches. */
-static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
-{
-	struct m_etf *s = state;
-
-	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &s->tasks))
-		s->done = false;
+	return mq_baechi_propose(state, schedule, problem, arena, plan, err);
 }
 
 MQ_ENGINE(m_etf) = {
         MQ_ENGINE_HEAD("m-etf"),
         .summary = "earliest start first, memory kept (Baechi)",
         .paper = "Jeon et al., Baechi, SoCC 2020",
-        .state_size = sizeof(struct m_etf),
+        .state_size = sizeof(struct mq_baechi),
         .heuristic = true,
         .lacks = MQ_LACKS_ALL,
         .start = start,
         .propose = propose,
-        .observe = observe,
+        .observe = mq_baechi_observe,
 };

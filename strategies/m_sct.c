@@ -17,9 +17,9 @@
 #include "lib/mip.h"
 
 struct m_sct {
+	struct mq_baechi baechi;
 	double seconds;
-	struct mq_tasks tasks;
-	bool done;
+	const uint32_t *favourite; /* while proposing */
 };
 
 static const struct mq_opt opts[] = {
@@ -30,11 +30,10 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 {
 	struct m_sct *s = state;
 
-	MQ_TRY(mq_tasks_make(problem, "m-sct", &s->tasks, err));
-	if (s->tasks.n + s->tasks.n_edges > 200000)
-		return mq_fail(err, MQ_EINPUT,
-		               "engine 'm-sct': %u columns, the bound is 200000: use m-etf",
-		               s->tasks.n + s->tasks.n_edges);
+	MQ_TRY(mq_tasks_make(problem, "m-sct", &s->baechi.tasks, err));
+	uint32_t columns = s->baechi.tasks.n + s->baechi.tasks.n_edges;
+	if (columns > 200000)
+		return mq_fail(err, MQ_EINPUT, "engine 'm-sct': %u columns, the bound is 200000: use m-etf", columns);
 	return MQ_OK;
 }
 
@@ -79,7 +78,7 @@ static void add_degree_rows(const struct mq_tasks *t, struct mq_mip *lp, uint32_
 static enum mq_status favourites(const struct m_sct *s, const struct mq_problem *problem,
                                  struct mq_arena *arena, uint32_t *favourite, struct mq_err *err)
 {
-	const struct mq_tasks *t = &s->tasks;
+	const struct mq_tasks *t = &s->baechi.tasks;
 	struct mq_mip lp = {.arena = arena};
 	struct mq_mip_options o = {.seconds = fmin(s->seconds, problem->seconds)};
 	struct mq_mip_result r;
@@ -105,34 +104,22 @@ static enum mq_status favourites(const struct m_sct *s, const struct mq_problem 
 	return MQ_OK;
 }
 
+static enum mq_status schedule(struct mq_baechi *b, const struct mq_problem *problem, struct mq_arena *arena,
+                               struct mq_schedule_state *s, struct mq_err *err)
+{
+	return mq_baechi_etf(&b->tasks, ((struct m_sct *)b)->favourite, arena, s, err);
+}
+
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
 	struct m_sct *s = state;
-	struct mq_schedule_state schedule;
-	enum mq_status status;
-	uint32_t *favourite = mq_arena_array(arena, s->tasks.n, uint32_t);
+	uint32_t *favourite = mq_arena_array(arena, s->baechi.tasks.n, uint32_t);
 
-	if (s->done)
-		return MQ_DONE;
-	s->done = true;
-	MQ_TRY(favourites(s, problem, arena, favourite, err));
-	do
-		status = mq_baechi_etf(&s->tasks, favourite, arena, &schedule, err);
-	while (status == MQ_ENOPLAN && mq_tasks_finer(problem, &s->tasks));
-	MQ_TRY(status);
-	mq_baechi_plan(&s->tasks, &schedule, problem, arena, plan);
-	return MQ_OK;
-}
-
-/* What the simulator finds too large is tried again in smaller micro-batches. */
-static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
-                    const struct mq_result *result)
-{
-	struct m_sct *s = state;
-
-	if (result->verdict == MQ_VERDICT_OOM && mq_tasks_finer(problem, &s->tasks))
-		s->done = false;
+	if (!s->baechi.done)
+		MQ_TRY(favourites(s, problem, arena, favourite, err));
+	s->favourite = favourite;
+	return mq_baechi_propose(&s->baechi, schedule, problem, arena, plan, err);
 }
 
 MQ_ENGINE(m_sct) = {
@@ -145,5 +132,5 @@ MQ_ENGINE(m_sct) = {
         .lacks = MQ_LACKS_ALL,
         .start = start,
         .propose = propose,
-        .observe = observe,
+        .observe = mq_baechi_observe,
 };
