@@ -14,7 +14,7 @@
 static void test_stats(void **state)
 {
 	const double error[] = { .1, -.3, .2, 0 };
-	struct mq_score_stats s = mq_score_stats(error, 4, &arena);
+	struct mq_errors s = mq_errors_of(error, 4, &arena);
 
 	assert_int_equal(s.n, 4);
 	near(s.mean, .15);
@@ -22,7 +22,7 @@ static void test_stats(void **state)
 	near(s.bias, 0);
 	near(s.worst, .3);
 	near(s.p90, .2 + .7 * .1); /* 0.9 x 3 = 2.7: between the third and the fourth */
-	assert_true(isnan(mq_score_stats(error, 0, &arena).mean));
+	assert_true(isnan(mq_errors_of(error, 0, &arena).mean));
 }
 
 static void test_rank(void **state)
@@ -30,14 +30,14 @@ static void test_rank(void **state)
 	const double x[] = { 1, 2, 3, 4, 5 }, y[] = { 2, 1, 4, 3, 5 }, flat[] = { 1, 1, 1, 1, 1 };
 	const double tied[] = { 1, 2, 2, 3, 4 };
 
-	near(mq_score_spearman(x, x, 5, &arena), 1);
-	near(mq_score_spearman(x, y, 5, &arena), 1 - 6.0 * 4 / (5 * 24));
+	near(mq_spearman(x, x, 5, &arena), 1);
+	near(mq_spearman(x, y, 5, &arena), 1 - 6.0 * 4 / (5 * 24));
 	/* ranks 1, 2.5, 2.5, 4, 5 against 1..5: 9.5 / sqrt(10 * 9.5) */
-	near(mq_score_spearman(x, tied, 5, &arena), 9.5 / sqrt(95));
-	assert_true(isnan(mq_score_spearman(x, flat, 5, &arena)));
-	assert_true(isnan(mq_score_spearman(x, y, 2, &arena)));
-	near(mq_score_regret(y, x, 5), 2);    /* 1 is predicted for the second, measured 2 */
-	near(mq_score_regret(x, x, 5), 1);
+	near(mq_spearman(x, tied, 5, &arena), 9.5 / sqrt(95));
+	assert_true(isnan(mq_spearman(x, flat, 5, &arena)));
+	assert_true(isnan(mq_spearman(x, y, 2, &arena)));
+	near(mq_regret(y, x, 5), 2);    /* 1 is predicted for the second, measured 2 */
+	near(mq_regret(x, x, 5), 1);
 }
 
 /* Two sets of runs: plans of a batch of 64, of which the one ranked first took 4 s and the best 3, and a run of

@@ -235,7 +235,7 @@ static struct mq_fit fit_of(struct group *g)
 	                       .context = g};
 }
 
-static struct mq_error_summary error_of(const struct group *g, double *sigma)
+static struct mq_errors error_of(const struct group *g, double *sigma)
 {
 	double *predicted = mq_arena_array(g->arena, g->n_obs, double);
 	double *size = mq_arena_array(g->arena, g->n_obs, double);
@@ -246,7 +246,7 @@ static struct mq_error_summary error_of(const struct group *g, double *sigma)
 		size[i] = fabs(log(predicted[i] / g->measured[i]));
 	if (sigma)
 		*sigma = 1.4826 * mq_quantile(size, g->n_obs, .5);
-	return mq_error_summary(predicted, g->measured, g->n_obs, g->arena);
+	return mq_errors_against(predicted, g->measured, g->n_obs, g->arena);
 }
 
 static double amount_of(const struct mq_observed *o)

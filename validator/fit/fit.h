@@ -11,35 +11,7 @@
 #include "core/cluster.h"
 #include "core/rng.h"
 #include "core/schedule.h"
-
-/* ---- stats.c --------------------------------------------------------------------------------- */
-
-/* Median with a non-parametric 95 % interval from order statistics (Hoefler and Belli, SC'15). */
-struct mq_median {
-	double median, low, high;
-	uint32_t n;
-	double mean; /* of the same values: what counts where times add up; 0 = not known */
-};
-/* Sorts `value`. n = 0 gives NaN. */
-struct mq_median mq_median_of(double *value, uint32_t n);
-double mq_quantile(double *value, uint32_t n, double q); /* sorts `value` */
-/* Kendall's tau-b of two score lists (ties taken into account); NaN for fewer than two pairs. */
-double mq_kendall(const double *a, const double *b, uint32_t n);
-/* Measured time of the plan with the best prediction over the best measured time. */
-double mq_regret(const double *predicted, const double *measured, uint32_t n);
-
-/* How probable it is that thing `which` of `n` has the least median: the share of `draws` resamples (bootstrap) of all
- * their values in which it has; ties count as having it. value[i]: [count[i] > 0], borrowed. */
-double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,
-                            uint32_t draws, struct mq_rng *rng, struct mq_arena *scratch);
-
-/* |predicted/measured - 1| and its signed version. */
-struct mq_error_summary {
-	uint32_t n;
-	double median, p90, mean, bias; /* bias: median of predicted/measured - 1 */
-};
-struct mq_error_summary mq_error_summary(const double *predicted, const double *measured,
-                                         uint32_t n, struct mq_arena *scratch);
+#include "fit/stats.h"
 
 /* ---- measured.c ------------------------------------------------------------------------------ */
 
@@ -160,7 +132,7 @@ struct mq_fitted {        /* one group of parameters that was fitted together */
 	struct mq_fit_param *param;
 	double *draws;                           /* [n_draws * n_params] */
 	double sigma;                            /* robust deviation of log(predicted/measured) */
-	struct mq_error_summary error, held_out; /* by shape: even shapes fit, odd ones held out */
+	struct mq_errors error, held_out; /* by shape: even shapes fit, odd ones held out */
 	double least, most; /* valid range: bytes, or FLOP for gemm and attention */
 	bool link;          /* parameters of the link class, not of the device */
 };

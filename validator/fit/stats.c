@@ -1,11 +1,10 @@
-/*
- * stats.c - medians with intervals, rank correlation, regret, error summaries.
- */
+/* stats.c - see stats.h. */
+#include "fit/stats.h"
+
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
-
-#include "fit/fit.h"
+#include <stdbool.h>
 
 double mq_quantile(double *value, uint32_t n, double q)
 {
@@ -64,30 +63,61 @@ double mq_regret(const double *predicted, const double *measured, uint32_t n)
 	return n ? measured[chosen] / measured[best] : (double)NAN;
 }
 
-struct mq_error_summary mq_error_summary(const double *predicted, const double *measured,
-                                         uint32_t n, struct mq_arena *scratch)
+struct mq_errors mq_errors_of(const double *error, uint32_t n, struct mq_arena *scratch)
 {
-	struct mq_error_summary s = {0, NAN, NAN, NAN, NAN};
-	double *size = mq_arena_array(scratch, n, double),
-	       *with_sign = mq_arena_array(scratch, n, double);
-	double sum = 0;
+	struct mq_errors s = {0, NAN, NAN, NAN, NAN, NAN};
+	double *size = mq_arena_array(scratch, n, double), sum = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		double e = predicted[i] / measured[i] - 1;
-
-		if (!isfinite(e))
-			continue;
-		with_sign[s.n] = e;
-		size[s.n++] = fabs(e);
-		sum += fabs(e);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		if (isfinite(error[i])) {
+			size[s.n++] = fabs(error[i]);
+			sum += error[i];
+		}
 	if (!s.n)
 		return s;
+	s.mean = gsl_stats_mean(size, 1, s.n);
+	s.bias = sum / s.n;
 	s.median = mq_quantile(size, s.n, .5);
 	s.p90 = mq_quantile(size, s.n, .9);
-	s.mean = sum / s.n;
-	s.bias = mq_quantile(with_sign, s.n, .5);
+	s.worst = size[s.n - 1];
 	return s;
+}
+
+struct mq_errors mq_errors_against(const double *predicted, const double *measured, uint32_t n,
+                                   struct mq_arena *scratch)
+{
+	double *error = mq_arena_array(scratch, n, double);
+
+	for (uint32_t i = 0; i < n; i++)
+		error[i] = predicted[i] / measured[i] - 1;
+	return mq_errors_of(error, n, scratch);
+}
+
+/* Ranks from 1, the mean rank where values are equal. */
+static double *ranks(const double *x, uint32_t n, struct mq_arena *arena)
+{
+	size_t *order = mq_arena_array(arena, n, size_t);
+	double *rank = mq_arena_array(arena, n, double);
+
+	gsl_sort_index(order, x, 1, n);
+	for (uint32_t i = 0; i < n;) {
+		uint32_t j = i;
+
+		while (j < n && !(x[order[j]] > x[order[i]]))
+			j++;
+		for (uint32_t k = i; k < j; k++)
+			rank[order[k]] = (i + 1 + j) / 2.0;
+		i = j;
+	}
+	return rank;
+}
+
+double mq_spearman(const double *a, const double *b, uint32_t n, struct mq_arena *scratch)
+{
+	if (n < 3)
+		return NAN;
+	/* constant ranks have no variance: 0/0 is the NaN promised */
+	return gsl_stats_correlation(ranks(a, n, scratch), 1, ranks(b, n, scratch), 1, n);
 }
 
 double mq_probability_least(const double *const *value, const uint32_t *count, uint32_t n, uint32_t which,

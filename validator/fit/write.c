@@ -62,7 +62,7 @@ static json_t *values_of(const struct mq_calibration *c, const struct mq_calib_f
 	return values;
 }
 
-static void put_errors(json_t *object, const char *prefix, const struct mq_error_summary *e)
+static void put_errors(json_t *object, const char *prefix, const struct mq_errors *e)
 {
 	char key[64];
 

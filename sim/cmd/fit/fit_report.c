@@ -15,7 +15,7 @@ static double seconds_of(const struct mq_runs_row *row, enum which which)
 	return which == START ? row->start_s : which == FITTED ? row->fitted_s : row->left_out_s;
 }
 
-static struct mq_score_stats stats_of(const struct mq_runs_fit *f, uint32_t table, enum which which)
+static struct mq_errors stats_of(const struct mq_runs_fit *f, uint32_t table, enum which which)
 {
 	double *error = mq_arena_array(f->options->arena, f->n_rows, double);
 	uint32_t n = 0;
@@ -26,7 +26,7 @@ static struct mq_score_stats stats_of(const struct mq_runs_fit *f, uint32_t tabl
 		if (f->row[i].table == table && seconds > 0)
 			error[n++] = seconds / f->row[i].measured_s - 1;
 	}
-	return mq_score_stats(error, n, f->options->arena);
+	return mq_errors_of(error, n, f->options->arena);
 }
 
 /* ---- in words ------------------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static void print_params(const struct mq_runs_fit *f)
 		}
 }
 
-static void print_error(const struct mq_score_stats *s)
+static void print_error(const struct mq_errors *s)
 {
 	if (s->n)
 		printf(" %7.2f %7.2f", 100 * s->mean, 100 * s->median);
@@ -67,8 +67,8 @@ static void print_tables(const struct mq_runs_fit *f, const bool *own)
 	printf("%-34s %5s %7s %7s %7s %7s %7s %7s  %s\n", "table", "rows", "mean %", "med %", "mean %",
 	       "med %", "mean %", "med %", "parameters of its own");
 	for (uint32_t t = 0; t < f->n_tables; t++) {
-		struct mq_score_stats fitted = stats_of(f, t, FITTED), start = stats_of(f, t, START);
-		struct mq_score_stats left_out = stats_of(f, t, LEFT_OUT);
+		struct mq_errors fitted = stats_of(f, t, FITTED), start = stats_of(f, t, START);
+		struct mq_errors left_out = stats_of(f, t, LEFT_OUT);
 
 		printf("%-34s %5u", f->table[t].stem, fitted.n);
 		print_error(&start);
@@ -162,7 +162,7 @@ static enum mq_status put_tables(const struct mq_runs_fit *f, struct mq_csv_writ
 		mq_csv_put_text(w, f->table[t].stem);
 		mq_csv_put_u64(w, stats_of(f, t, FITTED).n);
 		for (int which = START; which <= LEFT_OUT; which++) {
-			struct mq_score_stats s = stats_of(f, t, (enum which)which);
+			struct mq_errors s = stats_of(f, t, (enum which)which);
 
 			mq_csv_put_f64(w, s.mean);
 			mq_csv_put_f64(w, s.median);

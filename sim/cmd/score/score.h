@@ -2,7 +2,7 @@
  * score.h - predictions against tables of published measurements: what the parts of `score` share.
  *
  *   ../score.c           the command: options, which table it is
- *   score_stats.c        error summaries, rank correlation, regret
+ *   score_lines.c        which tables there are, lines of summaries
  *   score_gemm.c         --gemm
  *   score_collectives.c  --collectives
  *   score_kernels.c      --kernels
@@ -16,6 +16,7 @@
 #include "cmd/common.h"
 #include "core/arena.h"
 #include "core/calib.h"
+#include "fit/stats.h"
 #include "core/csv.h"
 #include "core/err.h"
 
@@ -46,19 +47,6 @@ extern const struct argp mq_score_argp;
 /* What they are where nothing is said. */
 #define MQ_SCORE_DEFAULTS .executor = "simgrid", .threshold = INFINITY, .row_tasks = 4e6
 
-/* Relative errors: predicted / measured - 1. */
-struct mq_score_stats {
-	uint32_t n;
-	double mean, median, p90, worst; /* of |error| */
-	double bias;                     /* mean of the signed error */
-};
-struct mq_score_stats mq_score_stats(const double *error, uint32_t n, struct mq_arena *arena);
-
-/* Spearman's rank correlation with mean ranks for ties; NaN for n < 3 or a constant side. */
-double mq_score_spearman(const double *x, const double *y, uint32_t n, struct mq_arena *arena);
-/* Measured value of the entry with the least prediction / least measured value. */
-double mq_score_regret(const double *predicted, const double *measured, uint32_t n);
-
 /* The tables of `input`: the file itself, or every *.csv of the folder in name order. NULL-terminated. */
 enum mq_status mq_score_files(const char *input, struct mq_arena *arena, const char ***files,
 			      struct mq_err *err) MQ_MUST_CHECK;
@@ -70,7 +58,7 @@ const char *mq_score_stem(const char *path, struct mq_arena *arena);
 struct mq_score_line {
 	const char *kind, *table;
 	uint32_t refused;
-	struct mq_score_stats stats;
+	struct mq_errors stats;
 	double spearman, regret;
 };
 extern const char mq_score_summary_header[];

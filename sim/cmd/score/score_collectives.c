@@ -330,7 +330,7 @@ static struct mq_score_line line_of(const struct mq_score_options *o, const stru
 		else
 			error[n++] = r->predicted_s / r->measured_s - 1;
 	}
-	line.stats = mq_score_stats(error, n, o->arena);
+	line.stats = mq_errors_of(error, n, o->arena);
 	return line;
 }
 

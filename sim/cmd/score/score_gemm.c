@@ -102,7 +102,7 @@ static void predict(const struct mq_device_calib *d, struct gemm_row *row)
 }
 
 /* Error summary of the rows of one device type, as they stand. */
-static struct mq_score_stats stats_of(const struct mq_score_options *o, const struct gemm_rows *rows,
+static struct mq_errors stats_of(const struct mq_score_options *o, const struct gemm_rows *rows,
 				      const char *type)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
@@ -111,7 +111,7 @@ static struct mq_score_stats stats_of(const struct mq_score_options *o, const st
 	for (uint32_t i = 0; i < rows->n; i++)
 		if (!type || !strcmp(rows->row[i].type, type))
 			error[n++] = rows->row[i].predicted_s / rows->row[i].s.time_s - 1;
-	return mq_score_stats(error, n, o->arena);
+	return mq_errors_of(error, n, o->arena);
 }
 
 /* Fits on all rows of a type (saved to OUT/TYPE.json) after showing the error on shapes held out. */
@@ -134,7 +134,7 @@ static enum mq_status fit_type(const struct mq_score_options *o, struct gemm_row
 			if (!strcmp(rows->row[i].type, type) && rows->row[i].s.fold == fold)
 				predict(&d, &rows->row[i]);
 	}
-	struct mq_score_stats held = stats_of(o, rows, type);
+	struct mq_errors held = stats_of(o, rows, type);
 	d = short_run(o, type);
 	MQ_TRY(mq_fit_gemm(sample, n, MQ_NONE, &d, err));
 	printf("%s: held out by shape %.2f %% median, %.2f %% p90; fitted to all: eff %.4g kt %.4g "

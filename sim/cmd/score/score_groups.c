@@ -30,9 +30,9 @@ static struct mq_score_group judge(const struct mq_judged_table *t, const uint32
 		if (measured[i] < measured_s(t, g.best))
 			g.best = row[i];
 	}
-	g.spearman = mq_score_spearman(predicted, measured, n, arena);
+	g.spearman = mq_spearman(predicted, measured, n, arena);
 	if (n >= 2)
-		g.regret = mq_score_regret(predicted, measured, n);
+		g.regret = mq_regret(predicted, measured, n);
 	return g;
 }
 

@@ -113,7 +113,7 @@ static bool same_group(const struct mq_kernel_row *a, const struct mq_kernel_row
 }
 
 /* Of the rows of one kind (memory or not), of one group or (NULL) all. */
-static struct mq_score_stats stats_of(const struct mq_score_options *o, const struct rows *rows,
+static struct mq_errors stats_of(const struct mq_score_options *o, const struct rows *rows,
 				      const struct mq_kernel_row *group, bool memory, uint32_t *left_out)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
@@ -130,11 +130,11 @@ static struct mq_score_stats stats_of(const struct mq_score_options *o, const st
 		else
 			++*left_out;
 	}
-	return mq_score_stats(error, n, o->arena);
+	return mq_errors_of(error, n, o->arena);
 }
 
 static enum mq_status put_line(struct mq_csv_writer *w, const char *kind, const char *name,
-			       struct mq_score_stats stats, uint32_t left_out, struct mq_err *err)
+			       struct mq_errors stats, uint32_t left_out, struct mq_err *err)
 {
 	struct mq_score_line line = { .kind = kind, .table = name, .refused = left_out, .stats = stats,
 				      .spearman = NAN, .regret = NAN };
@@ -148,7 +148,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 				    struct mq_err *err)
 {
 	static const char *const kinds[2] = { "kernels", "kernel-memory" };
-	struct mq_score_stats stats;
+	struct mq_errors stats;
 	struct mq_csv_writer w;
 	uint32_t left_out;
 

@@ -185,7 +185,7 @@ static struct mq_score_line summarise(const struct mq_score_options *o, const st
 			line.refused += t->verdict[i] != MQ_N_VERDICTS &&
 					!is_oom_row(&t->run[i]);
 	}
-	line.stats = mq_score_stats(error, n, o->arena);
+	line.stats = mq_errors_of(error, n, o->arena);
 	return line;
 }
 
@@ -208,7 +208,7 @@ static struct mq_score_line memory_line(const struct mq_score_options *o, const 
 			error[n++] = t->peak_B[i] / 1e9 / t->run[i].max_mem_GB - 1;
 	}
 	line.table = mq_arena_printf(o->arena, "%s memory", t->stem);
-	line.stats = mq_score_stats(error, n, o->arena);
+	line.stats = mq_errors_of(error, n, o->arena);
 	if (oom || oom_wrong)
 		printf("  out of memory: %u of %u such runs judged so, %u more tight; %u runs that fitted judged "
 		       "not to, %u tight\n", oom_right, oom, oom_tight, oom_wrong, tight);

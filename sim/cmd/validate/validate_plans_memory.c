@@ -208,7 +208,7 @@ static void print_memory(struct mq_validation *v)
 		       full);
 	if (!n)
 		return;
-	struct mq_error_summary e = mq_error_summary(predicted, measured, n, &v->arena);
+	struct mq_errors e = mq_errors_against(predicted, measured, n, &v->arena);
 	printf("peak memory of a plan's tensors on its fullest device: %u plans, median error %.1f "
 	       "%%, p90 "
 	       "%.1f %%\n  predicted / measured, all devices:",

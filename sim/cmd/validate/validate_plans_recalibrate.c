@@ -164,7 +164,7 @@ static double held_error(struct mq_validation *v, bool recalibrated)
 		predicted[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
 		measured[n++] = p->step.median;
 	}
-	return mq_error_summary(predicted, measured, n, &v->arena).median;
+	return mq_errors_against(predicted, measured, n, &v->arena).median;
 }
 
 enum mq_status mq_validation_recalibrate(struct mq_validation *v, const char *dir,

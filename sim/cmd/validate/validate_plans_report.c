@@ -286,7 +286,7 @@ enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, str
 /* ---- in words -------------------------------------------------------------------------------- */
 
 static void print_errors(const char *what, struct mq_validation *v, bool recalibrated,
-                         bool held_only, struct mq_error_summary *summary)
+                         bool held_only, struct mq_errors *summary)
 {
 	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
 	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
@@ -300,7 +300,7 @@ static void print_errors(const char *what, struct mq_validation *v, bool recalib
 		predicted[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
 		measured[n++] = p->step.median;
 	}
-	*summary = mq_error_summary(predicted, measured, n, &v->arena);
+	*summary = mq_errors_against(predicted, measured, n, &v->arena);
 	printf("%s: %u plans, median error %.1f %%, p90 %.1f %%, mean %.1f %%, bias %+.1f %%, "
 	       "Kendall's tau %.2f, regret %.3f\n",
 	       what, n, 100 * summary->median, 100 * summary->p90, 100 * summary->mean,
@@ -421,7 +421,7 @@ static void print_samples(const struct mq_validation *v)
 
 double mq_validation_print(struct mq_validation *v)
 {
-	struct mq_error_summary before, after;
+	struct mq_errors before, after;
 
 	printf("%-26s %10s %21s %10s %7s  %s\n", "plan", "predicted", "95 % interval", "measured",
 	       "ratio", "is");

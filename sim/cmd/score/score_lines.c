@@ -1,5 +1,5 @@
 /*
- * score_stats.c - error summaries, rank correlation and regret of `score`, see score.h.
+ * score_lines.c - tables to read and lines of summaries to write, see score.h.
  */
 #include "cmd/score/score.h"
 
@@ -10,71 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <gsl/gsl_sort.h>
-#include <gsl/gsl_statistics_double.h>
-
 const char mq_score_summary_header[] =
 	"kind,table,rows,refused,mean,median,p90,bias,spearman,regret";
-
-struct mq_score_stats mq_score_stats(const double *error, uint32_t n, struct mq_arena *arena)
-{
-	struct mq_score_stats s = { n, NAN, NAN, NAN, NAN, NAN };
-	double *size = mq_arena_array(arena, n, double);
-
-	if (!n)
-		return s;
-	for (uint32_t i = 0; i < n; i++)
-		size[i] = fabs(error[i]);
-	s.mean = gsl_stats_mean(size, 1, n);
-	s.bias = gsl_stats_mean(error, 1, n);
-	gsl_sort(size, 1, n);
-	s.median = gsl_stats_median_from_sorted_data(size, 1, n);
-	s.p90 = gsl_stats_quantile_from_sorted_data(size, 1, n, .9);
-	s.worst = size[n - 1];
-	return s;
-}
-
-/* Ranks from 1, the mean rank where values are equal. */
-static double *ranks(const double *x, uint32_t n, struct mq_arena *arena)
-{
-	size_t *order = mq_arena_array(arena, n, size_t);
-	double *rank = mq_arena_array(arena, n, double);
-
-	gsl_sort_index(order, x, 1, n);
-	for (uint32_t i = 0; i < n;) {
-		uint32_t j = i;
-
-		while (j < n && !(x[order[j]] > x[order[i]]))
-			j++;
-		for (uint32_t k = i; k < j; k++)
-			rank[order[k]] = (i + 1 + j) / 2.0;
-		i = j;
-	}
-	return rank;
-}
-
-double mq_score_spearman(const double *x, const double *y, uint32_t n, struct mq_arena *arena)
-{
-	if (n < 3)
-		return NAN;
-	/* constant ranks have no variance: 0/0 is the NaN promised */
-	return gsl_stats_correlation(ranks(x, n, arena), 1, ranks(y, n, arena), 1, n);
-}
-
-double mq_score_regret(const double *predicted, const double *measured, uint32_t n)
-{
-	uint32_t first = 0;
-	double best = INFINITY;
-
-	if (!n)
-		return NAN;
-	for (uint32_t i = 0; i < n; i++) {
-		if (predicted[i] < predicted[first])
-			first = i;
-		best = fmin(best, measured[i]);
-	}
-	return measured[first] / best;
-}
 
 static int is_csv(const struct dirent *d)
 {
