@@ -76,7 +76,7 @@ static const struct argp_option options[] = {
         {"type", OPT_TYPE, "NAME", 0, "name of the device type (default: from the hardware)", 0},
         {"link-class", OPT_LINK, "NAME", 0,
          "class of the links (default: host-sm0 between CPUs; between GPUs by the topology: "
-         "nvlink-smNN or pcie-smNN)",
+         "nvlink-smNN or pcie-smNN); of logs of one node and of several: WITHIN,BETWEEN",
          0},
         {"launches", OPT_LAUNCHES, "N", 0, "process launches (default 3)", 0},
         {"reps", OPT_REPS, "N", 0, "repetitions per launch (default 7)", 0},
@@ -370,6 +370,7 @@ struct input {
 	struct mq_observed *observed;
 	uint32_t n, room, n_devices;
 	struct mq_logs logs;
+	const struct mq_log_group *between; /* of logs: ranks on several nodes beside those on one; NULL = none */
 	const char *environment, *type;
 	double run_sigma, launch_interval_s;
 	const struct mq_trace *trace; /* the first of those given, NULL = none */
@@ -432,6 +433,23 @@ static enum mq_status add_traces(struct calibrate *c, const char *const *path, u
 	return MQ_OK;
 }
 
+/* The first group of ranks is fitted with whatever else there is, another by itself (fit_between). */
+static enum mq_status add_logs(struct calibrate *c, struct input *in, struct mq_err *err)
+{
+	const struct mq_log_group *within = &in->logs.group[MQ_LOG_WITHIN], *between = &in->logs.group[MQ_LOG_BETWEEN];
+	const struct mq_log_group *first = within->n ? within : between;
+
+	if (!first->n)
+		return MQ_OK;
+	MQ_TRY(mq_logs_name(&in->logs, c->link_class, c->arena, err));
+	for (uint32_t i = 0; i < first->n; i++)
+		MQ_PUSH(c->arena, in->observed, in->n, in->room, first->observed[i]);
+	in->n_devices = first->ranks;
+	c->link_class = first->link_class;
+	in->between = within->n && between->n ? between : NULL;
+	return MQ_OK;
+}
+
 static enum mq_status read_input(struct calibrate *c, struct input *in, struct mq_err *err)
 {
 	const char **trace = mq_arena_array(c->arena, c->from.n, const char *);
@@ -448,11 +466,9 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 			return mq_fail(err, MQ_EINPUT, "--from %s: %s", c->from.item[i],
 			               strerror(errno));
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
-		                           : mq_logs_add(&in->logs, c->from.item[i], c->link_class, c->arena, err));
+		                           : mq_logs_add(&in->logs, c->from.item[i], c->arena, err));
 	}
-	for (uint32_t i = 0; i < in->logs.n; i++)
-		MQ_PUSH(c->arena, in->observed, in->n, in->room, in->logs.observed[i]);
-	in->n_devices = in->logs.n ? in->logs.ranks : in->n_devices;
+	MQ_TRY(add_logs(c, in, err));
 	return n_traces ? add_traces(c, trace, n_traces, in, err) : MQ_OK;
 }
 
@@ -646,6 +662,18 @@ static enum mq_status fit_cpus(struct calibrate *c, struct mq_calibration *fit, 
 	return fit_part(&between, &calls, &fit[1], err);
 }
 
+/* The links between nodes, where logs tell of those inside one too. */
+static enum mq_status fit_between(struct calibrate *c, const struct mq_log_group *group, struct mq_calibration *fit,
+                                  struct mq_err *err)
+{
+	struct calibrate between = *c;
+	struct input calls = {.n = group->n, .observed = group->observed, .n_devices = group->ranks};
+
+	between.link_class = group->link_class;
+	printf("between nodes (%u ranks on %u):\n", group->ranks, group->nodes);
+	return fit_part(&between, &calls, fit, err);
+}
+
 /* The platform file of this node. Its links name the class of a GPU's: a class of its own for the
  * compute capability, since what was measured here comes before what is known of the class at
  * large. */
@@ -673,11 +701,14 @@ static enum mq_status save_platform(struct calibrate *c, const struct input *in,
 
 static enum mq_status fit_and_write(struct calibrate *c, const struct input *in, struct mq_err *err)
 {
-	struct mq_calibration *fit = mq_arena_array(c->arena, 3, struct mq_calibration);
+	struct mq_calibration *fit = mq_arena_array(c->arena, 4, struct mq_calibration);
+	uint32_t n = c->cpus ? 3 : 1;
 
 	MQ_TRY(fit_part(c, in, &fit[0], err));
 	if (c->cpus)
 		MQ_TRY(fit_cpus(c, &fit[1], err));
+	if (in->between)
+		MQ_TRY(fit_between(c, in->between, &fit[n++], err));
 	if (fit->has_device)
 		MQ_TRY(save_platform(c, in, fit, err));
 	if (in->environment)
@@ -686,13 +717,22 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 		return mq_fail(err, MQ_EINPUT,
 		               "nothing can be fitted: a link class needs a collective of two sizes that "
 		               "differ by 2, a device the shapes of 8 products and 6 sweeps");
-	MQ_TRY(mq_calibration_save(fit, c->cpus ? 3 : 1, c->out, err));
+	MQ_TRY(mq_calibration_save(fit, n, c->out, err));
 	printf("%s: calibration of %s%s%s", c->out, fit->has_device ? fit->device.name : "links",
 	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
 	if (c->cpus)
 		printf(", of %s and link class %s", c->cpu_type, fit[2].link.name);
+	if (in->between)
+		printf(" and %s", fit[n - 1].link.name);
 	putchar('\n');
 	return fit->has_device && fit->has_link && !in->trace ? check_probes(c, fit, err) : MQ_OK;
+}
+
+static bool is_log(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
@@ -701,9 +741,9 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 
 	if (!c->out)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
-	/* Traces are of GPUs. */
+	/* Traces and logs of nccl-tests are of GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
-		if (mq_trace_probe(c->from.item[i]))
+		if (mq_trace_probe(c->from.item[i]) || is_log(c->from.item[i]))
 			c->executor = "cuda";
 	if (!is_gpu(c) && !c->cores)
 		c->cores = 1;

@@ -45,12 +45,28 @@ MOCK_SLOW_S=4 replay --deadline 1 -o slow.csv one/gemm.jsonl >said 2>&1 && echo 
 unset LD_PRELOAD
 MOCK_MIG=1 replay -o parts two/comm.jsonl 2>&1 | grep -o 'NCCL does not run between instances'
 
-# Libraries of conda and of wheels; a driver of CUDA 12 beside the runtime of 13.
-unset MAQUETTE_CUDART
-mkdir -p conda/lib venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib
-cp "$ROOT/$BUILD/mock/mock_cudart.so" conda/lib/libcudart.so.13
-export MOCK_DRIVER=of-12 CONDA_PREFIX=$PWD/conda VIRTUAL_ENV=$PWD/venv
-try 3 'NVIDIA driver is missing or older' calibrate --executor cuda --devices 9 -o x.json
-cp conda/lib/libcudart.so.13 venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib/libcudart.so.12
-try 3 'there are 2 here' calibrate --executor cuda --devices 9 -o x.json
+# Libraries of conda and of wheels; drivers of CUDA 12 and of 11 beside newer runtimes: the newest that the driver takes,
+# and cuBLAS of the same version.
+unset MAQUETTE_CUDART MAQUETTE_CUBLAS
+mkdir -p ld conda/lib venv/lib/python3.11/site-packages/nvidia/{cuda_runtime,cublas}/lib
+export LD_LIBRARY_PATH=$PWD/ld CONDA_PREFIX=$PWD/conda VIRTUAL_ENV=$PWD/venv # what the loader itself finds comes first
+wheel=venv/lib/python3.11/site-packages/nvidia
+runtime() { cp "$ROOT/$BUILD/mock/mock_cudart.so" "$1"; }
+opened() { # DRIVER: the versions that were taken
+	MOCK_DRIVER=$1 replay -o taken.csv one/gemm.jsonl >said 2>&1 || { cat said; bad=1; return; }
+	echo "driver $1:" $(grep -E '^(cuda_runtime|cublas)=' taken.csv.environment.txt)
+}
+runtime ld/libcudart.so.13
+MOCK_DRIVER=of-12 try 3 'NVIDIA driver is missing or older' calibrate --executor cuda --devices 9 -o x.json
+runtime $wheel/cuda_runtime/lib/libcudart.so.12
+MOCK_DRIVER=of-12 try 3 'there are 2 here' calibrate --executor cuda --devices 9 -o x.json
+MOCK_DRIVER=of-11 try 3 'NVIDIA driver is missing or older' calibrate --executor cuda --devices 9 -o x.json
+runtime conda/lib/libcudart.so.11.0
+for version in 13 12 11; do cp "$ROOT/$BUILD/mock/mock_cublas.so" $wheel/cublas/lib/libcublas.so.$version; done
+mv $wheel/cublas/lib/libcublas.so.13 ld
+for driver in of-13 of-12 of-11; do opened $driver; done
+rm $wheel/cublas/lib/libcublas.so.12 # one older than the runtime does, one newer would want another driver
+opened of-12
+rm $wheel/cublas/lib/libcublas.so.11
+MOCK_DRIVER=of-12 replay -o x.csv one/gemm.jsonl 2>&1 | grep -o 'no cuBLAS (libcublas.so.12 or .11)'
 finish

@@ -23,7 +23,7 @@
  * writes what it enqueued to DIR/rank-N.log, for tests/check-replay to hold against the schedule.
  *
  * MOCK_COPY_BPS (host <-> device), MOCK_DEVICES (default 2), MOCK_NOISE (relative standard
- * deviation), MOCK_SEED (of it), MOCK_DRIVER (none, stub, nodevice), MOCK_MEMORY_B,
+ * deviation), MOCK_SEED (of it), MOCK_DRIVER (none, stub, nodevice, of-N: of CUDA N), MOCK_MEMORY_B,
  * MOCK_NCCL_VERSION, and MOCK_FAIL = KIND:RANK:CALL with KIND hang (never ends), stuck (does not return),
  * refuse (returns an error), wrong (a wrong number in the result), error, die (at the CALL-th communication call of the rank),
  * init-hang or init-error plant faults; RANK -1 means all.
@@ -76,6 +76,8 @@ MOCK_API double mock_noise(uint64_t key);
 MOCK_API void mock_extent(const void *pointer, double bytes, const char *what);
 /* Says what is wrong on standard error and loses the device. */
 MOCK_API void mock_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The major version in the name under which the library of a function was opened ("libcublas.so."); 13 where there is none. */
+MOCK_API int mock_major(const void *function, const char *library);
 /* Where the data of device memory really is; NULL: nowhere. */
 MOCK_API void *mock_data(const void *pointer, size_t bytes);
 MOCK_API void mock_log(cudaStream_t stream, const char *format, ...)

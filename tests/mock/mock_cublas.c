@@ -110,7 +110,7 @@ MOCK_API cublasStatus_t cublasDestroy_v2(cublasHandle_t handle)
 
 MOCK_API cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version)
 {
-	*version = 130100;
+	*version = 10000 * mock_major((void *)(intptr_t)cublasGetVersion_v2, "libcublas.so.") + 100;
 	return (cublasStatus_t)0;
 }
 

@@ -311,9 +311,23 @@ void mock_enqueue(cudaStream_t stream, struct mock_op op)
 
 /* ---- the interface --------------------------------------------------------------------------- */
 
+/* The major version in the name under which a library was opened; 13 where there is none. */
+int mock_major(const void *function, const char *library)
+{
+	Dl_info self;
+	const char *name = dladdr(function, &self) ? strstr(self.dli_fname, library) : NULL;
+
+	return name ? atoi(name + strlen(library)) : 13;
+}
+
+static int own_major(void)
+{
+	return mock_major((void *)(intptr_t)own_major, "libcudart.so.");
+}
+
 MOCK_API cudaError_t cudaRuntimeGetVersion(int *version)
 {
-	*version = 13000;
+	*version = 1000 * own_major();
 	return cudaSuccess;
 }
 
@@ -323,19 +337,17 @@ MOCK_API cudaError_t cudaDriverGetVersion(int *version)
 	return cudaSuccess;
 }
 
-/* Whether this very file was opened under the name of CUDA 13's runtime. */
-static int is_runtime_13(void)
+/* MOCK_DRIVER=of-N: a driver of CUDA N. */
+static int is_newer_than(const char *driver)
 {
-	Dl_info self;
-
-	return dladdr((void *)(intptr_t)is_runtime_13, &self) && strstr(self.dli_fname, "libcudart.so.13");
+	return !strncmp(driver, "of-", 3) && own_major() > atoi(driver + 3);
 }
 
 MOCK_API cudaError_t cudaGetDeviceCount(int *count)
 {
 	const char *driver = getenv("MOCK_DRIVER"), *devices = getenv("MOCK_DEVICES");
 
-	if (driver && (!strcmp(driver, "none") || (!strcmp(driver, "of-12") && is_runtime_13())))
+	if (driver && (!strcmp(driver, "none") || is_newer_than(driver)))
 		return cudaErrorInsufficientDriver; /* count is not written */
 	if (driver && !strcmp(driver, "stub"))
 		return cudaErrorStubLibrary;

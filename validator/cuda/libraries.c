@@ -121,8 +121,10 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 
 enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 {
-	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
-	                                    "libcublas.so", NULL};
+	/* Never plain libcublas.so, which may be of any version. */
+	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", NULL};
+	static const char *const names_text[] = {"libcublas.so.13, .12 or .11", "libcublas.so.12 or .11",
+	                                         "libcublas.so.11"};
 	const char *what = "cuBLAS";
 	int version = 0, skip = 0;
 
@@ -133,8 +135,9 @@ enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
-		               "no cuBLAS (libcublas.so.13, .12 or .11): install it, or set "
-		               "MAQUETTE_CUBLAS to the library's path");
+		               "no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the "
+		               "library's path",
+		               names_text[skip], version / 1000);
 	MQ_CUBLAS_FUNCTIONS(TAKE)
 	return MQ_OK;
 }

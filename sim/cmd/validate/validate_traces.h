@@ -23,14 +23,21 @@ enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *c
 enum mq_status mq_traces_observe(const struct mq_traces *traces, struct mq_arena *arena,
                                  struct mq_observed **observed, uint32_t *n, struct mq_err *err) MQ_MUST_CHECK;
 
-/* Logs of one group of ranks. */
-struct mq_logs {
+/* Logs of ranks on one node, and of ranks on several. */
+enum { MQ_LOG_WITHIN, MQ_LOG_BETWEEN, MQ_N_LOG_GROUPS };
+struct mq_log_group {
 	uint32_t n, room, ranks, nodes; /* nodes: 0 = not told */
 	struct mq_observed *observed;
+	const char *link_class; /* NULL = not named */
 };
-/* MQ_EINPUT: a log that cannot be read, of other ranks than those before it, or of several nodes without the name
- * of a link class. */
-enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, const char *link_class,
-                           struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+struct mq_logs {
+	struct mq_log_group group[MQ_N_LOG_GROUPS];
+};
+/* MQ_EINPUT: a log that cannot be read, or of other ranks than those of its group before it. */
+enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
+/* `names`: "CLASS", "WITHIN,BETWEEN", or NULL. MQ_EINPUT: not as many as there are groups; links between nodes have no
+ * usual name. */
+enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_arena *arena,
+                            struct mq_err *err) MQ_MUST_CHECK;
 
 #endif
