@@ -144,7 +144,7 @@ static enum mq_status check_load(const struct mq_validation *v, struct mq_err *e
 	if (2 * dropped <= samples)
 		return MQ_OK;
 	return mq_fail(err, MQ_ETIME,
-	               "--recalibrate: %u of %u samples were disturbed by other programs: measure again on "
+	               "--recalibrate: %u of %u samples were disturbed (other programs, steal time, throttled clocks): measure again on "
 	               "a quiet machine, with more --reps, or with fewer --cores",
 	               dropped, samples);
 }
