@@ -137,6 +137,80 @@ static void year_2024(void **state)
 	assert_int_equal(c.ranks, 8);
 }
 
+#define NOTE(category, name, args)                                                                 \
+	"{\"ph\":\"X\",\"cat\":\"" category "\",\"name\":\"" name "\",\"pid\":7,\"tid\":9,\"ts\":100,\"dur\":50,\"args\":{" args "}},"
+#define LAUNCHED(kernel)                                                                           \
+	"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":7,\"tid\":9,\"ts\":120,\"dur\":5,"          \
+	"\"args\":{\"correlation\":77}},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" kernel "\",\"pid\":0,\"tid\":20,\"ts\":140,"   \
+	"\"dur\":36.5,\"args\":{\"device\":0,\"stream\":20,\"correlation\":77}}"
+
+/* Sizes by shapes, on 8 ranks: of what goes in (annotations, record_param_comms), or of what comes out too (c10d::). */
+static void by_shapes(void **state)
+{
+	static const struct {
+		const char *text;
+		double bytes;
+	} cases[] = {
+	        {WORLD(NOTE("user_annotation", "nccl:_all_gather_base", "\"Input Dims\":[[100]],\"Input type\":[\"float\"]")
+	               LAUNCHED("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)")), 8 * 100 * 4},
+	        {WORLD(NOTE("cpu_op", "record_param_comms", "\"Input Dims\":[[[100], [28]], []],\"Input type\":[\"TensorList\",\"\"],"
+	                    "\"dtype\":\"Half\"") LAUNCHED("ncclKernel_AllGather_RING_LL_Sum_int8_t(x)")), 8 * 128 * 2},
+	        {WORLD(NOTE("cpu_op", "c10d::_allgather_base_", "\"Input Dims\":[[80, 10], [10, 10], []],\"Input type\":"
+	                    "[\"c10::BFloat16\",\"c10::BFloat16\",\"\"]") LAUNCHED("ncclDevKernel_AllGather_RING_LL(x)")), 800 * 2},
+	        {WORLD(NOTE("cpu_op", "c10d::allgather_", "\"Input Dims\":[[[[10], [10], [10], [10], [10], [10], [10], [10]]], [[10]]],"
+	                    "\"Input type\":[\"float\",\"float\"]") LAUNCHED("ncclDevKernel_AllGather_RING_LL(x)")), 80 * 4},
+	        {WORLD(NOTE("user_annotation", "nccl:_reduce_scatter_base", "\"Input Dims\":[[800]],\"Input type\":[\"float\"]")
+	               LAUNCHED("ncclKernel_ReduceScatter_RING_LL_Sum_float(ncclWorkElem)")), 800 * 4},
+	        {WORLD(NOTE("cpu_op", "c10d::_reduce_scatter_base_", "\"Input Dims\":[[100], [800]],\"Input type\":[\"float\",\"float\"]")
+	               LAUNCHED("ncclKernel_ReduceScatter_RING_LL_Sum_float(ncclWorkElem)")), 800 * 4},
+	        {WORLD(NOTE("user_annotation", "nccl:all_to_all", "\"Input Dims\":[[64, 5]],\"Input type\":[\"float\"]")
+	               LAUNCHED("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)")), 320 * 4},
+	        {WORLD(NOTE("cpu_op", "c10d::alltoall_base_", "\"Input Dims\":[[64, 5], [64, 5], []],\"Input type\":[\"float\",\"float\",\"\"]")
+	               LAUNCHED("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)")), 320 * 4},
+	        {WORLD(NOTE("cpu_op", "nccl:broadcast", "\"Input Dims\":[[7, 3]],\"Input type\":[\"long int\"]")
+	               LAUNCHED("ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclWorkElem)")), 21 * 8},
+	        {WORLD(NOTE("cpu_op", "nccl:reduce", "\"Input Dims\":[[7, 3]],\"Input type\":[\"double\"]")
+	               LAUNCHED("ncclKernel_Reduce_RING_LL_Sum_double(ncclWorkElem)")), 21 * 8},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mq_trace_call c = one_call(cases[i].text);
+
+		if (c.bytes != cases[i].bytes || c.ranks != 8)
+			fail_msg("case %zu: %g bytes of %u ranks instead of %g of 8", i, c.bytes, c.ranks, cases[i].bytes);
+	}
+	/* A part of how many? */
+	assert_true(isnan(one_call(TRACE(NOTE("user_annotation", "nccl:_all_gather_base",
+	                                      "\"Input Dims\":[[100]],\"Input type\":[\"float\"]")
+	                                 LAUNCHED("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)"))).bytes));
+}
+
+/* 2.4 and on: times are counted from a base, in microseconds with three decimals; older files of merging tools have
+ * them as texts. Ranks of a group are a text or a list. */
+static void times_and_ranks(void **state)
+{
+	static const char *const ranks[] = {"\"[0, 2, 4]\"", "[0, 2, 4]"};
+	static const char *const times[] = {"\"ts\": 5768310843012.125, \"dur\": 36.531", "\"ts\": \"5768310843012.125\", \"dur\": \"36.531\"",
+	                                    "\"ts\": 5.768310843012125e12, \"dur\": 3.6531e1"};
+
+	for (int i = 0; i < 3; i++) {
+		struct mq_trace *t = load(mq_arena_printf(
+		        &arena, "{\"schemaVersion\": 1, \"baseTimeNanoseconds\": 1712345678000000000, \"displayTimeUnit\": \"ms\", "
+		                "\"traceEvents\": [{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)\","
+		                "%s,\"args\":{\"Collective name\":\"allreduce\",\"In msg nelems\":9,\"dtype\":\"BFloat16\","
+		                "\"Process Group Ranks\": %s, \"In split size\": \"[]\", \"Process Group Name\": \"5\", \"Group size\": 3}}]}",
+		        times[i], ranks[i % 2]));
+		struct mq_trace_call *call;
+		struct mq_err err = MQ_ERR_INIT;
+		uint32_t n;
+
+		assert_true(t->event[0].start_us == 5768310843012.125);
+		assert_int_equal(mq_trace_calls(t, &arena, &call, &n, &err), MQ_OK);
+		assert_true(n == 1 && call[0].bytes == 18 && call[0].ranks == 3 && fabs(call[0].own_s - 36.531e-6) < 1e-15);
+		assert_string_equal(call[0].group, "[0, 2, 4]");
+	}
+}
+
 /* Messages: an all-to-all's and a pipeline's have the same kernel. */
 static void messages(void **state)
 {
@@ -268,7 +342,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(year_2021), cmocka_unit_test(year_2022), cmocka_unit_test(year_2023),
-	        cmocka_unit_test(year_2024), cmocka_unit_test(messages),  cmocka_unit_test(not_told),
+	        cmocka_unit_test(year_2024), cmocka_unit_test(by_shapes), cmocka_unit_test(times_and_ranks),
+	        cmocka_unit_test(messages),  cmocka_unit_test(not_told),
 	        cmocka_unit_test(waiting),   cmocka_unit_test(shapes),    cmocka_unit_test(shares),
 	        cmocka_unit_test(bad_files),
 	};

@@ -191,17 +191,26 @@ static double of_counts(const struct mq_trace_note *n, const struct mq_trace_cal
 	return count;
 }
 
-/* Of an all-gather or reduce-scatter, the first operand may be the whole or a part: the largest counts, or the part
- * times the ranks. All tensors of a coalesced call are operands of it. */
-static double of_shape(const struct mq_trace_shape *s, const struct mq_trace_call *c)
+/* Elements by the operands of a note, all of which belong to the call. NCCL's annotations and record_param_comms have
+ * what goes in: of an all-gather a rank's part. The framework's operators (c10d::) have what comes out as well, the
+ * whole beside the part, or, in lists of tensors, parts alone. NAN: not told how many ranks. */
+static double of_shape(const struct mq_trace_shape *s, const struct mq_trace_call *c, bool both)
 {
-	double sum = 0, most = 0;
+	bool gathers = c->kind == MQ_COLL_ALL_GATHER, scatters = c->kind == MQ_COLL_REDUCE_SCATTER;
+	double sum = 0, most = 0, least = INFINITY, ranks = c->ranks ? c->ranks : (double)NAN;
 
 	for (uint32_t i = 0; i < s->n; i++) {
-		sum += elements_of(&s->tensor[i]);
-		most = fmax(most, elements_of(&s->tensor[i]));
+		double n = elements_of(&s->tensor[i]);
+
+		sum += n;
+		most = fmax(most, n);
+		least = n > 0 ? fmin(least, n) : least;
 	}
-	return c->kind == MQ_COLL_ALL_GATHER || c->kind == MQ_COLL_REDUCE_SCATTER ? most : sum;
+	if (both && (gathers || scatters))
+		return most > least ? most : most * ranks;
+	if (both && c->kind == MQ_COLL_ALL_TO_ALL)
+		return sum / 2;
+	return gathers ? sum * ranks : sum;
 }
 
 static void add_note(const struct mq_trace *t, const struct mq_event *e, struct mq_trace_call *c)
@@ -227,7 +236,7 @@ static void add_note(const struct mq_trace *t, const struct mq_event *e, struct 
 	if (n && !isnan(n->in_n))
 		count = of_counts(n, c);
 	else if (s)
-		count = of_shape(s, c);
+		count = of_shape(s, c, !strncmp(e->name, "c10d::", 6));
 	if (count > 0 && c->element_B > 0)
 		c->bytes = count * c->element_B;
 }
@@ -265,10 +274,9 @@ enum mq_status mq_trace_calls(const struct mq_trace *t, struct mq_arena *arena,
 		const struct mq_event *note = e->note != MQ_NONE ? e : note_of(&f, e);
 
 		c.element_B = element_in(e->name, c.kind);
+		c.ranks = t->world != MQ_NONE ? t->world : 0;
 		if (note)
 			add_note(t, note, &c);
-		if (!c.ranks && t->world != MQ_NONE)
-			c.ranks = t->world;
 		uint32_t at = mq_map_add(&seen, like(&c)), zero = 0;
 		if (at == n_counts)
 			MQ_PUSH(arena, count, n_counts, count_room, zero);

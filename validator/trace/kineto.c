@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -48,6 +49,8 @@ struct reader {
 	/* Inside "Input Dims" or "Input type". */
 	int list_level;
 	bool in_dims, in_types, nested;
+	int ranks_level;   /* inside "Process Group Ranks" as a list */
+	struct text ranks; /* as it reads where it is a text: "[0, 1]" */
 	uint32_t type_at;
 	struct mq_tensor tensor;
 };
@@ -216,6 +219,27 @@ static void take_note(struct reader *r, const char *text, size_t n)
 	r->has_note = true;
 }
 
+static void put_ranks(struct reader *r, const char *text, size_t n)
+{
+	struct text *to = &r->ranks;
+
+	if (to->n + n + 3 > NAME_B)
+		return;
+	if (to->n)
+		to->at[to->n++] = ',', to->at[to->n++] = ' ';
+	memcpy(to->at + to->n, text, n);
+	to->n += n;
+}
+
+static void end_ranks(struct reader *r)
+{
+	char all[NAME_B + 3];
+	int n = snprintf(all, sizeof(all), "[%.*s]", (int)r->ranks.n, r->ranks.at);
+
+	r->ranks_level = 0;
+	take_note(r, all, (size_t)n);
+}
+
 static void take_args(struct reader *r, const char *text, size_t n)
 {
 	if (!strcasecmp(r->key, "External id"))
@@ -355,6 +379,8 @@ static int on_number(void *context, const char *text, size_t n)
 
 	if (r->in_dims)
 		put_dim(r, number_in(text, n));
+	else if (r->ranks_level)
+		put_ranks(r, text, n);
 	else if (!r->list_level)
 		take(r, text, n);
 	return 1;
@@ -366,6 +392,8 @@ static int on_string(void *context, const unsigned char *text, size_t n)
 
 	if (r->in_types)
 		put_type(r, (const char *)text, n);
+	else if (r->ranks_level)
+		put_ranks(r, (const char *)text, n);
 	else if (!r->list_level)
 		take(r, (const char *)text, n);
 	return 1;
@@ -421,7 +449,10 @@ static int on_array(void *context)
 		r->events_level = r->level;
 	else if (r->level == 2 && !strcmp(r->root_key, "deviceProperties"))
 		r->device_level = r->level;
-	else if (r->args_level && r->level > r->args_level)
+	else if (r->args_level && r->level == r->args_level + 1 && !strcasecmp(r->key, "Process Group Ranks")) {
+		r->ranks_level = r->level;
+		r->ranks.n = 0;
+	} else if (r->args_level && r->level > r->args_level)
 		begin_list(r);
 	return 1;
 }
@@ -432,6 +463,8 @@ static int on_array_end(void *context)
 
 	if (r->list_level)
 		end_list(r);
+	if (r->ranks_level && r->level == r->ranks_level)
+		end_ranks(r);
 	if (r->level == r->events_level)
 		r->events_level = 0;
 	if (r->level == r->device_level)
