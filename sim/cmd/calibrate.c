@@ -370,7 +370,6 @@ struct input {
 	struct mq_observed *observed;
 	uint32_t n, room, n_devices;
 	struct mq_logs logs;
-	const struct mq_log_group *between; /* of logs: ranks on several nodes beside those on one; NULL = none */
 	const char *environment, *type;
 	double run_sigma, launch_interval_s;
 	const struct mq_trace *trace; /* the first of those given, NULL = none */
@@ -433,23 +432,6 @@ static enum mq_status add_traces(struct calibrate *c, const char *const *path, u
 	return MQ_OK;
 }
 
-/* The first group of ranks is fitted with whatever else there is, another by itself (fit_between). */
-static enum mq_status add_logs(struct calibrate *c, struct input *in, struct mq_err *err)
-{
-	const struct mq_log_group *within = &in->logs.group[MQ_LOG_WITHIN], *between = &in->logs.group[MQ_LOG_BETWEEN];
-	const struct mq_log_group *first = within->n ? within : between;
-
-	if (!first->n)
-		return MQ_OK;
-	MQ_TRY(mq_logs_name(&in->logs, c->link_class, c->arena, err));
-	for (uint32_t i = 0; i < first->n; i++)
-		MQ_PUSH(c->arena, in->observed, in->n, in->room, first->observed[i]);
-	in->n_devices = first->ranks;
-	c->link_class = first->link_class;
-	in->between = within->n && between->n ? between : NULL;
-	return MQ_OK;
-}
-
 static enum mq_status read_input(struct calibrate *c, struct input *in, struct mq_err *err)
 {
 	const char **trace = mq_arena_array(c->arena, c->from.n, const char *);
@@ -468,7 +450,12 @@ static enum mq_status read_input(struct calibrate *c, struct input *in, struct m
 		MQ_TRY(S_ISDIR(st.st_mode) ? add_folder(c, c->from.item[i], in, err)
 		                           : mq_logs_add(&in->logs, c->from.item[i], c->arena, err));
 	}
-	MQ_TRY(add_logs(c, in, err));
+	MQ_TRY(mq_logs_name(&in->logs, c->link_class, c->arena, err));
+	const struct mq_log_group *first = in->logs.first;
+	for (uint32_t i = 0; first && i < first->n; i++)
+		MQ_PUSH(c->arena, in->observed, in->n, in->room, first->observed[i]);
+	in->n_devices = first ? first->ranks : in->n_devices;
+	c->link_class = first ? first->link_class : c->link_class;
 	return n_traces ? add_traces(c, trace, n_traces, in, err) : MQ_OK;
 }
 
@@ -707,8 +694,8 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	MQ_TRY(fit_part(c, in, &fit[0], err));
 	if (c->cpus)
 		MQ_TRY(fit_cpus(c, &fit[1], err));
-	if (in->between)
-		MQ_TRY(fit_between(c, in->between, &fit[n++], err));
+	if (in->logs.second)
+		MQ_TRY(fit_between(c, in->logs.second, &fit[n++], err));
 	if (fit->has_device)
 		MQ_TRY(save_platform(c, in, fit, err));
 	if (in->environment)
@@ -722,17 +709,10 @@ static enum mq_status fit_and_write(struct calibrate *c, const struct input *in,
 	       fit->has_link ? " and link class " : "", fit->has_link ? fit->link.name : "");
 	if (c->cpus)
 		printf(", of %s and link class %s", c->cpu_type, fit[2].link.name);
-	if (in->between)
+	if (in->logs.second)
 		printf(" and %s", fit[n - 1].link.name);
 	putchar('\n');
 	return fit->has_device && fit->has_link && !in->trace ? check_probes(c, fit, err) : MQ_OK;
-}
-
-static bool is_log(const char *path)
-{
-	struct stat st;
-
-	return !stat(path, &st) && !S_ISDIR(st.st_mode);
 }
 
 static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
@@ -743,7 +723,7 @@ static enum mq_status calibrate(struct calibrate *c, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "calibrate: -o CALIB.json is missing");
 	/* Traces and logs of nccl-tests are of GPUs. */
 	for (uint32_t i = 0; i < c->from.n; i++)
-		if (mq_trace_probe(c->from.item[i]) || is_log(c->from.item[i]))
+		if (mq_trace_probe(c->from.item[i]) || mq_logs_probe(c->from.item[i]))
 			c->executor = "cuda";
 	if (!is_gpu(c) && !c->cores)
 		c->cores = 1;

@@ -2,8 +2,16 @@
  * validate_logs.c - logs of nccl-tests as observations: see validate_traces.h.
  */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/validate/validate_traces.h"
+
+bool mq_logs_probe(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && !S_ISDIR(st.st_mode);
+}
 
 /* A class of links is measured with one group of ranks: those of one node tell of the links inside it, those of several
  * of the links between nodes. */
@@ -76,9 +84,11 @@ enum mq_status mq_logs_name(struct mq_logs *logs, const char *names, struct mq_a
 		return mq_fail(err, MQ_EINPUT,
 		               "--link-class %s: these logs are of one node and of %u: name both classes, WITHIN,BETWEEN",
 		               names, between->nodes);
-	if (comma && !(within->n && between->n))
+	if (comma && (within->n || between->n) && !(within->n && between->n))
 		return mq_fail(err, MQ_EINPUT, "--link-class %s: what is measured is of one class: give one name", names);
 	within->link_class = comma ? mq_arena_printf(arena, "%.*s", (int)(comma - names), names) : names;
 	between->link_class = comma ? comma + 1 : names;
+	logs->first = within->n ? within : between->n ? between : NULL;
+	logs->second = within->n && between->n ? between : NULL;
 	return MQ_OK;
 }

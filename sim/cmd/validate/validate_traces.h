@@ -32,7 +32,10 @@ struct mq_log_group {
 };
 struct mq_logs {
 	struct mq_log_group group[MQ_N_LOG_GROUPS];
+	const struct mq_log_group *first, *second; /* of mq_logs_name: those that there are, NULL = none */
 };
+/* A file, where folders are of samples; to be asked after mq_trace_probe. */
+bool mq_logs_probe(const char *path);
 /* MQ_EINPUT: a log that cannot be read, or of other ranks than those of its group before it. */
 enum mq_status mq_logs_add(struct mq_logs *logs, const char *path, struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 /* `names`: "CLASS", "WITHIN,BETWEEN", or NULL. MQ_EINPUT: not as many as there are groups; links between nodes have no
