@@ -22,6 +22,7 @@
 
 #include "core/engine.h"
 #include "lib/blocks.h"
+#include "lib/classes.h"
 #include "lib/piper_dp.h"
 #include "lib/plans.h"
 
@@ -101,12 +102,6 @@ static bool accepts(const char *path)
 /* ---- search -----------------------------------------------------------------------------------
  */
 
-/* Same type and speed. */
-static bool alike(const struct mq_device *a, const struct mq_device *b)
-{
-	return a->calib == b->calib && a->memory_B == b->memory_B && !strcmp(a->type, b->type);
-}
-
 /* Samples per second of the whole model on one device. */
 static double speed_of(const struct piper *s, const struct mq_problem *problem, uint32_t rank)
 {
@@ -128,7 +123,7 @@ static void choose_kind(struct piper *s, const struct mq_problem *problem)
 		uint32_t n = 0, first = i;
 
 		for (uint32_t k = 0; k < all.n; k++) {
-			bool same = alike(&device[all.rank[i]], &device[all.rank[k]]);
+			bool same = mq_devices_alike(&device[all.rank[i]], &device[all.rank[k]]);
 
 			first = same && k < first ? k : first;
 			n += same;
@@ -140,7 +135,7 @@ static void choose_kind(struct piper *s, const struct mq_problem *problem)
 	}
 	s->use.rank = mq_arena_array(problem->arena, all.n, uint32_t);
 	for (uint32_t i = 0; i < all.n; i++)
-		if (alike(&device[all.rank[i]], best))
+		if (mq_devices_alike(&device[all.rank[i]], best))
 			s->use.rank[s->use.n++] = all.rank[i];
 	if (s->use.n < all.n)
 		mq_say(problem, "piper: plans for equal devices: the %u of type %s, not the other %u", s->use.n,

@@ -20,7 +20,8 @@
  * `maquette solve RECORDS -e tag:save=FILE` trains on it.
  *
  * Sufficient factors: which all-reduced GEMMs gather activations instead of gradients is the minimum cut of
- * lib/sfb.h, solved once for the baseline; `sfb=false` leaves it out.
+ * lib/sfb_model.h for the device set of their op group; an op group whose set is another has a cut of its own.
+ * The baseline gathers none; `sfb=false` leaves it out.
  *
  * Differences from the paper: device groups are machines only where these are at most four, else devices of a kind
  * (a type, or its slow ones), of equal machines four runs; the network is narrower by default (32
@@ -40,10 +41,10 @@
 #include "core/engine.h"
 #include "lib/beside.h"
 #include "lib/plans.h"
-#include "lib/sfb.h"
+#include "lib/sfb_model.h"
 #include "lib/tag_net.h"
 
-enum { BATCH = 4, MAX_RECORDS = 10, RECORD_VISITS = 24 };
+enum { BATCH = 4, MAX_RECORDS = 10, RECORD_VISITS = 24, ALPHA_US = 1 };
 
 struct node {
 	uint32_t parent, action, depth;
@@ -95,43 +96,22 @@ static const struct mq_opt opts[] = {
 
 /* ---- sufficient factors --------------------------------------------------------------------------------------- */
 
-/* Cost of duplicating op i on M replicas against reducing its gradient, in seconds (lib/sfb.h). Only GEMMs are
- * lowered as duplicates; their inputs are gathered, so the cut is over single ops. */
-static enum mq_status find_duplicates(struct tag *s, const struct mq_problem *p, struct mq_err *err)
+/* The cut of each device set that a strategy all-reduces over, once it is met. */
+static enum mq_status find_duplicates(struct tag *s, const struct mq_problem *p, const uint32_t *action,
+				      struct mq_err *err)
 {
-	const struct mq_model *m = p->q->model;
-	struct mq_tag_action all = s->space.action[0];
-	double *cost = mq_arena_array(p->arena, m->n_ops, double);
-	bool *forbidden = mq_arena_array(p->arena, m->n_ops, bool);
-	uint32_t split[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
-	uint32_t *rank = mq_arena_array(p->arena, all.n_devices, uint32_t), n = 0;
-	struct mq_sfb_result result;
+	for (uint32_t g = 0; g < s->space.n && s->space.duplicate; g++) {
+		const struct mq_tag_action *a = &s->space.action[action[g]];
+		uint32_t *rank = mq_arena_array(p->arena, a->n_devices, uint32_t);
+		struct mq_sfb_group replicas = { a->n_devices, rank, ALPHA_US };
+		struct mq_sfb_result result;
 
-	for (uint32_t g = 0; g < s->space.n_devices; g++)
-		for (uint32_t i = 0; i < s->space.device[g].n; i++)
-			rank[n++] = s->space.device[g].rank[i];
-	for (uint32_t op = 0; op < m->n_ops; op++) {
-		double own = p->q->train->batch / n, reduce = 0, gather = 0, size;
-		struct mq_coll_request rq = { .n = n, .rank = rank, .dtype = p->q->train->grad_dtype };
-
-		forbidden[op] = m->op[op].kind != MQ_OP_GEMM || n < 2 || m->op[op].param <= 0;
-		if (forbidden[op])
+		if (a->how != MQ_TAG_ALL_REDUCE || s->space.duplicate[action[g]])
 			continue;
-		rq.kind = MQ_COLL_ALL_REDUCE;
-		rq.bytes = m->op[op].param * mq_dtype_size(p->q->train->grad_dtype);
-		p->costs->collective(p->costs->context, &rq, &reduce);
-		size = (m->op[op].read + m->op[op].write) * p->q->train->batch;
-		rq.kind = MQ_COLL_ALL_GATHER;
-		rq.bytes = size * mq_dtype_size(p->q->train->dtype);
-		p->costs->collective(p->costs->context, &rq, &gather);
-		double whole = p->costs->op_time(p->costs->context, op, MQ_BACKWARD, rank[0], split,
-						 p->q->train->batch);
-		double part = p->costs->op_time(p->costs->context, op, MQ_BACKWARD, rank[0], split, own);
-		cost[op] = gather + (whole - part) / 2 - reduce; /* half of the backward is dW */
+		mq_tag_devices_of(&s->space, a, rank);
+		MQ_TRY(mq_sfb_of_group(p, &replicas, p->arena, &result, err));
+		s->space.duplicate[action[g]] = result.duplicate;
 	}
-	struct mq_sfb_problem cut = { .n_ops = m->n_ops, .cost = cost, .forbidden = forbidden };
-	MQ_TRY(mq_sfb_solve(&cut, p->arena, &result, err));
-	s->space.duplicate = result.duplicate;
 	return MQ_OK;
 }
 
@@ -356,7 +336,7 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	mq_fit_say(p, "tag", "the model on all devices, data- or model-parallel,", &s->space.fit);
 	MQ_TRY(make_network(s, p, err));
 	if (s->sfb && !p->q->train->infer)
-		MQ_TRY(find_duplicates(s, p, err));
+		s->space.duplicate = mq_arena_array(p->arena, s->space.n_actions, bool *);
 	s->base_s = s->best_s = NAN;
 	MQ_PUSH(p->arena, s->node, s->n_nodes, s->node_room, root);
 	return MQ_OK;
@@ -379,6 +359,7 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 		leaf = select_leaf(s, p);
 		actions_of(s, leaf, action);
 	}
+	MQ_TRY(find_duplicates(s, p, action, err));
 	struct mq_tag_space plain = s->space;
 	if (!s->n_proposed) /* the baseline gathers no factors */
 		plain.duplicate = NULL;

@@ -6,9 +6,8 @@
 enum { NEIGHBOURS = 16 };
 
 struct mark {
-	const char *type;
-	uint32_t calib;
-	double memory_B, mem_bw_Bps, speed_flops, inside_Bps, outside_Bps;
+	const struct mq_device *device;
+	double inside_Bps, outside_Bps;
 };
 
 /* Of the machines' own links: which leaf of the fabric the other one hangs on says nothing of a device. */
@@ -56,10 +55,10 @@ static double outside_Bps(const struct mq_cluster *c, uint32_t d)
 
 static bool same(const struct mark *a, const struct mark *b)
 {
-	return a->calib == b->calib && a->memory_B == b->memory_B &&
-	       a->mem_bw_Bps == b->mem_bw_Bps && a->speed_flops == b->speed_flops &&
-	       a->inside_Bps == b->inside_Bps && a->outside_Bps == b->outside_Bps &&
-	       !strcmp(a->type, b->type);
+	return mq_devices_alike(a->device, b->device) &&
+	       a->device->mem_bw_Bps == b->device->mem_bw_Bps &&
+	       a->device->speed_flops == b->device->speed_flops &&
+	       a->inside_Bps == b->inside_Bps && a->outside_Bps == b->outside_Bps;
 }
 
 void mq_classes_make(const struct mq_cluster *c, struct mq_arena *arena, struct mq_classes *out)
@@ -70,9 +69,7 @@ void mq_classes_make(const struct mq_cluster *c, struct mq_arena *arena, struct 
 	out->of = mq_arena_array(arena, c->n_devices, uint32_t);
 	out->first = mq_arena_array(arena, c->n_devices, uint32_t);
 	for (uint32_t d = 0; d < c->n_devices; d++) {
-		const struct mq_device *v = &c->device[d];
-		struct mark m = {v->type,        v->calib,         v->memory_B,     v->mem_bw_Bps,
-		                 v->speed_flops, inside_Bps(c, d), outside_Bps(c, d)};
+		struct mark m = {&c->device[d], inside_Bps(c, d), outside_Bps(c, d)};
 		uint32_t k = 0;
 
 		while (k < out->n && !same(&mark[k], &m))

@@ -6,6 +6,8 @@
 #ifndef MQ_STRATEGIES_LIB_CLASSES_H
 #define MQ_STRATEGIES_LIB_CLASSES_H
 
+#include <string.h>
+
 #include "core/engine.h"
 
 struct mq_classes {
@@ -13,6 +15,12 @@ struct mq_classes {
 	uint32_t *of;     /* [cluster devices] class of each, numbered in order of first sight */
 	uint32_t *first;  /* [n] lowest rank of each */
 };
+
+/* Of one type, speed and memory, whatever they hang on? */
+static inline bool mq_devices_alike(const struct mq_device *a, const struct mq_device *b)
+{
+	return a->calib == b->calib && a->memory_B == b->memory_B && !strcmp(a->type, b->type);
+}
 
 /* Links: the widest way to another device of the machine (the next 16 are looked at), and the way to the
  * next machine. O(devices), routes are cached by the cluster. */

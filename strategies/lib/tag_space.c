@@ -4,17 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "lib/classes.h"
 #include "lib/partition.h"
 
 enum { FEW = 4 };
 
 /* ---- devices --------------------------------------------------------------------------------------------- */
-
-/* Same type and speed. */
-static bool alike(const struct mq_device *a, const struct mq_device *b)
-{
-	return a->calib == b->calib && a->memory_B == b->memory_B && !strcmp(a->type, b->type);
-}
 
 /* Machines in the order of their devices; a machine with two kinds of devices is two. */
 static uint32_t count_machines(const struct mq_tag_space *s, const struct mq_cluster *c)
@@ -24,7 +19,7 @@ static uint32_t count_machines(const struct mq_tag_space *s, const struct mq_clu
 
 	for (uint32_t i = 0; i < s->coarse.tasks.n_devices; i++)
 		n += !i || c->device[rank[i]].node != c->device[rank[i - 1]].node ||
-		     !alike(&c->device[rank[i]], &c->device[rank[i - 1]]);
+		     !mq_devices_alike(&c->device[rank[i]], &c->device[rank[i - 1]]);
 	return n;
 }
 
@@ -49,18 +44,18 @@ static enum mq_status group_devices(struct mq_tag_space *s, const struct mq_prob
 	bool equal = true;
 
 	for (uint32_t i = 1; i < n; i++)
-		equal = equal && alike(&c->device[rank[i]], &c->device[rank[0]]);
+		equal = equal && mq_devices_alike(&c->device[rank[i]], &c->device[rank[0]]);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mq_device *d = &c->device[rank[i]];
 		uint32_t g = 0;
 
-		machine += i && (d->node != c->device[rank[i - 1]].node || !alike(d, &c->device[rank[i - 1]]));
+		machine += i && (d->node != c->device[rank[i - 1]].node || !mq_devices_alike(d, &c->device[rank[i - 1]]));
 		if (machines <= FEW)
 			g = machine;
 		else if (equal)
 			g = machine * FEW / machines;
 		while (machines > FEW && !equal && g < s->n_devices &&
-		       !alike(&c->device[s->device[g].rank[0]], d))
+		       !mq_devices_alike(&c->device[s->device[g].rank[0]], d))
 			g++;
 		if (g == MQ_TAG_MAX_GROUPS)
 			return mq_fail(err, MQ_EINPUT, "engine 'tag': more than %d kinds of devices on '%s'; "
@@ -395,7 +390,7 @@ enum mq_status mq_tag_space_make(const struct mq_problem *p, const struct mq_tag
 
 /* ---- plans --------------------------------------------------------------------------------------------------------- */
 
-static void fill_devices(const struct mq_tag_space *s, const struct mq_tag_action *a, uint32_t *device)
+void mq_tag_devices_of(const struct mq_tag_space *s, const struct mq_tag_action *a, uint32_t *device)
 {
 	uint32_t n = 0;
 
@@ -409,7 +404,7 @@ static uint32_t replicated_config(const struct mq_tag_space *s, const struct mq_
 {
 	uint32_t c = mq_plan_add_config(plan, arena, a->n_devices);
 
-	fill_devices(s, a, plan->config[c].device);
+	mq_tag_devices_of(s, a, plan->config[c].device);
 	plan->config[c].split[MQ_DIM_BATCH] = a->n_devices;
 	plan->config[c].sync = duplicate ? MQ_SYNC_DUPLICATE :
 			       a->how == MQ_TAG_SERVER ? MQ_SYNC_PS :
@@ -425,7 +420,7 @@ static void place_group(const struct mq_tag_space *s, uint32_t group, const stru
 	uint32_t *device = mq_arena_array(arena, a->n_devices, uint32_t);
 	double total = 0, sum = 0;
 
-	fill_devices(s, a, device);
+	mq_tag_devices_of(s, a, device);
 	for (uint32_t v = 0; v < t->n; v++)
 		total += s->coarse.group_of[v] == group ? mq_tasks_mean_time(t, v) : 0;
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -467,8 +462,7 @@ enum mq_status mq_tag_plan(const struct mq_tag_space *s, const uint32_t *action,
 			plan->config_of[op] = *c - 1;
 			continue;
 		}
-		bool duplicate = s->duplicate && s->duplicate[op] &&
-				 s->action[a].how == MQ_TAG_ALL_REDUCE && s->action[a].n_devices > 1;
+		bool duplicate = s->duplicate && s->duplicate[a] && s->duplicate[a][op];
 		uint32_t *c = &config[2 * a + duplicate];
 		if (!*c)
 			*c = replicated_config(s, &s->action[a], duplicate, arena, plan) + 1;

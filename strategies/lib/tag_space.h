@@ -57,7 +57,7 @@ struct mq_tag_space {
 	double *place;           /* [n * groups] time of the op group on that device group, scaled */
 	uint32_t n_edges, *src, *dst; /* between op groups */
 	double *edge;            /* [n_edges] tensor size, scaled */
-	bool *duplicate;         /* [n_ops] sufficient factors pay off (minimum cut), or NULL */
+	bool **duplicate;        /* [n_actions][n_ops] sufficient factors pay off on these devices; NULL = in none */
 	struct mq_fit fit;       /* micro-batches and recomputation of every plan */
 };
 
@@ -66,6 +66,8 @@ struct mq_tag_space {
  * batch, `fit` says what every plan gets. */
 enum mq_status mq_tag_space_make(const struct mq_problem *problem, const struct mq_tag_options *options,
 				 struct mq_tag_space *space, struct mq_err *err) MQ_MUST_CHECK;
+/* Writes the action's n_devices ranks. */
+void mq_tag_devices_of(const struct mq_tag_space *space, const struct mq_tag_action *action, uint32_t *rank);
 /* The plan of one action per op group. */
 enum mq_status mq_tag_plan(const struct mq_tag_space *space, const uint32_t *action,
 			   const struct mq_problem *problem, struct mq_arena *arena,

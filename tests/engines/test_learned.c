@@ -374,22 +374,31 @@ static bool go_on(void *context, double done, const char *what)
 	return true;
 }
 
-/* All actions of all groups; the plans are tag's own, the search is not. */
-static double enumerate_sets(struct question *q, uint32_t groups)
+static struct mq_tag_space make_space(struct question *q, struct mq_problem *p, struct mq_rng *rng, uint32_t groups)
 {
 	struct mq_tag_options options = { .groups = groups };
 	struct mq_tag_space space;
+	struct mq_err err;
+
+	mq_rng_seed(rng, 1);
+	*p = (struct mq_problem){ .q = &q->asked, .costs = q->costs, .limits = &q->limits, .rng = rng,
+				  .arena = &q->arena, .tick = go_on };
+	if (mq_tag_space_make(p, &options, &space, &err) != MQ_OK)
+		fail_msg("%s", err.text);
+	return space;
+}
+
+/* All actions of all groups; the plans are tag's own, the search is not. */
+static double enumerate_sets(struct question *q, uint32_t groups)
+{
 	struct mq_rng rng;
+	struct mq_problem p;
 	struct mq_err err;
 	double best = (double)INFINITY;
 	uint64_t all = 1;
 	uint32_t action[8];
+	struct mq_tag_space space = make_space(q, &p, &rng, groups);
 
-	mq_rng_seed(&rng, 1);
-	struct mq_problem p = { .q = &q->asked, .costs = q->costs, .limits = &q->limits, .rng = &rng,
-				.arena = &q->arena, .tick = go_on };
-	if (mq_tag_space_make(&p, &options, &space, &err) != MQ_OK)
-		fail_msg("%s", err.text);
 	assert_int_equal(space.n_devices, 2);
 	assert_in_range(space.n, 2, groups);
 	for (uint32_t g = 0; g < space.n; g++)
@@ -410,6 +419,41 @@ static double enumerate_sets(struct question *q, uint32_t groups)
 	return best;
 }
 
+/* Op groups on other devices gather other factors: those of their own set. */
+static void tag_gathers_by_group(void **state)
+{
+	struct question q = { .arena = MQ_ARENA_INIT, .scratch = MQ_ARENA_INIT };
+	struct mq_problem p;
+	struct mq_plan plan;
+	struct mq_rng rng;
+	struct mq_err err;
+	uint32_t other = 1, seen[2] = { 0 };
+
+	(void)state;
+	unequal(&q);
+	struct mq_tag_space space = make_space(&q, &p, &rng, 4);
+	uint32_t *action = mq_arena_array(&q.arena, space.n, uint32_t);
+
+	while (space.action[other].how != MQ_TAG_ALL_REDUCE)
+		other++;
+	space.duplicate = mq_arena_array(&q.arena, space.n_actions, bool *);
+	space.duplicate[other] = mq_arena_array(&q.arena, q.model->n_ops, bool);
+	memset(space.duplicate[other], true, q.model->n_ops * sizeof(bool));
+	for (uint32_t g = 0; g < space.n; g++)
+		action[g] = g % 2 ? other : 0;
+	assert_int_equal(mq_tag_plan(&space, action, &p, &q.arena, &plan, &err), MQ_OK);
+	for (uint32_t op = 0; op < q.model->n_ops; op++) {
+		bool gathers = plan.config[plan.config_of[op]].sync == MQ_SYNC_DUPLICATE;
+		uint32_t g = space.coarse.group_of[space.coarse.tasks.space.group_of[op]];
+
+		assert_int_equal(gathers, g % 2);
+		seen[gathers]++;
+	}
+	assert_true(seen[0] > 0 && seen[1] > 0);
+	mq_arena_fini(&q.arena);
+	mq_arena_fini(&q.scratch);
+}
+
 static void tag_sets(void **state)
 {
 	struct question q = { .arena = MQ_ARENA_INIT, .scratch = MQ_ARENA_INIT };
@@ -426,9 +470,9 @@ static void tag_sets(void **state)
 int main(void)
 {
 	static const char *const engines[] = { "post", "cem", "ppo", "reinforce", "hsdag" };
-	struct CMUnitTest tests[9] = { cmocka_unit_test(automap_splits), cmocka_unit_test(automap_dimensions),
-				       cmocka_unit_test(tag_sets) };
-	size_t n = 3;
+	struct CMUnitTest tests[10] = { cmocka_unit_test(automap_splits), cmocka_unit_test(automap_dimensions),
+				       cmocka_unit_test(tag_sets), cmocka_unit_test(tag_gathers_by_group) };
+	size_t n = 4;
 
 	for (size_t i = 0; i < sizeof(engines) / sizeof(*engines); i++) {
 		char *name = strdup(engines[i]);

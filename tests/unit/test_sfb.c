@@ -15,7 +15,8 @@
 #include <jansson.h>
 
 #include "core/rng.h"
-#include "lib/sfb.h"
+#include "lib/sfb_model.h"
+#include "lowered.h"
 
 static double enumerate(const struct mq_sfb_problem *p)
 {
@@ -106,11 +107,44 @@ static void public_cases(void **state)
 	mq_arena_fini(&arena);
 }
 
+/* Two devices on links of 1 TB/s reduce gradients sooner than they compute them twice; with two more on links of
+ * 1 GB/s the products of all layers are computed four times. */
+static void a_group_has_its_own_cut(void **state)
+{
+	static const uint32_t rank[] = {0, 1, 2, 3};
+	struct lowered w;
+	struct mq_sfb_result fast, all;
+	uint32_t n_products = 0, n_all = 0;
+
+	lowered_open(&w, "gpt:layers=2,hidden=1024,heads=16,vocab=512,seq=32", 4, 4);
+	for (uint32_t l = 0; l < 4; l++)
+		w.cluster->link[l].bw_Bps = 1e12;
+	const struct mq_question q = lowered_question(&w);
+	const struct mq_problem problem = {.q = &q, .costs = mq_costs_new(&q, &w.arena), .arena = &w.arena};
+
+	assert_int_equal(mq_sfb_of_group(&problem, &(struct mq_sfb_group){2, rank, 1}, &w.arena, &fast, &w.err), MQ_OK);
+	assert_int_equal(mq_sfb_of_group(&problem, &(struct mq_sfb_group){4, rank, 1}, &w.arena, &all, &w.err), MQ_OK);
+	for (uint32_t op = 0; op < w.model->n_ops; op++) {
+		const struct mq_op *o = &w.model->op[op];
+		bool product = o->kind == MQ_OP_GEMM && o->param > 1e6;
+
+		assert_false(fast.duplicate[op]);
+		assert_false(all.duplicate[op] && o->kind != MQ_OP_GEMM);
+		n_products += product;
+		n_all += product && all.duplicate[op];
+	}
+	assert_int_equal(n_products, 2 * 4); /* queries, keys and values, output, up, down */
+	assert_int_equal(n_all, n_products);
+	assert_true(fast.optimum == 0 && all.optimum < 0);
+	lowered_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(equals_enumeration),
 	        cmocka_unit_test(public_cases),
+	        cmocka_unit_test(a_group_has_its_own_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
