@@ -8,10 +8,12 @@
  * 3. MLP (2 x width), two GCN layers with residual and layer norm, edge scores s_uv = sigmoid(MLP(h_u h_v)).
  *    Parsing: every node keeps its best edge; edges are taken best first, and a cluster grows by all nodes
  *    whose kept edge points into it. The number of clusters is learnt.
- * 4. Clusters are pooled (mean of h weighted by the scores of the kept edges) and placed by an MLP and a
- *    softmax over the devices.
+ * 4. Clusters are pooled (mean of h weighted by the scores of the kept edges). They are the nodes of a coarser
+ *    graph, which is scored and parsed again (GCN of its own) until nothing joins, or `levels` times; what is
+ *    left is placed by an MLP and a softmax over the devices.
  * 5. `episode` placements are drawn per parse; REINFORCE on 1 / step time with a running baseline and an
- *    entropy bonus, one Adam step per episode.
+ *    entropy bonus, one Adam step per episode. What a node's cluster was embedded as is added to the node's
+ *    embedding in later episodes (a running mean, so that it keeps its scale); `feedback=false` leaves it out.
  *
  * Differences from the paper and its code: all-on-one-device placements are allowed and are proposed first
  * (the released code counts them as failures), and the best of them is reported; the features that the
@@ -33,28 +35,35 @@
 
 enum { POSITIONS = 8, FEATURES = MQ_N_OP_KINDS + POSITIONS + 5, MAX_EPISODE = 64, RADII = 4, BATCH = 4 };
 
+/* A graph of what is placed together. */
+struct level {
+	uint32_t n, n_edges, *src, *dst;
+	bool *possible;             /* [n * devices] */
+};
+
 struct hsdag {
 	/* options */
-	uint32_t groups, width, episode;
+	uint32_t groups, width, episode, levels;
+	bool feedback;
 	double rate, entropy, dropout;
 	/* the graph, merged */
 	struct mq_coarse coarse;
-	uint32_t n_nodes, n_edges;
+	struct level base;
 	uint32_t *node_of;          /* [coarse.n] */
-	uint32_t *src, *dst;        /* [n_edges] */
 	struct nn_mat feature;
-	bool *possible;             /* [n_nodes * devices] */
+	struct nn_mat memory;       /* [nodes * width] running mean of the clusters' embeddings */
 	/* the network */
 	struct nn_params params;
 	struct nn_mlp encode, score, place;
-	struct nn_dense gcn[2];
-	struct nn_norm norm[2];
+	struct nn_dense gcn[2], gcn_coarse;
+	struct nn_norm norm[2], norm_coarse;
 	struct nn_adam adam;
 	struct mq_arena pass;       /* memory of one forward pass */
 	struct nn_tape tape;        /* of this episode */
 	struct nn_var out;          /* log probabilities, clusters x devices */
 	/* the episode */
-	uint32_t n_clusters, *cluster_of; /* [n_nodes] */
+	uint32_t n_clusters, *cluster_of; /* [base.n] */
+	uint32_t n_levels;
 	bool *cluster_possible;     /* [n_clusters * devices] */
 	double *log_p;              /* [n_clusters * devices] */
 	uint32_t n_drawn, n_seen;
@@ -70,6 +79,8 @@ struct hsdag {
 static const struct mq_opt opts[] = {
 	MQ_U32(struct hsdag, groups, 0, 0, 100000, "groups of ops before chain merging (0: no limit)"),
 	MQ_U32(struct hsdag, width, 128, 4, 1024, "width of the network"),
+	MQ_U32(struct hsdag, levels, 4, 1, 32, "most times that the graph is coarsened"),
+	MQ_BOOL(struct hsdag, feedback, 1, "embeddings of clusters go back to their nodes"),
 	MQ_U32(struct hsdag, episode, 20, 2, MAX_EPISODE, "placements per gradient step"),
 	MQ_F64(struct hsdag, rate, 1e-3, 1e-6, 1, "step size of Adam"),
 	MQ_F64(struct hsdag, entropy, 0.01, 0, 10, "weight of the entropy bonus"),
@@ -86,42 +97,45 @@ static uint32_t root_of(uint32_t *parent, uint32_t v)
 	return v;
 }
 
-/* Distinct edges between coarse groups. */
-static void group_edges(const struct mq_coarse *c, struct mq_arena *arena, uint32_t *n, uint32_t **src,
-			uint32_t **dst)
+static void add_distinct(struct level *g, uint32_t a, uint32_t b)
 {
-	*src = mq_arena_array(arena, c->tasks.n_edges, uint32_t);
-	*dst = mq_arena_array(arena, c->tasks.n_edges, uint32_t);
-	*n = 0;
-	for (uint32_t e = 0; e < c->tasks.n_edges; e++) {
-		uint32_t a = c->group_of[c->tasks.edge[e].src], b = c->group_of[c->tasks.edge[e].dst];
-		bool known = a == b;
+	for (uint32_t k = 0; k < g->n_edges; k++)
+		if (g->src[k] == a && g->dst[k] == b)
+			return;
+	if (a == b)
+		return;
+	g->src[g->n_edges] = a;
+	g->dst[g->n_edges++] = b;
+}
 
-		for (uint32_t k = 0; k < *n && !known; k++)
-			known = (*src)[k] == a && (*dst)[k] == b;
-		if (known)
-			continue;
-		(*src)[*n] = a;
-		(*dst)[(*n)++] = b;
-	}
+/* The coarse groups and the edges between them. */
+static struct level group_edges(const struct mq_coarse *c, struct mq_arena *arena)
+{
+	struct level g = { .n = c->n,
+			   .src = mq_arena_array(arena, c->tasks.n_edges, uint32_t),
+			   .dst = mq_arena_array(arena, c->tasks.n_edges, uint32_t) };
+
+	for (uint32_t e = 0; e < c->tasks.n_edges; e++)
+		add_distinct(&g, c->group_of[c->tasks.edge[e].src], c->group_of[c->tasks.edge[e].dst]);
+	return g;
 }
 
 static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 {
-	uint32_t n = s->coarse.n, m, *src, *dst;
+	uint32_t n = s->coarse.n;
 	uint32_t *out = mq_arena_array(arena, n, uint32_t), *in = mq_arena_array(arena, n, uint32_t);
 	uint32_t *parent = mq_arena_array(arena, n, uint32_t);
+	struct level g = group_edges(&s->coarse, arena);
 
-	group_edges(&s->coarse, arena, &m, &src, &dst);
 	for (uint32_t v = 0; v < n; v++)
 		parent[v] = v;
-	for (uint32_t e = 0; e < m; e++) {
-		out[src[e]]++;
-		in[dst[e]]++;
+	for (uint32_t e = 0; e < g.n_edges; e++) {
+		out[g.src[e]]++;
+		in[g.dst[e]]++;
 	}
-	for (uint32_t e = 0; e < m; e++)
-		if (out[src[e]] == 1 && in[dst[e]] == 1)
-			parent[root_of(parent, dst[e])] = root_of(parent, src[e]);
+	for (uint32_t e = 0; e < g.n_edges; e++)
+		if (out[g.src[e]] == 1 && in[g.dst[e]] == 1)
+			parent[root_of(parent, g.dst[e])] = root_of(parent, g.src[e]);
 	s->node_of = mq_arena_array(arena, n, uint32_t);
 	for (uint32_t v = 0; v < n; v++)
 		s->node_of[v] = MQ_NONE;
@@ -129,24 +143,18 @@ static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 		uint32_t *root = &s->node_of[root_of(parent, v)];
 
 		if (*root == MQ_NONE)
-			*root = s->n_nodes++;
+			*root = s->base.n++;
 		s->node_of[v] = *root;
 	}
-	s->src = mq_arena_array(arena, m, uint32_t);
-	s->dst = mq_arena_array(arena, m, uint32_t);
-	for (uint32_t e = 0; e < m; e++) {
-		uint32_t a = s->node_of[src[e]], b = s->node_of[dst[e]];
-
-		if (a == b)
-			continue;
-		s->src[s->n_edges] = a;
-		s->dst[s->n_edges++] = b;
-	}
-	s->possible = mq_arena_array(arena, (size_t)s->n_nodes * s->coarse.n_devices, bool);
-	memset(s->possible, true, (size_t)s->n_nodes * s->coarse.n_devices);
+	s->base.src = mq_arena_array(arena, g.n_edges, uint32_t);
+	s->base.dst = mq_arena_array(arena, g.n_edges, uint32_t);
+	for (uint32_t e = 0; e < g.n_edges; e++)
+		add_distinct(&s->base, s->node_of[g.src[e]], s->node_of[g.dst[e]]);
+	s->base.possible = mq_arena_array(arena, (size_t)s->base.n * s->coarse.n_devices, bool);
+	memset(s->base.possible, true, (size_t)s->base.n * s->coarse.n_devices);
 	for (uint32_t v = 0; v < n; v++)
 		for (uint32_t d = 0; d < s->coarse.n_devices; d++)
-			s->possible[s->node_of[v] * s->coarse.n_devices + d] &=
+			s->base.possible[s->node_of[v] * s->coarse.n_devices + d] &=
 				s->coarse.possible[v * s->coarse.n_devices + d];
 }
 
@@ -155,11 +163,11 @@ static void merge_chains(struct hsdag *s, struct mq_arena *arena)
 /* Nodes within each radius of v, edges taken both ways. */
 static void count_balls(const struct hsdag *s, uint32_t v, uint32_t *distance, double ball[RADII])
 {
-	for (uint32_t u = 0; u < s->n_nodes; u++)
+	for (uint32_t u = 0; u < s->base.n; u++)
 		distance[u] = u == v ? 0 : MQ_NONE;
 	for (uint32_t r = 1; r <= RADII; r++) {
-		for (uint32_t e = 0; e < s->n_edges; e++) {
-			uint32_t a = s->src[e], b = s->dst[e];
+		for (uint32_t e = 0; e < s->base.n_edges; e++) {
+			uint32_t a = s->base.src[e], b = s->base.dst[e];
 
 			if (distance[a] == r - 1 && distance[b] == MQ_NONE)
 				distance[b] = r;
@@ -167,7 +175,7 @@ static void count_balls(const struct hsdag *s, uint32_t v, uint32_t *distance, d
 				distance[a] = r;
 		}
 		ball[r - 1] = 0;
-		for (uint32_t u = 0; u < s->n_nodes; u++)
+		for (uint32_t u = 0; u < s->base.n; u++)
 			ball[r - 1] += distance[u] <= r;
 	}
 }
@@ -191,11 +199,11 @@ static double fractal_dimension(const double ball[RADII])
 static void make_features(struct hsdag *s, const struct mq_problem *problem)
 {
 	const struct mq_model *m = problem->q->model;
-	double *ops = mq_arena_array(problem->arena, s->n_nodes, double);
-	uint32_t *distance = mq_arena_array(problem->arena, s->n_nodes, uint32_t);
+	double *ops = mq_arena_array(problem->arena, s->base.n, double);
+	uint32_t *distance = mq_arena_array(problem->arena, s->base.n, uint32_t);
 	double total = 0;
 
-	s->feature = nn_mat_new(problem->arena, s->n_nodes, FEATURES);
+	s->feature = nn_mat_new(problem->arena, s->base.n, FEATURES);
 	for (uint32_t op = 0; op < m->n_ops; op++) {
 		uint32_t v = s->node_of[s->coarse.group_of[s->coarse.tasks.space.group_of[op]]];
 		double *f = s->feature.data + (size_t)v * FEATURES;
@@ -210,11 +218,11 @@ static void make_features(struct hsdag *s, const struct mq_problem *problem)
 	for (uint32_t t = 0; t < s->coarse.tasks.n; t++)
 		s->feature.data[(size_t)s->node_of[s->coarse.group_of[t]] * FEATURES + MQ_N_OP_KINDS +
 				POSITIONS + 1] += mq_tasks_mean_time(&s->coarse.tasks, t) / total;
-	for (uint32_t e = 0; e < s->n_edges; e++) {
-		s->feature.data[(size_t)s->src[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 2] += 0.25;
-		s->feature.data[(size_t)s->dst[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 3] += 0.25;
+	for (uint32_t e = 0; e < s->base.n_edges; e++) {
+		s->feature.data[(size_t)s->base.src[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 2] += 0.25;
+		s->feature.data[(size_t)s->base.dst[e] * FEATURES + MQ_N_OP_KINDS + POSITIONS + 3] += 0.25;
 	}
-	for (uint32_t v = 0; v < s->n_nodes; v++) {
+	for (uint32_t v = 0; v < s->base.n; v++) {
 		double *f = s->feature.data + (size_t)v * FEATURES, ball[RADII];
 
 		for (int k = 0; k < MQ_N_OP_KINDS; k++)
@@ -247,13 +255,16 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 		nn_dense_init(&s->gcn[i], &s->params, w, w, NN_RELU, problem->rng);
 		nn_norm_init(&s->norm[i], &s->params, w);
 	}
+	nn_dense_init(&s->gcn_coarse, &s->params, w, w, NN_RELU, problem->rng);
+	nn_norm_init(&s->norm_coarse, &s->params, w);
+	s->memory = nn_mat_new(arena, s->base.n, w);
 	nn_mlp_init(&s->score, &s->params, (uint32_t[]){ w, w, 1 }, 2, NN_RELU, problem->rng);
 	nn_mlp_init(&s->place, &s->params, (uint32_t[]){ w, w, d }, 2, NN_RELU, problem->rng);
 	nn_adam_init(&s->adam, s->rate, 1);
-	s->cluster_of = mq_arena_array(arena, s->n_nodes, uint32_t);
-	s->cluster_possible = mq_arena_array(arena, (size_t)s->n_nodes * d, bool);
-	s->log_p = mq_arena_array(arena, (size_t)s->n_nodes * d, double);
-	s->choice = mq_arena_array(arena, (size_t)(s->episode + BATCH) * s->n_nodes, uint32_t);
+	s->cluster_of = mq_arena_array(arena, s->base.n, uint32_t);
+	s->cluster_possible = mq_arena_array(arena, (size_t)s->base.n * d, bool);
+	s->log_p = mq_arena_array(arena, (size_t)s->base.n * d, double);
+	s->choice = mq_arena_array(arena, (size_t)(s->episode + BATCH) * s->base.n, uint32_t);
 	s->time_s = mq_arena_array(arena, s->episode + BATCH, double);
 	s->excess = mq_arena_array(arena, s->episode + BATCH, double);
 	s->best_single_s = INFINITY;
@@ -274,91 +285,139 @@ static int best_first(const void *a, const void *b)
 	return x->edge < y->edge ? -1 : x->edge > y->edge;
 }
 
-/* Clusters of nodes that can share a device: kept edges join their ends, best first. */
-static void parse(struct hsdag *s, const double *score, struct mq_arena *arena, bool *kept)
+/* The kept edge of each node, best first; an edge below one half says that its ends are better apart. */
+static uint32_t list_kept(const struct level *g, const double *score, struct mq_arena *arena, struct ranked *list)
 {
-	uint32_t *best = mq_arena_array(arena, s->n_nodes, uint32_t), d_n = s->coarse.n_devices;
-	uint32_t *parent = mq_arena_array(arena, s->n_nodes, uint32_t);
-	struct ranked *list = mq_arena_array(arena, s->n_nodes, struct ranked);
-	uint32_t n = 0;
+	uint32_t *best = mq_arena_array(arena, g->n, uint32_t), n = 0;
 
-	for (uint32_t v = 0; v < s->n_nodes; v++) {
-		parent[v] = v;
+	for (uint32_t v = 0; v < g->n; v++)
 		best[v] = MQ_NONE;
-	}
-	for (uint32_t e = 0; e < s->n_edges; e++) {
-		uint32_t end[2] = { s->src[e], s->dst[e] };
+	for (uint32_t e = 0; e < g->n_edges; e++) {
+		uint32_t end[2] = { g->src[e], g->dst[e] };
 
 		for (int k = 0; k < 2; k++)
 			if (best[end[k]] == MQ_NONE || score[e] > score[best[end[k]]])
 				best[end[k]] = e;
 	}
-	/* A kept edge below one half says that its ends are better apart. */
-	for (uint32_t v = 0; v < s->n_nodes; v++)
+	for (uint32_t v = 0; v < g->n; v++)
 		if (best[v] != MQ_NONE && score[best[v]] > 0.5)
 			list[n++] = (struct ranked){ score[best[v]], best[v] };
 	qsort(list, n, sizeof(*list), best_first);
-	memcpy(s->cluster_possible, s->possible, (size_t)s->n_nodes * d_n);
+	return n;
+}
+
+/* Clusters of nodes that can share a device: kept edges join their ends, best first. `of` receives the cluster
+ * of each node, `kept` the edges inside; returns the graph of the clusters. */
+static struct level parse(const struct level *g, uint32_t d_n, const double *score, struct mq_arena *arena,
+			  bool *kept, uint32_t *of)
+{
+	uint32_t *parent = mq_arena_array(arena, g->n, uint32_t), *number = mq_arena_array(arena, g->n, uint32_t);
+	struct ranked *list = mq_arena_array(arena, g->n, struct ranked);
+	struct level out = { .possible = mq_arena_array(arena, (size_t)g->n * d_n, bool) };
+	bool *may = mq_arena_array(arena, (size_t)g->n * d_n, bool);
+	uint32_t n = list_kept(g, score, arena, list);
+
+	memcpy(may, g->possible, (size_t)g->n * d_n);
+	for (uint32_t v = 0; v < g->n; v++)
+		parent[v] = v;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t e = list[i].edge, a = root_of(parent, s->src[e]), b = root_of(parent, s->dst[e]);
+		uint32_t e = list[i].edge, a = root_of(parent, g->src[e]), b = root_of(parent, g->dst[e]);
 		bool common = false;
 
 		for (uint32_t d = 0; d < d_n; d++)
-			common |= s->cluster_possible[a * d_n + d] && s->cluster_possible[b * d_n + d];
+			common |= may[a * d_n + d] && may[b * d_n + d];
 		if (a == b || !common)
 			continue;
 		kept[e] = true;
 		parent[b] = a;
 		for (uint32_t d = 0; d < d_n; d++)
-			s->cluster_possible[a * d_n + d] &= s->cluster_possible[b * d_n + d];
+			may[a * d_n + d] &= may[b * d_n + d];
 	}
-	uint32_t *number = mq_arena_array(arena, s->n_nodes, uint32_t);
-	s->n_clusters = 0;
-	for (uint32_t v = 0; v < s->n_nodes; v++) {
-		uint32_t *k = &number[root_of(parent, v)];
+	for (uint32_t v = 0; v < g->n; v++) {
+		uint32_t root = root_of(parent, v);
 
-		if (!*k) {
-			memmove(s->cluster_possible + s->n_clusters * d_n,
-				s->cluster_possible + root_of(parent, v) * d_n, d_n);
-			*k = ++s->n_clusters;
+		if (!number[root]) {
+			memcpy(out.possible + (size_t)out.n * d_n, may + (size_t)root * d_n, d_n);
+			number[root] = ++out.n;
 		}
-		s->cluster_of[v] = *k - 1;
+		of[v] = number[root] - 1;
 	}
+	out.src = mq_arena_array(arena, g->n_edges, uint32_t);
+	out.dst = mq_arena_array(arena, g->n_edges, uint32_t);
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		add_distinct(&out, of[g->src[e]], of[g->dst[e]]);
+	return out;
+}
+
+/* Mean of a cluster's embeddings, weighted by the scores of the edges that keep it together. */
+static struct nn_var pool(struct nn_tape *t, const struct level *g, struct nn_var h, struct nn_var score,
+			  const bool *kept, const uint32_t *of, uint32_t n)
+{
+	struct nn_mat one = nn_mat_new(t->arena, g->n, 1), on = nn_mat_new(t->arena, g->n_edges, 1);
+
+	for (uint32_t v = 0; v < g->n; v++)
+		one.data[v] = 1;
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		on.data[e] = kept[e];
+	score = nn_mul(t, score, nn_constant(t, on));
+	struct nn_var weight = nn_add(t, nn_constant(t, one), nn_add(t, nn_group_sum(t, score, g->src, g->n),
+								     nn_group_sum(t, score, g->dst, g->n)));
+	return nn_group_mean(t, nn_mul(t, h, weight), of, n);
+}
+
+/* One step of coarsening: the graph of the clusters, or the same where nothing joins or all would. */
+static bool coarsen(struct hsdag *s, struct nn_tape *t, struct level *g, struct nn_var *h)
+{
+	uint32_t *of = mq_arena_array(t->arena, g->n, uint32_t);
+	bool *kept = mq_arena_array(t->arena, g->n_edges, bool);
+
+	if (!g->n_edges)
+		return false;
+	struct nn_var both = nn_mul(t, nn_rows(t, *h, g->src, g->n_edges), nn_rows(t, *h, g->dst, g->n_edges));
+	struct nn_var score = nn_sigmoid(t, nn_mlp(t, &s->score, both));
+	struct level next = parse(g, s->coarse.n_devices, nn_value(t, score)->data, t->arena, kept, of);
+
+	if (next.n == g->n || next.n == 1)
+		return false;
+	*h = pool(t, g, *h, score, kept, of, next.n);
+	*g = next;
+	for (uint32_t v = 0; v < s->base.n; v++)
+		s->cluster_of[v] = of[s->cluster_of[v]];
+	return true;
 }
 
 /* Features to log probabilities of devices by cluster; parses on the way. */
 static struct nn_var forward(struct hsdag *s, struct nn_tape *t)
 {
-	struct nn_graph g = { s->n_nodes, s->n_edges, s->src, s->dst };
-	struct nn_var h = nn_mlp(t, &s->encode, nn_constant(t, s->feature)), weight;
-	struct nn_mat one = nn_mat_new(t->arena, s->n_nodes, 1);
-	bool *kept = mq_arena_array(t->arena, s->n_edges, bool);
+	struct level level = s->base;
+	struct nn_graph g = { level.n, level.n_edges, level.src, level.dst };
+	struct nn_var h = nn_mlp(t, &s->encode, nn_constant(t, s->feature));
 
+	if (s->feedback)
+		h = nn_add(t, h, nn_constant(t, s->memory));
 	for (int i = 0; i < 2; i++) {
 		struct nn_var next = nn_dropout(t, nn_gcn(t, &s->gcn[i], &g, h), s->dropout);
 
 		h = nn_layer_norm(t, &s->norm[i], nn_add(t, h, next));
 	}
-	for (uint32_t v = 0; v < s->n_nodes; v++)
-		one.data[v] = 1;
-	weight = nn_constant(t, one);
-	if (s->n_edges) {
-		struct nn_var both = nn_mul(t, nn_rows(t, h, s->src, s->n_edges),
-					    nn_rows(t, h, s->dst, s->n_edges));
-		struct nn_var score = nn_sigmoid(t, nn_mlp(t, &s->score, both));
-		struct nn_mat on = nn_mat_new(t->arena, s->n_edges, 1);
-
-		parse(s, nn_value(t, score)->data, t->arena, kept);
-		for (uint32_t e = 0; e < s->n_edges; e++)
-			on.data[e] = kept[e];
-		score = nn_mul(t, score, nn_constant(t, on));
-		weight = nn_add(t, weight, nn_add(t, nn_group_sum(t, score, s->src, s->n_nodes),
-						  nn_group_sum(t, score, s->dst, s->n_nodes)));
-	} else {
-		parse(s, NULL, t->arena, kept);
+	for (uint32_t v = 0; v < level.n; v++)
+		s->cluster_of[v] = v;
+	s->n_levels = 0;
+	while (s->n_levels < s->levels && coarsen(s, t, &level, &h)) {
+		if (++s->n_levels == s->levels)
+			break;
+		g = (struct nn_graph){ level.n, level.n_edges, level.src, level.dst };
+		h = nn_layer_norm(t, &s->norm_coarse, nn_add(t, h, nn_gcn(t, &s->gcn_coarse, &g, h)));
 	}
-	struct nn_var pooled = nn_group_mean(t, nn_mul(t, h, weight), s->cluster_of, s->n_clusters);
-	return nn_log_softmax(t, nn_mlp(t, &s->place, pooled), s->cluster_possible);
+	s->n_clusters = level.n;
+	memcpy(s->cluster_possible, level.possible, (size_t)level.n * s->coarse.n_devices);
+	for (uint32_t v = 0; s->feedback && v < s->base.n; v++)
+		for (uint32_t k = 0; k < s->width; k++) {
+			double *kept = &s->memory.data[(size_t)v * s->width + k];
+
+			*kept += (nn_value(t, h)->data[(size_t)s->cluster_of[v] * s->width + k] - *kept) / 2;
+		}
+	return nn_log_softmax(t, nn_mlp(t, &s->place, h), s->cluster_possible);
 }
 
 /* One forward pass serves a whole episode, drawing and learning: the parameters do not change in between, and
@@ -392,6 +451,7 @@ static void update_baseline(struct hsdag *s, const struct mq_problem *problem)
 	}
 	mq_note(problem, "mean_reward_per_s", s->baseline);
 	mq_note(problem, "clusters", s->n_clusters);
+	mq_note(problem, "levels", s->n_levels);
 }
 
 /* loss = - mean_k A_k sum_c log p(choice_kc) - entropy bonus. */
@@ -406,7 +466,7 @@ static void learn(struct hsdag *s)
 		scale = fmax(scale, fabs(reward(s, k) - s->baseline));
 	for (uint32_t k = 0; k < s->n_seen && scale > 0; k++)
 		for (uint32_t c = 0; c < s->n_clusters; c++)
-			weight.data[c * d_n + s->choice[(size_t)k * s->n_nodes + c]] -=
+			weight.data[c * d_n + s->choice[(size_t)k * s->base.n + c]] -=
 				(reward(s, k) - s->baseline) / scale / s->n_seen;
 	struct nn_var loss = nn_sum(t, nn_mul(t, nn_clamp(t, p, -50, 1), nn_constant(t, weight)));
 	struct nn_var plogp = nn_mul(t, nn_exp(t, p), nn_clamp(t, p, -50, 1));
@@ -458,7 +518,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 	if (s->n_seen == s->n_drawn && (!s->n_drawn || s->n_drawn >= s->episode))
 		begin_episode(s, problem);
 	mq_assert(s->n_drawn < s->episode + BATCH);
-	uint32_t *choice = s->choice + (size_t)s->n_drawn++ * s->n_nodes;
+	uint32_t *choice = s->choice + (size_t)s->n_drawn++ * s->base.n;
 	for (uint32_t c = 0; c < s->n_clusters; c++)
 		choice[c] = nn_sample(s->log_p + (size_t)c * d_n, d_n, problem->rng);
 	for (uint32_t g = 0; g < s->coarse.n; g++)
@@ -501,7 +561,7 @@ static void stop(void *state, const struct mq_problem *problem)
 	if (isfinite(s->best_single_s)) {
 		mq_say(problem, "hsdag: best single device %s: %.9g s",
 		       problem->q->cluster->device[s->best_single].name, s->best_single_s);
-		mq_say(problem, "hsdag: %u nodes after chain merging, %u clusters at the end", s->n_nodes,
+		mq_say(problem, "hsdag: %u nodes after chain merging, %u clusters at the end", s->base.n,
 		       s->n_clusters);
 	}
 	mq_arena_fini(&s->pass);
