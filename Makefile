@@ -297,7 +297,7 @@ check: all tests ## all quick tests; with SAN=address,undefined under the saniti
 test: all tests ## check, then a part of it under sanitizers and valgrind: what the README promises
 	@$(MAKE) -s SAN=address,undefined all tests
 	@BUILD=$(BUILD) SAN_BUILD=build/san-address-undefined tests/run-tests all
-mutants: all tests ## plant faults in the executors, one by one, and show which test catches each (half an hour)
+mutants: all tests ## plant faults in lowering and executors, one by one, and show which test catches each (half an hour)
 	@tests/run-mutants
 SECONDS ?= 60
 fuzz: ## SECONDS (60) of libFuzzer for each reader under sanitizers, where clang is there; else the corpus

@@ -162,6 +162,10 @@ static void copies_take_their_share(struct simulated *t)
 	s->work[w].kernel->bytes = 200e9;
 	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 20.6, 1e-9);
 	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, false), 20, 1e-12);
+	/* An all-to-all of as many bytes receives half of them, and reads what it sends besides. */
+	s->task[0].coll = s->task[1].coll = MQ_COLL_ALL_TO_ALL;
+	EXPECT_NEAR(t, simulated_step(t, s, mq_execute_simgrid, true), 20.4, 1e-9);
+	s->task[0].coll = s->task[1].coll = MQ_COLL_ALL_REDUCE;
 	/* A host that takes longer to launch than the device to run has the time. */
 	s->work[w].kernel->launches = 1;
 	calib->host_launch_s = 21;

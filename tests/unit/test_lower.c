@@ -445,6 +445,57 @@ static void uneven_shares_keep_the_batch(void **state)
 	assert_within(total_flop(s), w->low.model_flop, 1e-9 * w->low.model_flop);
 }
 
+/* The replica that has three quarters of a micro-batch sends three quarters of its bytes. */
+static void uneven_shares_send_unevenly(void **state)
+{
+	struct lowered *w = *state;
+	double share[2] = { 3, 1 }, sent[2] = { 0 }, message = 16.0 / 2 * SEQ * HIDDEN * 2;
+	struct mq_schedule *s = lowered_shape(
+		w, &(struct mq_shape){ .dp = 2, .pp = 2, .micro_batches = 2, .pipeline = MQ_PIPE_1F1B, .share = share });
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_SEND && s->task[i].phase == MQ_FORWARD)
+			sent[s->device[s->task[i].device] % 2] += s->task[i].bytes;
+	assert_within(sent[0], 2 * message * 3 / 4, 1e-6);
+	assert_within(sent[1], 2 * message / 4, 1e-6);
+}
+
+/* Of each token its maximum, the sum of its exponentials and the logit of its target, in fp32. */
+static void split_vocabulary_reduces_three_numbers(void **state)
+{
+	struct lowered *w = *state;
+	struct mq_shape shape = { .tp = 2, .micro_batches = 1 };
+	double apart = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).bytes;
+
+	shape.vocab_parallel = true;
+	double split = lowered_count(lowered_shape(w, &shape), MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).bytes;
+	double embedding = 16.0 * SEQ * HIDDEN * 2;
+	assert_within(split - apart, 2 * (embedding + 16.0 * SEQ * 3 * 4), 1e-6);
+}
+
+/* ZeRO-1 in groups of two of four: shards are summed between the groups, and each rank updates half. */
+static void zero_groups_agree_on_shards(void **state)
+{
+	struct lowered *w = *state;
+	struct mq_shape shape = { .dp = 4, .micro_batches = 2, .sync = MQ_SYNC_ZERO1 };
+	double parameters = mq_model_totals(w->model).parameters, updated[2] = { 0 };
+
+	lowered_shape(w, &shape);
+	for (int grouped = 0; grouped < 2; grouped++) {
+		w->plan.zero_group = grouped ? 2 : 0;
+		struct mq_schedule *s = lowered_plan(w);
+
+		for (uint32_t i = 0; i < s->n_tasks; i++)
+			for (uint32_t k = 0; s->task[i].kind == MQ_TASK_COMPUTE && k < s->work[s->task[i].work].n_kernels; k++)
+				if (s->work[s->task[i].work].kernel[k].phase == MQ_UPDATE)
+					updated[grouped] += s->work[s->task[i].work].kernel[k].bytes;
+		struct lowered_sum sums = lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, -1);
+		assert_within(sums.bytes, grouped ? 4 * parameters * 2 / 2 : 0, 1e-6 * parameters);
+	}
+	assert_true(updated[0] > 0);
+	assert_within(updated[1], 2 * updated[0], 1e-6 * updated[0]);
+}
+
 /* Gradients go down, parameters come up, both by shard; no optimizer state stays on the device. */
 static void offload_copies_shards(void **state)
 {
@@ -671,6 +722,9 @@ int main(void)
 		cmocka_unit_test(experts_exchange_copies),
 		cmocka_unit_test(experts_in_groups_visit_fewer),
 		cmocka_unit_test(uneven_shares_keep_the_batch),
+		cmocka_unit_test(uneven_shares_send_unevenly),
+		cmocka_unit_test(split_vocabulary_reduces_three_numbers),
+		cmocka_unit_test(zero_groups_agree_on_shards),
 		cmocka_unit_test(offload_copies_shards),
 		cmocka_unit_test(placement_crosses_devices),
 		cmocka_unit_test(random_shapes_hold),
