@@ -446,6 +446,12 @@ static void add_framework(struct work *w, bool backward)
 		add_as(w, MQ_PART_DROPOUT_ADD, sw->dropout, elems, backward);
 }
 
+/* Bytes of an element-wise op / those that it counts; a loss counts 12 per logit and both passes. */
+static double more_moved(const struct work *w)
+{
+	return w->op->kind == MQ_OP_LOSS && !w->model->image ? w->software->loss_moved_B / 12 : w->traffic;
+}
+
 static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind kind)
 {
 	const struct mq_op *op = w->op;
@@ -458,7 +464,7 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	if (elems <= 0 && flop <= 0)
 		return;
 	struct mq_kernel *k = add(w, kind);
-	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? w->traffic : 1);
+	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
 	k->flop = flop;
 	k->launches = op->kernels * calls(w);
 	add_framework(w, backward);

@@ -121,6 +121,8 @@ struct mq_software {
 	uint32_t channels_first;   /* enum mq_channels_first */
 	double layout_passes;      /* over tensors of convolutions that tensor cores want otherwise */
 	double fp8_cast_B, mxfp8_cast_B, fp4_cast_B; /* moved to make one element of an operand */
+	double loss_moved_B;       /* moved per logit by the loss, forward and backward, and by metrics of
+				    * training, in 16-bit training */
 	double cast_B, accum_B;    /* moved per parameter and micro-batch: in 16-bit training; where
 				    * micro-batches are accumulated */
 	double update_B, reduce_B; /* moved per parameter and step beside the optimizer's least; more of

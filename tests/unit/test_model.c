@@ -705,6 +705,29 @@ static void test_inference_has_no_backward(void **state)
 	assert_int_equal(kernels_of(f, &infer, NULL, 0, MQ_UPDATE, &whole, k), 0);
 }
 
+/* A loss counts 3 elements a logit and pass; a software's own count goes by bytes of both passes, whatever its traffic. */
+static void test_moved_by_losses(void **state)
+{
+	struct mq_op *loss = add(*state, MQ_OP_LOSS, "loss");
+	const struct mq_share share = { .samples = 2 };
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	struct mq_software s = *mq_software_plain();
+
+	loss->read = 100;
+	loss->write = 200;
+	loss->moved_bwd = 300;
+	loss->kernels = 3;
+	assert_int_equal(finish(*state), MQ_OK);
+	s.traffic = 5;
+	kernels_of(*state, &FP16, &s, 0, MQ_FORWARD, &share, k);
+	assert_true(k[0].bytes == 2 * 100 * 6.);
+	s.loss_moved_B = 50;
+	kernels_of(*state, &FP16, &s, 0, MQ_FORWARD, &share, k);
+	assert_true(fabs(k[0].bytes - 2 * 100 * 25.) < 1e-9);
+	kernels_of(*state, &FP16, &s, 0, MQ_BACKWARD, &share, k);
+	assert_true(fabs(k[0].bytes - 2 * 100 * 25.) < 1e-9);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -741,6 +764,7 @@ int main(void)
 		TEST(test_update),
 		TEST(test_software_traffic),
 		TEST(test_elementwise_traffic),
+		TEST(test_moved_by_losses),
 		TEST(test_inference_has_no_backward),
 	};
 
