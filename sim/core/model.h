@@ -259,6 +259,12 @@ struct mq_share {
 	bool reduced;            /* gradients are reduced among devices */
 };
 
+/* A degree of a share's split; 0 = not filled in. */
+static inline double mq_degree(const double split[MQ_N_DIMS], enum mq_dim dim)
+{
+	return split[dim] > 1 ? split[dim] : 1;
+}
+
 /* Scalar, branching code on one core of a host: an operation in 1.5 cycles at 3 GHz (stated). */
 #define MQ_HOST_FLOPS 2e9
 
@@ -278,6 +284,8 @@ MQ_API double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *s
 /* The same in bytes. A loss keeps fp32 values, whatever the element type. */
 MQ_API double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
 			    const struct mq_train *train);
+/* Moments that an optimizer keeps of a parameter. */
+MQ_API double mq_optimizer_moments(enum mq_optimizer optimizer);
 /* Bytes of optimizer state per parameter: an fp32 master beside 16-bit parameters, and moments, of `moment_B`
  * each beside 16-bit parameters and of 4 otherwise. */
 MQ_API double mq_train_state_B(const struct mq_train *train, double moment_B);

@@ -54,11 +54,6 @@ const char *mq_kernel_kind_name(enum mq_kernel_kind kind)
 	return (unsigned)kind < MQ_N_KERNEL_KINDS ? names[kind] : "?";
 }
 
-static double degree(const double split[MQ_N_DIMS], enum mq_dim dim)
-{
-	return split[dim] > 1 ? split[dim] : 1; /* 0 = not filled in */
-}
-
 static bool is_gemm(const struct mq_op *op)
 {
 	return op->kind == MQ_OP_GEMM || op->kind == MQ_OP_CONV || op->kind == MQ_OP_ROUTER;
@@ -93,9 +88,9 @@ static double kv_heads(const struct mq_op *op)
 
 static struct scale scale_of(const struct mq_op *op, const struct mq_share *share)
 {
-	double e = degree(share->split, MQ_DIM_EXPERT), h = degree(share->split, MQ_DIM_HEAD);
-	double o = degree(share->split, MQ_DIM_OUT), i = degree(share->split, MQ_DIM_IN);
-	double space = degree(share->split, MQ_DIM_SEQ) * degree(share->split, MQ_DIM_SPATIAL);
+	double e = mq_degree(share->split, MQ_DIM_EXPERT), h = mq_degree(share->split, MQ_DIM_HEAD);
+	double o = mq_degree(share->split, MQ_DIM_OUT), i = mq_degree(share->split, MQ_DIM_IN);
+	double space = mq_degree(share->split, MQ_DIM_SEQ) * mq_degree(share->split, MQ_DIM_SPATIAL);
 	double rows = share->samples / space;
 	struct scale s = { .rows = rows, .cols = 1, .depth = 1, .count = 1, .keys = 1 };
 
@@ -161,6 +156,7 @@ struct work {
 	bool fp8;                /* the layers' products are in fp8 */
 	double load;             /* copies of tokens of this rank's experts / the mean */
 	double documents;        /* work of attention / that over whole sequences */
+	bool gathered;           /* a loss of whole logits that ranks have parts of */
 	double ring;             /* ranks of the ring whose later steps are asked for; 0 = not these */
 	struct mq_kernel blank;
 	struct mq_kernel *kernel;
@@ -470,6 +466,27 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	add_framework(w, backward);
 }
 
+/* Do ranks that have a part of the vocabulary each bring their logits together first? */
+static bool gathers_logits(const struct mq_op *op, const struct mq_software *software, const struct mq_share *share)
+{
+	return op->kind == MQ_OP_LOSS && software->gathers_logits && share->split[MQ_DIM_OUT] > 1;
+}
+
+/* A loss whose kernels are listed: all of them, and what brings gathered logits into one tensor (the library's buffer
+ * to a tensor for each rank, these joined). */
+static void listed_loss(struct work *w, bool backward)
+{
+	static const enum mq_make makes[] = { [MQ_LOSS_FP32] = MQ_MAKE_APART, [MQ_LOSS_SHARDED] = MQ_MAKE_MEGATRON };
+	const struct mq_part_kernels *own = mq_part_kernels(MQ_PART_LOSS, makes[w->software->loss]);
+	const struct mq_part_sum sum = mq_part_sum(backward ? own->backward : own->forward, w->dtype);
+	double logits = w->op->read * w->scale.read, copies = w->gathered && !backward ? 2 : 0;
+	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
+
+	k->bytes = logits * (sum.streamed_B + sum.worked_B + copies * 2 * w->size_B);
+	k->work = logits * sum.work;
+	k->launches = sum.launches + copies;
+}
+
 /* Is it an element-wise op between the products of experts? */
 static bool op_of_experts(const struct mq_op *op)
 {
@@ -570,16 +587,12 @@ static void profiled_kernel(struct work *w, const struct mq_profile *p, uint32_t
 	k->launches = 0;
 }
 
-static const double moments_of[MQ_N_OPTIMIZERS] = {
-	[MQ_OPTIMIZER_ADAM] = 2, [MQ_OPTIMIZER_SGD] = 0, [MQ_OPTIMIZER_MOMENTUM] = 1
-};
-
 /* Bytes that one optimizer step moves per parameter. The gradient is read in the type it is reduced
  * in. With 16-bit training the fp32 master and each moment are read and written and
  * the 16-bit parameter is written; from fp32 on parameter and moments are read and written. */
 static double update_bytes(const struct mq_train *train, double moment_B)
 {
-	double size = mq_dtype_size(train->dtype), n = moments_of[train->optimizer];
+	double size = mq_dtype_size(train->dtype), n = mq_optimizer_moments(train->optimizer);
 	double grad = mq_dtype_size(train->grad_dtype);
 
 	if (size < 4)
@@ -616,6 +629,12 @@ static void forward_or_backward(struct work *w, bool backward)
 	case MQ_OP_DISPATCH:
 	case MQ_OP_COMBINE:
 		exchange_kernels(w, backward);
+		break;
+	case MQ_OP_LOSS:
+		if (w->software->loss != MQ_LOSS_FUSED && !w->model->image)
+			listed_loss(w, backward);
+		else
+			memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
 	default:
 		if (w->software->fused_experts && op_of_experts(w->op))
@@ -691,8 +710,12 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 	const struct mq_op *op = &q->model->op[id];
 	const struct mq_train *train = q->train;
 	double load = mq_op_of_experts(op) ? mq_expert_load(&train->experts, asked->split[MQ_DIM_EXPERT]) : 1;
-	const struct mq_share own = loaded(op, asked, load), *share = &own;
+	struct mq_share own = loaded(op, asked, load), *share = &own;
 	const struct mq_software *software = mq_question_software(q);
+	bool gathered = gathers_logits(op, software, asked);
+
+	if (gathered)
+		own.split[MQ_DIM_OUT] = 1;
 	struct work w = {
 		.op = op,
 		.scale = scale_of(op, share),
@@ -706,7 +729,8 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.fp8 = mq_train_casts(train),
 		.load = load,
 		.documents = train->documents.work > 0 ? train->documents.work : 1,
-		.ring = share->remote ? degree(share->split, MQ_DIM_SEQ) : 0,
+		.gathered = gathered,
+		.ring = share->remote ? mq_degree(share->split, MQ_DIM_SEQ) : 0,
 		.kernel = kernel,
 	};
 
@@ -739,61 +763,4 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		param_kernel(&w, mq_op_param_shard(op, share->split) * param_B(&w, share) +
 					 op->fixed_bwd * w.size_B);
 	return w.n;
-}
-
-bool mq_edge_to_experts(const struct mq_model *m, const struct mq_edge *e)
-{
-	enum mq_op_kind from = m->op[e->src].kind, to = m->op[e->dst].kind;
-
-	return from == MQ_OP_COMBINE || to == MQ_OP_DISPATCH || (from == MQ_OP_ROUTER && to == MQ_OP_COMBINE);
-}
-
-double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS])
-{
-	double e = degree(split, MQ_DIM_EXPERT), h = degree(split, MQ_DIM_HEAD);
-	double o = degree(split, MQ_DIM_OUT), i = degree(split, MQ_DIM_IN);
-
-	switch (op->kind) {
-	case MQ_OP_GEMM:
-	case MQ_OP_CONV:
-	case MQ_OP_ROUTER: {
-		double matrices = op->count > 0 ? op->count : 1;
-		double weights = fmin(op->k * op->n * matrices, op->param);
-
-		return weights / (o * h * i * e) + (op->param - weights) / (o * h * e);
-	}
-	case MQ_OP_EMBEDDING:
-		return op->param / (i * o);
-	case MQ_OP_PROFILED:
-		return op->param;
-	default:
-		return op->param / (o * h * e);
-	}
-}
-
-double mq_op_saved_shard(const struct mq_op *op, const struct mq_share *share, bool selective)
-{
-	double saved = selective ? op->saved - op->saved_selective : op->saved;
-	double parts = 1;
-
-	/* What is kept lies where the op's output lies; partial sums along IN are whole there. */
-	for (int d = 0; d < MQ_N_DIMS; d++)
-		if (d != MQ_DIM_BATCH && d != MQ_DIM_IN)
-			parts *= degree(share->split, d);
-	return saved * share->samples / parts;
-}
-
-double mq_op_saved_B(const struct mq_op *op, const struct mq_share *share, bool selective,
-		     const struct mq_train *train)
-{
-	double size = op->kind == MQ_OP_LOSS ? 2 : mq_dtype_size(train->dtype);
-
-	return mq_op_saved_shard(op, share, selective) * size;
-}
-
-double mq_train_state_B(const struct mq_train *train, double moment_B)
-{
-	bool half = mq_dtype_size(train->dtype) < 4;
-
-	return half ? 4 + moment_B * moments_of[train->optimizer] : 4 * moments_of[train->optimizer];
 }

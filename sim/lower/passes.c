@@ -118,19 +118,20 @@ static void gather_kv(struct mq_low *low, uint32_t op, enum mq_phase phase)
 }
 
 /* Vocabulary-parallel cross-entropy: the maximum, the sum of exponentials and the target's logit of each
- * token are reduced, in fp32. */
+ * token are reduced, in fp32; or each rank gets the logits of all. */
 static void reduce_loss(struct mq_low *low, uint32_t op)
 {
 	const struct mq_op *o = &low->model->op[op];
 	double tokens = o->extent[MQ_DIM_SEQ] > 0 ? o->extent[MQ_DIM_SEQ] : 1;
+	bool whole = low->software->gathers_logits;
 
 	if (o->kind != MQ_OP_LOSS || mq_low_config(low, op)->split[MQ_DIM_OUT] == 1)
 		return;
 	emit_inner(low, op,
-		   &(struct inner){ .kind = MQ_COLL_ALL_REDUCE,
+		   &(struct inner){ .kind = whole ? MQ_COLL_ALL_GATHER : MQ_COLL_ALL_REDUCE,
 				    .mask = 1u << MQ_DIM_OUT,
-				    .elems = 3 * tokens / mq_low_config(low, op)->split[MQ_DIM_SEQ],
-				    .dtype = MQ_FP32,
+				    .elems = (whole ? o->read : 3 * tokens) / mq_low_config(low, op)->split[MQ_DIM_SEQ],
+				    .dtype = whole ? low->train->dtype : MQ_FP32,
 				    .purpose = "tp",
 				    .phase = MQ_FORWARD,
 				    .awaited = true });

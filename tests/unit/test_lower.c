@@ -59,6 +59,38 @@ static void tensor_parallel_reduces_twice_per_layer(void **state)
 	assert_within(b.bytes, 2 * 2 * LAYERS * activation, 1e-6);
 }
 
+static double forward_bytes(const struct mq_schedule *s)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COMPUTE && s->task[i].phase == MQ_FORWARD)
+			sum += s->work[s->task[i].work].bytes;
+	return sum;
+}
+
+/* A loss of whole logits: these are gathered in place of the three sums of a token. Each of two ranks casts all of
+ * them (2 + 4 bytes), takes log-softmax (16) and argmax (4), after two copies (2 x 4); before, 6 bytes of its half. */
+static void whole_logits_are_gathered(void **state)
+{
+	struct world *w = *state;
+	const struct mq_shape shape = { .tp = 2, .micro_batches = 1, .vocab_parallel = true };
+	struct mq_schedule *s = lower_shape(w, &shape);
+	double logits = 16.0 * SEQ * VOCAB, bytes = forward_bytes(s);
+	uint32_t sums = count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).tasks;
+
+	assert_int_equal(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).tasks, 0);
+	w->software.gathers_logits = true;
+	w->software.loss = MQ_LOSS_FP32;
+	s = lower_shape(w, &shape);
+	assert_int_equal(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).tasks, 2);
+	assert_near(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, -1).bytes, 2 * 2 * logits, 1e-6);
+	assert_int_equal(count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_REDUCE, MQ_FORWARD).tasks, sums - 2);
+	assert_near(forward_bytes(s) - bytes, 2 * (26 + 8 - 3) * logits, 1e-6 * bytes);
+	w->software.gathers_logits = false;
+	w->software.loss = MQ_LOSS_FUSED;
+}
+
 /* Sequence parallelism: all-gather and reduce-scatter in place of each all-reduce. */
 static void sequence_parallel_gathers_and_scatters(void **state)
 {
@@ -705,6 +737,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_device_is_three_tasks),
 		cmocka_unit_test(tensor_parallel_reduces_twice_per_layer),
+		cmocka_unit_test(whole_logits_are_gathered),
 		cmocka_unit_test(sequence_parallel_gathers_and_scatters),
 		cmocka_unit_test(data_parallel_reduces_all_parameters_once),
 		cmocka_unit_test(pipeline_sends_activations_and_gradients),
