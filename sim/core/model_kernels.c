@@ -472,19 +472,13 @@ static bool gathers_logits(const struct mq_op *op, const struct mq_software *sof
 	return op->kind == MQ_OP_LOSS && software->gathers_logits && share->split[MQ_DIM_OUT] > 1;
 }
 
-/* A loss whose kernels are listed: all of them, and what brings gathered logits into one tensor (the library's buffer
- * to a tensor for each rank, these joined). */
-static void listed_loss(struct work *w, bool backward)
+/* What brings gathered logits into one tensor: the library's buffer to a tensor for each rank, these joined. */
+static void join_logits(struct work *w)
 {
-	static const enum mq_make makes[] = { [MQ_LOSS_FP32] = MQ_MAKE_APART, [MQ_LOSS_SHARDED] = MQ_MAKE_MEGATRON };
-	const struct mq_part_kernels *own = mq_part_kernels(MQ_PART_LOSS, makes[w->software->loss]);
-	const struct mq_part_sum sum = mq_part_sum(backward ? own->backward : own->forward, w->dtype);
-	double logits = w->op->read * w->scale.read, copies = w->gathered && !backward ? 2 : 0;
-	struct mq_kernel *k = add(w, MQ_KERNEL_MEMORY);
+	struct mq_kernel *k = add(w, MQ_KERNEL_COPY);
 
-	k->bytes = logits * (sum.streamed_B + sum.worked_B + copies * 2 * w->size_B);
-	k->work = logits * sum.work;
-	k->launches = sum.launches + copies;
+	k->bytes = 2 * 2 * w->op->read * w->scale.read * w->size_B;
+	k->launches = 2;
 }
 
 /* Is it an element-wise op between the products of experts? */
@@ -631,10 +625,9 @@ static void forward_or_backward(struct work *w, bool backward)
 		exchange_kernels(w, backward);
 		break;
 	case MQ_OP_LOSS:
-		if (w->software->loss != MQ_LOSS_FUSED && !w->model->image)
-			listed_loss(w, backward);
-		else
-			memory_kernels(w, backward, MQ_KERNEL_MEMORY);
+		if (w->gathered && !backward)
+			join_logits(w);
+		memory_kernels(w, backward, MQ_KERNEL_MEMORY);
 		break;
 	default:
 		if (w->software->fused_experts && op_of_experts(w->op))

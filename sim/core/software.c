@@ -38,8 +38,6 @@ static const struct mq_software_field fields[] = {
 	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, MAKES, "activations: one kernel, or the framework's"),
 	WORD(MQ_SW_KERNELS, dropout, MQ_FUSED, MAKES, "dropout and residual: one kernel, or the framework's"),
 	WORD(MQ_SW_KERNELS, bias, MQ_FUSED, MAKES, "of products: with them, gradients a sum (eager), or added apart too"),
-	WORD(MQ_SW_KERNELS, loss, MQ_LOSS_FUSED, "fused|fp32|sharded",
-	     "cross-entropy: one pass each way, of an fp32 copy, or Megatron's of parts of the vocabulary, op by op"),
 	YES(MQ_SW_KERNELS, autocast, 0, "layer norms in fp32 between casts, in 16-bit training"),
 	WORD(MQ_SW_KERNELS, copies_heads, MQ_HEADS_NONE, "none|output|all", "copies around attention that bring heads together"),
 	NUM(MQ_SW_KERNELS, traffic, "1", 1, .1, 20, "bytes of element-wise kernels / fused minimum"),

@@ -34,9 +34,6 @@ enum mq_fusion { MQ_FUSED, MQ_EAGER, MQ_APART, MQ_XLA, MQ_TENSORFLOW, MQ_N_FUSIO
 /* Copies that bring the elements of a head together: none; of what attention makes, and back its gradients of queries,
  * keys and values joined (products with strides read the rest where it lies); of all four. */
 enum mq_head_copies { MQ_HEADS_NONE, MQ_HEADS_OUTPUT, MQ_HEADS_ALL };
-/* Cross-entropy of logits: one pass over them each way; of an fp32 copy, as PyTorch's cross_entropy and accuracy take it;
- * of the parts of a vocabulary that ranks share, op by op (Megatron's vocab_parallel_cross_entropy). */
-enum mq_loss { MQ_LOSS_FUSED, MQ_LOSS_FP32, MQ_LOSS_SHARDED };
 /* Tensors of convolutions that lie channels first: none, those of 32 bits, these and all of volumes, all. */
 enum mq_channels_first { MQ_FIRST_NONE, MQ_FIRST_32, MQ_FIRST_32_VOLUMES, MQ_FIRST_ALL };
 /* What `recompute: selective` computes again: the attention core, everything but attention and every second
@@ -113,7 +110,6 @@ struct mq_software {
 	/* kernels */
 	uint32_t attention;        /* enum mq_attention_kernel */
 	uint32_t norm, rope, activation, dropout, bias; /* enum mq_fusion */
-	uint32_t loss;             /* enum mq_loss */
 	bool autocast;             /* layer norms are in fp32 between casts, in 16-bit training */
 	uint32_t copies_heads;     /* enum mq_head_copies: around attention that stores its scores */
 	double attention_speed;    /* of its fused attention / the device's attention_eff */

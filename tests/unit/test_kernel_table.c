@@ -108,25 +108,6 @@ static void test_sums(void **state)
 	near(s.streamed_B, 12 + 8 + 8); /* no casts */
 }
 
-/* Bytes of a logit in 16-bit training. Of an fp32 copy: 2 + 4 for it, three reads and a write of log-softmax, argmax;
- * back zeros, four reads and a write, 4 + 2. Megatron's sharded one: 6, most 4, difference 8, exponential 8, sum 4,
- * quotient 8; back product 8, 4 + 2. */
-static void test_losses(void **state)
-{
-	const struct { enum mq_make make; double forward_B, backward_B; } want[] = {
-		{ MQ_MAKE_APART, 6 + 16 + 4, 4 + 20 + 6 },
-		{ MQ_MAKE_MEGATRON, 6 + 4 + 8 + 8 + 4 + 8, 8 + 6 },
-	};
-
-	for (size_t i = 0; i < sizeof(want) / sizeof(*want); i++) {
-		const struct mq_part_kernels *k = mq_part_kernels(MQ_PART_LOSS, want[i].make);
-		struct mq_part_sum f = mq_part_sum(k->forward, MQ_BF16), b = mq_part_sum(k->backward, MQ_BF16);
-
-		near(f.streamed_B + f.worked_B, want[i].forward_B);
-		near(b.streamed_B + b.worked_B, want[i].backward_B);
-	}
-}
-
 /* Bytes of an element in 16 and in 32 bits, forward and backward. Dropout and a sum: 2 + 2 + a mask of 1, then three
  * tensors; back gradient, mask, gradient. Under XLA 4 of random bits, then those and a residual and a sum of fp32. */
 static void test_frameworks(void **state)
@@ -180,8 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eager_norm),      cmocka_unit_test(test_fused_gate),
 		cmocka_unit_test(test_look_up),         cmocka_unit_test(test_rows_read_again),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_losses),            cmocka_unit_test(test_frameworks),
+		cmocka_unit_test(test_sums),            cmocka_unit_test(test_frameworks),
 		cmocka_unit_test(test_unknown),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
