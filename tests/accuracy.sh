@@ -28,6 +28,8 @@ for kind in gemm collectives kernels; do
 	$maquette score --$kind "$folder" -o $out/$kind | tee $out/$kind.txt
 done
 
+[ -d "$data/nccl" ] && $maquette score --collectives "$data/nccl" --left-out -o $out/systems | tee $out/systems.txt
+
 # One Markdown table out of the summaries: tables that nothing was fitted to, tables with their source left
 # out, all that was fitted to, the rest; beside it what others reached on the same rows.
 awk -F, '

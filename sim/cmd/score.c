@@ -30,7 +30,7 @@ static const struct argp_option option_rows[] = {
 	{ "fit", KEY_FIT, NULL, 0, "with --gemm, --kernels: estimate the device's parameters first", 0 },
 	{ "left-out", KEY_LEFT_OUT, NULL, 0,
 	  "each table again with its source left out: for the values that were fitted to it stands in what "
-	  "fitted.csv of the platforms says; with --collectives: its links' classes as their siblings", 0 },
+	  "fitted.csv of the platforms says; with --collectives: each system with its links' classes as their siblings", 0 },
 	{ "threshold", KEY_THRESHOLD, "E", 0, "exit with 5 if the mean error is above (0.05 = 5 %)", 0 },
 	{ "json", KEY_JSON, NULL, 0, "print the tables as JSON, and words to standard error", 0 },
 	{ "write-jobs", KEY_WRITE_JOBS, "DIR", 0,

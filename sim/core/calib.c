@@ -8,6 +8,7 @@
 #include "core/calib.h"
 
 #include <jansson.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,29 +217,33 @@ const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, const ch
 	return NULL;
 }
 
-static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const char *table)
+/* Entries are TABLE, or TABLE:PATTERN of the systems in it. */
+static bool fitted_to(const struct mq_link_calib *link, ptrdiff_t field, const struct mq_left_out *what)
 {
+	size_t n = strlen(what->table);
+
 	for (const char *const *t = link->fitted ? link->fitted[field] : NULL; t && *t; t++)
-		if (!strcmp(*t, table))
+		if (!strncmp(*t, what->table, n) &&
+		    (!(*t)[n] || ((*t)[n] == ':' && (!what->system || !fnmatch(*t + n + 1, what->system, 0)))))
 			return true;
 	return false;
 }
 
-/* What stands in for a value that was fitted to the table. */
+/* What stands in for a value that was fitted to what is left out. */
 static double stand_in(const struct mq_calib *calib, const struct mq_link_calib *link, ptrdiff_t field,
-		       const char *table)
+		       const struct mq_left_out *what)
 {
 	for (const char *const *name = link->sibling; name && *name; name++) {
 		const struct mq_link_calib *other = mq_calib_link(calib, *name);
 
-		if (other && !fitted_to(other, field, table))
+		if (other && !fitted_to(other, field, what))
 			return *(const double *)(const void *)((const char *)other +
 							       link_fields[field].offset);
 	}
 	return link_fields[field].initial;
 }
 
-struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const char *table,
+struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct mq_left_out *what,
 				    struct mq_arena *arena)
 {
 	struct mq_calib *out = mq_arena_array(arena, 1, struct mq_calib);
@@ -248,9 +253,9 @@ struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const char *ta
 	for (uint32_t i = 0; i < calib->n_links; i++) {
 		out->link[i] = calib->link[i];
 		for (ptrdiff_t f = 0; link_fields[f].name; f++)
-			if (fitted_to(&calib->link[i], f, table))
+			if (fitted_to(&calib->link[i], f, what))
 				*(double *)(void *)((char *)&out->link[i] + link_fields[f].offset) =
-					stand_in(calib, &calib->link[i], f, table);
+					stand_in(calib, &calib->link[i], f, what);
 	}
 	return out;
 }

@@ -13,7 +13,7 @@
  * is not inherited from another device; it may have a "date". "asks": aliases that stand for several variants.
  * "described": true says that efficiencies are defaults.
  * A link class may have "siblings": [...], classes that stand in for it, and a value of it "fitted": [...], the
- * tables of measurements that it rests on: see mq_calib_leave_out.
+ * tables of measurements that it rests on, TABLE or TABLE:PATTERN of the systems in it: see mq_calib_leave_out.
  * The table in calib.c (one row per field) gives reader, writer, defaults and documentation.
  */
 #ifndef MQ_CORE_CALIB_H
@@ -180,9 +180,13 @@ MQ_API const struct mq_link_calib *mq_calib_link(const struct mq_calib *calib, c
 MQ_API const struct mq_link_calib *mq_calib_link_for(const struct mq_calib *calib,
 						     const char *class_name,
 						     double compute_capability);
-/* The same set as it would be without a table: a value of a class of links that was fitted to it is that of
- * the first sibling that has one of other origin, the default where none has. Devices are shared. */
-MQ_API struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const char *table,
+/* The same set as it would be without a table, or without a system of it: a value of a class of links that was
+ * fitted to it, be it in part, is that of the first sibling that has one of other origin, the default where none
+ * has. Devices are shared. */
+struct mq_left_out {
+	const char *table, *system; /* system NULL = all of the table's */
+};
+MQ_API struct mq_calib *mq_calib_leave_out(const struct mq_calib *calib, const struct mq_left_out *what,
 					   struct mq_arena *arena);
 /* The class of communication software over a link ("nvlink", "pcie", "ib", "roce", "eth", "efa",
  * "omnipath", "tcpxo", "gib", "host"), NULL for links that have none (loopback, other). */

@@ -302,16 +302,23 @@ static void test_left_out(void **state)
 			      "\"values\": {\"bw_share\": {\"value\": 0.5, \"fitted\": [\"t\", \"u\"]}, \"fill\": 0.3}},"
 			      "{\"kind\": \"link\", \"name\": \"b\", \"values\": {\"bw_share\": "
 			      "{\"value\": 0.6, \"fitted\": [\"t\"]}, \"fill\": {\"value\": 0.4, \"fitted\": [\"t\"]}}},"
-			      "{\"kind\": \"link\", \"name\": \"c\", \"values\": {\"bw_share\": 0.7}}]}", &err),
+			      "{\"kind\": \"link\", \"name\": \"c\", \"values\": {\"bw_share\": {\"value\": 0.7, "
+			      "\"fitted\": [\"tt\", \"v:*box*\"]}}}]}", &err),
 			 MQ_OK);
-	without = mq_calib_leave_out(calib, "t", &arena);
+	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "t" }, &arena);
 	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .7) < 1e-12); /* b's is of t too */
 	assert_true(fabs(mq_calib_link(without, "a")->fill - .3) < 1e-12);
 	assert_true(fabs(mq_calib_link(without, "b")->fill) < 1e-12); /* no sibling: the default */
-	without = mq_calib_leave_out(calib, "u", &arena);
+	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "u" }, &arena);
 	assert_true(fabs(mq_calib_link(without, "a")->bw_share - .6) < 1e-12);
 	assert_true(fabs(mq_calib_link(without, "b")->bw_share - .6) < 1e-12);
 	assert_true(fabs(mq_calib_link(calib, "a")->bw_share - .5) < 1e-12);
+	without = mq_calib_leave_out(calib, &(struct mq_left_out){ "v", "4 in a box" }, &arena); /* no sibling */
+	assert_true(fabs(mq_calib_link(without, "c")->bw_share - .7) > .01);
+	without = mq_calib_leave_out(calib, &(struct mq_left_out){ "v", "a rack" }, &arena);
+	assert_true(fabs(mq_calib_link(without, "c")->bw_share - .7) < 1e-12);
+	without = mq_calib_leave_out(calib, &(struct mq_left_out){ .table = "v" }, &arena); /* all its systems */
+	assert_true(fabs(mq_calib_link(without, "c")->bw_share - .7) > .01);
 	assert_int_equal(load(calib, "{\"kind\": \"link\", \"name\": \"d\", \"siblings\": \"b\", \"values\": {}}",
 			      &err), MQ_EINPUT);
 	assert_non_null(strstr(err.text, "siblings"));

@@ -8,7 +8,7 @@
  * for G GPUs, and no call can take less; the GPUs launched first wait for the others: SKEW x G x
  * launch_channel x channels.
  *
- * Left out: a table is then predicted without what was fitted to it; siblings of its link classes
+ * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes
  * stand in (mq_calib_leave_out). Constants of the library's model (collective_tune.c) stay.
  *
  * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
@@ -223,8 +223,8 @@ static bool same_text(const struct mq_fabric_text *a, const struct mq_fabric_tex
 static enum mq_status predict(const struct mq_score_options *o, struct system *system,
 			      struct coll_row *row, struct mq_err *err)
 {
-	const char *table = mq_score_stem(row->table, o->arena);
-	struct mq_calib calib = o->left_out ? *mq_calib_leave_out(o->calib, table, o->arena) : *o->calib;
+	struct mq_left_out what = { mq_score_stem(row->table, o->arena), row->text.system };
+	struct mq_calib calib = o->left_out ? *mq_calib_leave_out(o->calib, &what, o->arena) : *o->calib;
 	double device_s = 0;
 
 	if (!system->cluster || !same_text(&row->text, &system->text)) {
@@ -308,21 +308,22 @@ static int class_of(const struct coll_row *row)
 	       CLASS_SMALL;
 }
 
-/* Rows of one table (NULL: all) and size class (N_CLASSES: all). */
+/* Rows of one table (NULL: all), of one system (NULL: all) and size class (N_CLASSES: all). */
 static struct mq_score_line line_of(const struct mq_score_options *o, const struct coll_rows *rows,
-				    const char *table, int class)
+				    const char *table, const char *system, int class)
 {
 	double *error = mq_arena_array(o->arena, rows->n, double);
-	struct mq_score_line line = { .kind = "collectives", .spearman = NAN, .regret = NAN };
+	struct mq_score_line line = { .kind = o->left_out ? "system left out: collectives" : "collectives",
+				      .spearman = NAN, .regret = NAN };
 	uint32_t n = 0;
 
 	line.table = mq_arena_printf(
-		o->arena, "%s%s%s", table ? mq_score_stem(table, o->arena) : "all",
+		o->arena, "%s%s%s", system ? system : table ? mq_score_stem(table, o->arena) : "all",
 		class < N_CLASSES ? " " : "", class < N_CLASSES ? class_names[class] : "");
 	for (uint32_t i = 0; i < rows->n; i++) {
 		const struct coll_row *r = &rows->row[i];
 
-		if ((table && strcmp(table, r->table)) ||
+		if ((table && strcmp(table, r->table)) || (system && strcmp(system, r->text.system)) ||
 		    (class < N_CLASSES && class_of(r) != class))
 			continue;
 		if (r->refusal)
@@ -353,6 +354,26 @@ static void print_refusals(const struct coll_rows *rows)
 	}
 }
 
+/* Each system's large sizes. */
+static enum mq_status put_systems(const struct mq_score_options *o, const struct coll_rows *rows,
+				  struct mq_csv_writer *w, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < rows->n; i++) {
+		const struct coll_row *r = &rows->row[i];
+		bool first = true;
+
+		for (uint32_t k = 0; k < i && first; k++)
+			first = strcmp(rows->row[k].table, r->table) || strcmp(rows->row[k].text.system, r->text.system);
+		struct mq_score_line line = line_of(o, rows, r->table, r->text.system, CLASS_LARGE);
+		if (!first || !line.stats.n)
+			continue;
+		mq_score_print_line(&line);
+		mq_score_put_line(w, &line);
+		MQ_TRY(mq_csv_end_row(w, err));
+	}
+	return MQ_OK;
+}
+
 static enum mq_status write_summary(const struct mq_score_options *o, const struct coll_rows *rows,
 				    const char *const *files, struct mq_err *err)
 {
@@ -365,7 +386,7 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 	for (; !last; files++) {
 		last = !*files;
 		for (int class = 0; class <= N_CLASSES; class++) {
-			struct mq_score_line line = line_of(o, rows, *files, class);
+			struct mq_score_line line = line_of(o, rows, *files, NULL, class);
 
 			if (!line.stats.n && !line.refused)
 				continue;
@@ -374,6 +395,8 @@ static enum mq_status write_summary(const struct mq_score_options *o, const stru
 			MQ_TRY(mq_csv_end_row(&w, err));
 		}
 	}
+	if (o->left_out)
+		MQ_TRY(put_systems(o, rows, &w, err));
 	print_refusals(rows);
 	return mq_csv_close(&w, err);
 }
@@ -390,6 +413,6 @@ enum mq_status mq_score_collectives(const struct mq_score_options *o, double *me
 	predict_all(o, &rows);
 	MQ_TRY(write_rows(o, &rows, err));
 	MQ_TRY(write_summary(o, &rows, files, err));
-	*mean = line_of(o, &rows, NULL, N_CLASSES).stats.mean;
+	*mean = line_of(o, &rows, NULL, NULL, N_CLASSES).stats.mean;
 	return MQ_OK;
 }
