@@ -29,12 +29,12 @@
 #include "lib/hybrid.h"
 #include "lib/plans.h"
 
-enum { MAX_PARTS = 64, HEAD = 16, BEAM = 16 };
+enum { MAX_PARTS = 64, BEAM = 16 };
 
 static const struct mq_opt opts[] = {
         MQ_U32(struct mq_hybrid, keep, 1500, 1, 20000, "candidates kept by estimate"),
         MQ_U32(struct mq_hybrid, screens, 0, 0, 100000,
-               "of them screened with the analytic executor; 0 = 64, without layers 256, fewer beyond 64 devices"),
+               "of them screened with the analytic executor; 0 = four for each plan that the list will be asked for"),
         MQ_BOOL(struct mq_hybrid, moves, 1, "from the 17th plan on two of three are moves on the best"),
         MQ_END};
 
@@ -554,7 +554,7 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 {
 	struct mq_hybrid *s = state;
 	uint64_t bit = 1ull << s->turn % 64;
-	bool listed = !s->moves || s->turn < HEAD || s->turn % 3 == 0;
+	bool listed = !s->moves || s->turn < MQ_HYBRID_HEAD || s->turn % 3 == 0;
 
 	s->moved &= ~bit;
 	if (listed && from_list(s, arena, plan)) {

@@ -28,7 +28,10 @@
 #include "lib/plans.h"
 #include "lib/refine.h"
 
-enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, FIRST, MANY = 64, FEW_EVALS = 16 };
+/* SKIPS: known plans that an engine may propose in one turn, before others have theirs; DRY such turns and it is done:
+ * a chance below 1e-4 even where one plan in a hundred is new (0.99^1024). MANY: devices beyond which an engine's own
+ * first plan takes more than a few tenths of a second; with a budget of FEW_EVALS none is spent on a plan before it. */
+enum { MAX_CHILDREN = 32, RING = 64, SKIPS = 64, DRY = 16, REFINE = MAX_CHILDREN, FIRST, MANY = 16, FEW_EVALS = 16 };
 
 struct child {
 	const struct mq_engine *engine;

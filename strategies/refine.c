@@ -15,6 +15,7 @@
 struct first {
 	struct shape_point point;
 	double time_s;
+	uint32_t points; /* of this division */
 };
 
 struct refine {
@@ -22,7 +23,8 @@ struct refine {
 	struct mq_refine moves;
 	struct shape_space space;
 	struct first *list;
-	uint32_t n, room, next, asked;
+	uint32_t n, room, next, at; /* at: the division that was met last */
+	uint32_t sample;            /* points of a division that are screened */
 	bool given; /* --start is still to be proposed */
 	uint64_t proposed, heard;
 	uint64_t ours; /* bit of each waiting proposal: made by moves */
@@ -38,7 +40,34 @@ static bool same_division(const struct shape_point *a, const struct shape_point 
 	       a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->ulysses == b->ulysses && a->balanced == b->balanced;
 }
 
-/* Screens the points of a division until two of them fit; keeps the better. */
+/* The entry of a point's division: mostly that of the point before. */
+static struct first *division(struct refine *s, const struct shape_point *p)
+{
+	struct first e = {*p, (double)INFINITY, 0};
+
+	if (s->n && same_division(&s->list[s->at].point, p))
+		return &s->list[s->at];
+	for (s->at = 0; s->at < s->n; s->at++)
+		if (same_division(&s->list[s->at].point, p))
+			return &s->list[s->at];
+	MQ_PUSH(s->space.problem->arena, s->list, s->n, s->room, e);
+	return &s->list[s->at];
+}
+
+/* Schedules, and what selective recomputation saves, are for moves to find. */
+static bool counts(const struct shape_point *p)
+{
+	return (p->pipeline == MQ_PIPE_1F1B || p->pp == 1) && p->recompute != MQ_RECOMPUTE_SELECTIVE;
+}
+
+static bool count(void *context, const struct shape_point *p)
+{
+	if (counts(p))
+		division(context, p)->points++;
+	return true;
+}
+
+/* Screens SAMPLE of the points of each division, or all, and keeps the best. */
 static bool collect(void *context, const struct shape_point *p)
 {
 	struct refine *s = context;
@@ -47,21 +76,17 @@ static bool collect(void *context, const struct shape_point *p)
 	struct mq_err none = MQ_ERR_INIT;
 	struct mq_result result;
 	struct mq_plan plan;
-	bool again = s->n && same_division(&s->list[s->n - 1].point, p);
 
-	if (again && (isfinite(s->list[s->n - 1].time_s) || s->asked >= 24))
+	if (!counts(p))
 		return true;
-	if (!again) {
-		struct first e = {*p, (double)INFINITY};
+	struct first *f = division(s, p);
 
-		MQ_PUSH(problem->arena, s->list, s->n, s->room, e);
-		s->asked = 0;
-	}
-	s->asked++;
+	if (mq_rng_below(problem->rng, f->points) >= s->sample)
+		return true;
 	if (shapes_plan(&s->space, p, &s->moves.scratch, &plan, &none) == MQ_OK &&
 	    problem->costs->screen(problem->costs->context, &plan, &result) &&
-	    result.verdict == MQ_VERDICT_OK)
-		s->list[s->n - 1] = (struct first){*p, result.step_time_s};
+	    result.verdict == MQ_VERDICT_OK && result.step_time_s < f->time_s)
+		f->point = *p, f->time_s = result.step_time_s;
 	mq_arena_rewind(&s->moves.scratch, mark);
 	return !problem->tick || problem->tick(problem->tick_context, (double)NAN, "screening");
 }
@@ -84,6 +109,9 @@ static enum mq_status start(void *state, const struct mq_problem *problem, struc
 	if (s->given)
 		return MQ_OK;
 	MQ_TRY(shapes_init(&s->space, problem, err));
+	shapes_each(&s->space, count, s);
+	/* a screen takes time in proportion to the devices */
+	s->sample = problem->q->cluster->n_devices <= 64 ? 24 : 1 + 23 * 64 / problem->q->cluster->n_devices;
 	shapes_each(&s->space, collect, s);
 	qsort(s->list, s->n, sizeof(*s->list), faster);
 	while (s->n && !isfinite(s->list[s->n - 1].time_s))

@@ -46,7 +46,7 @@ static const struct argp_option options[] = {
 	{ "calib", KEY_CALIB, "FILE", 0, "calibration to add to the shipped ones; repeatable", 1 },
 	{ NULL, 0, NULL, 0, "Constraints on plans:", 2 },
 	{ "fix", KEY_FIX, "KEY=VALUE", 0,
-	  "dp tp pp cp ep mbs virtual schedule recompute sync; repeatable", 2 },
+	  "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync; repeatable", 2 },
 	{ "max", KEY_MAX, "KEY=VALUE", 0, "dp tp pp devices; of a step: cost ($), energy (kWh), step-time (s), "
 	  "memory (GB of a device); repeatable", 2 },
 	{ "start", KEY_START, "PLAN", 0, "plan file from which engines start", 2 },
@@ -223,6 +223,8 @@ static int read_limit(const char *option, const char *text, struct mq_limits *li
 		{ "pp", &limits->fix_pp, &limits->max_pp },
 		{ "cp", &limits->fix_cp, NULL },
 		{ "ep", &limits->fix_ep, NULL },
+		{ "etp", &limits->fix_etp, NULL },
+		{ "ulysses", &limits->fix_ulysses, NULL },
 		{ "mbs", &limits->fix_mbs, NULL },
 		{ "virtual", &limits->fix_virtual, NULL },
 		{ "devices", NULL, &limits->max_devices },
@@ -250,7 +252,7 @@ static int read_limit(const char *option, const char *text, struct mq_limits *li
 		return bad;
 	}
 	mq_fail(err, MQ_EINPUT, "%s %s: give KEY=VALUE with KEY one of %s", option, text,
-		fix ? "dp tp pp cp ep mbs virtual schedule recompute sync"
+		fix ? "dp tp pp cp ep etp ulysses mbs virtual schedule recompute sync"
 		    : "dp tp pp devices cost energy step-time memory");
 	return EINVAL;
 }

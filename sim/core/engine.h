@@ -29,6 +29,7 @@ enum { MQ_ENGINE_ABI = 3 };
 /* Constraints a user gives with --fix and --max; 0 = free. */
 struct mq_limits {
 	uint32_t fix_dp, fix_tp, fix_pp, fix_cp, fix_ep, fix_mbs, fix_virtual;
+	uint32_t fix_etp, fix_ulysses; /* as in struct mq_shape; etp of experts that are not dealt out is tp */
 	uint32_t max_dp, max_tp, max_pp, max_devices;
 	int fix_pipeline, fix_recompute, fix_sync; /* enum values, -1 = free */
 	/* Budgets of one step, held against the judgement; 0 = none. */

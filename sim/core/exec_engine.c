@@ -176,9 +176,10 @@ static json_t *devices_json(const struct mq_cluster *c)
 
 static json_t *limits_json(const struct mq_limits *l)
 {
-	json_t *fix = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "dp", l->fix_dp, "tp",
+	json_t *fix = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "dp", l->fix_dp, "tp",
 				l->fix_tp, "pp", l->fix_pp, "cp", l->fix_cp, "ep", l->fix_ep, "mbs",
-				l->fix_mbs, "virtual", l->fix_virtual);
+				l->fix_mbs, "virtual", l->fix_virtual, "etp", l->fix_etp, "ulysses",
+				l->fix_ulysses);
 
 	if (l->fix_pipeline >= 0)
 		json_object_set_new(fix, "schedule", json_string(mq_pipeline_name(l->fix_pipeline)));

@@ -71,6 +71,37 @@ static struct spread spread_of(const struct mq_plan *plan)
 	return s;
 }
 
+/* Of the stages' ops, the most: ranks that exchange heads about attention (its heads are in more parts than the
+ * stage has tensor-parallel ranks), and the tensor-parallel degree of experts, that of all else where these are not
+ * dealt out. */
+static void find_inner(const struct mq_plan *plan, uint32_t tp, uint32_t *ulysses, uint32_t *etp)
+{
+	uint32_t experts = 0;
+
+	*ulysses = 1;
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		const uint32_t *split = plan->config[i].split;
+		uint32_t tensor = split[MQ_DIM_OUT] * split[MQ_DIM_IN];
+
+		if (split[MQ_DIM_HEAD] / mq_or_1(tp) > *ulysses)
+			*ulysses = split[MQ_DIM_HEAD] / mq_or_1(tp);
+		if (split[MQ_DIM_EXPERT] > 1 && tensor > experts)
+			experts = tensor;
+	}
+	*etp = experts ? experts : tp;
+}
+
+static bool inner_hold(const struct mq_limits *l, const struct mq_plan *plan, uint32_t tp, char *message, size_t size)
+{
+	uint32_t ulysses, etp;
+
+	if (!l->fix_ulysses && !l->fix_etp)
+		return true;
+	find_inner(plan, tp, &ulysses, &etp);
+	return !differs(l->fix_ulysses, ulysses, "ulysses", message, size) &&
+	       !differs(l->fix_etp, etp, "etp", message, size);
+}
+
 static bool degrees_hold(const struct mq_limits *l, const struct mq_plan *plan,
 			 const struct spread *d, char *message, size_t size)
 {
@@ -95,7 +126,7 @@ bool mq_limits_hold(const struct mq_limits *l, const struct mq_plan *plan,
 {
 	struct spread d = spread_of(plan);
 
-	if (!degrees_hold(l, plan, &d, message, size) ||
+	if (!degrees_hold(l, plan, &d, message, size) || !inner_hold(l, plan, d.most_tp, message, size) ||
 	    enum_differs(l->fix_pipeline, plan->pipeline, "schedule", message, size))
 		return false;
 	for (uint32_t i = 0; i < plan->n_configs; i++)
@@ -146,6 +177,8 @@ enum mq_status mq_limits_refuse(const struct mq_limits *l, const char *engine, u
 		{ MQ_LACKS_PP, l->fix_pp, "pp", "pipeline stages" },
 		{ MQ_LACKS_CP, l->fix_cp, "cp", "context parallelism" },
 		{ MQ_LACKS_EP, l->fix_ep, "ep", "expert parallelism" },
+		{ MQ_LACKS_TP, l->fix_etp, "etp", "tensor parallelism" },
+		{ MQ_LACKS_CP, l->fix_ulysses, "ulysses", "context parallelism" },
 		{ MQ_LACKS_VIRTUAL, l->fix_virtual, "virtual", "several stages per device" },
 	};
 

@@ -9,7 +9,8 @@
 #include "lib/refine.h"
 #include "lib/shapes.h"
 
-enum { MQ_HYBRID_MAX_TYPES = 4, MQ_HYBRID_MAX_PARTS = 6 };
+enum { MQ_HYBRID_MAX_TYPES = 4, MQ_HYBRID_MAX_PARTS = 6, MQ_HYBRID_HEAD = 16 };
+/* HEAD: plans of the list that come first; then one for every two moves on what was judged. */
 
 /* pp stages of dp x tp devices of a type, from its `first` device on. */
 struct mq_hybrid_part {

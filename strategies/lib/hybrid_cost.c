@@ -263,6 +263,12 @@ struct stage_times {
 	double most_samples; /* of the replica with most */
 };
 
+/* The devices that have what comes after the last layer: of a V those of the first layers. */
+static uint32_t tail_stage(const struct mq_hybrid_candidate *k)
+{
+	return mq_pipeline_is_v(k->pipeline) ? 0 : k->n_stages - 1;
+}
+
 static double layer_time(const struct mq_hybrid_candidate *k, const double *work)
 {
 	double again = k->recompute == MQ_RECOMPUTE_FULL        ? 1
@@ -314,9 +320,9 @@ static bool time_stage(struct mq_hybrid_cost *c, const struct mq_hybrid_candidat
 			out->layer = fmax(out->layer, one * ceil(samples / (one * speed) - 1e-6));
 		}
 	}
-	out->fixed = (s == 0 ? head : 0) + (s + 1 == k->n_stages ? tail : 0);
+	out->fixed = (s == 0 ? head : 0) + (s == tail_stage(k) ? tail : 0);
 	out->sure = sure_speed > 0 ? samples / sure_speed : 0; /* as if samples could be dealt without loss */
-	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s + 1 == k->n_stages ? sure_tail : 0)) / mean *
+	out->sure_fixed = ((s == 0 ? sure_head : 0) + (s == tail_stage(k) ? sure_tail : 0)) / mean *
 	                  samples / stage->d;
 	return isfinite(out->layer) && out->layer > 0;
 }
@@ -377,10 +383,12 @@ static double stage_excess(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 
 	if (k->pipeline == MQ_PIPE_GPIPE)
 		flight = k->micro_batches;
+	if (mq_pipeline_is_v(k->pipeline)) /* more of the first chunk, fewer of the last: as many on all */
+		flight = fmin(k->micro_batches, k->n_stages);
 	memory = stage->layers * (m[0] + flight * m[3]);
 	if (s == 0)
 		memory += m[1] + flight * m[4];
-	if (s + 1 == k->n_stages)
+	if (s == tail_stage(k))
 		memory += m[2] + flight * m[5];
 	if (k->recompute == MQ_RECOMPUTE_FULL) /* one layer at a time is there in full */
 		memory += ask_memory(c, k->sync, MQ_RECOMPUTE_NONE, stage,
@@ -397,8 +405,7 @@ static double stage_update(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *work =
 	        ask_work(c, stage->share[0].type, stage->t, (uint32_t)time->most_samples);
-	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) +
-	                (s + 1 == k->n_stages ? work[6] : 0);
+	double update = stage->layers * work[4] + (s == 0 ? work[5] : 0) + (s == tail_stage(k) ? work[6] : 0);
 
 	if (c->problem->q->train->infer)
 		return 0;
@@ -413,7 +420,7 @@ static double exchanges(struct mq_hybrid_cost *c, const struct mq_hybrid_candida
 	const struct mq_hybrid_stage *stage = &k->stage[s];
 	const double *m = ask_memory(c, k->sync, k->recompute, stage, (uint32_t)time->most_samples);
 	double params =
-	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s + 1 == k->n_stages ? m[8] : 0);
+	        stage->layers * m[6] + (s == 0 ? m[7] : 0) + (s == tail_stage(k) ? m[8] : 0);
 	const double *line = ask_sync(c, stage);
 	double once = line[0] + line[1] * params * mq_dtype_size(c->problem->q->train->grad_dtype);
 
@@ -471,10 +478,13 @@ void mq_hybrid_stage_times(struct mq_hybrid_cost *c, const struct mq_hybrid_cand
 	}
 }
 
+/* Idle passes per stage before it, of what a micro-batch takes: all of one; without the weights' gradients, which
+ * are done elsewhere; a V one of the six passes of its two chunks. */
 static double bubble(const struct mq_hybrid_candidate *k)
 {
 	return k->pipeline == MQ_PIPE_ZB_H1         ? 1.0 / 3
 	       : k->pipeline == MQ_PIPE_INTERLEAVED ? 1.0 / k->chunks
+	       : mq_pipeline_is_v(k->pipeline)      ? 1.0 / 6
 	                                            : 1;
 }
 
@@ -514,12 +524,13 @@ bool mq_hybrid_estimate(struct mq_hybrid_cost *c, struct mq_hybrid_candidate *k)
 /* What no step of these stages is below, layers dealt without loss. A stage computes its M micro-batches
  * after the first one has come through the stages before it, and the last one goes back through them; of
  * that, weight gradients of zb-h1 can be done elsewhere, and an interleaved pipeline waits for one chunk: a
- * share b remains. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; the
+ * share b remains; of a V, whose wait is a forward pass of any length, none is counted. With w_s the time of a micro-batch in stage s, T >= M w_s + b sum of w_j before it; the
  * deal that meets all of them at once is w_s = T/M (1 - b/M)^(s-1), and the layers must fit in. */
 static double floor_of(const struct mq_hybrid_candidate *k, const struct stage_times *time,
                        uint32_t n_layers)
 {
-	double room = 0, busy = n_layers, m = k->micro_batches, share = 1, b = bubble(k);
+	double room = 0, busy = n_layers, m = k->micro_batches, share = 1;
+	double b = mq_pipeline_is_v(k->pipeline) ? 0 : bubble(k);
 
 	for (uint32_t s = 0; s < k->n_stages; s++) {
 		if (!(time[s].sure > 0))

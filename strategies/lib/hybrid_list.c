@@ -29,7 +29,7 @@ uint32_t mq_hybrid_replica(const struct shape_point *p, uint32_t stage, uint32_t
 
 bool mq_hybrid_shapes_only(const struct mq_limits *l)
 {
-	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ep > 1 ||
+	return l->fix_dp || l->fix_pp || l->fix_mbs || l->fix_cp > 1 || l->fix_ulysses > 1 || l->fix_ep > 1 || l->fix_etp > 1 ||
 	       l->fix_virtual > 1 || l->max_dp || l->max_pp;
 }
 
@@ -55,9 +55,13 @@ static bool same_family(const struct mq_hybrid *s, const struct mq_hybrid_item *
 	/* without layers the estimate knows little of stages: one of each number of micro-batches is looked at */
 	if (!s->cost.n_layers && a->point.micro_batches != b->point.micro_batches)
 		return false;
+	/* a V has both ends on the same devices */
+	if (mq_pipeline_is_v(a->point.pipeline) != mq_pipeline_is_v(b->point.pipeline))
+		return false;
 	return a->point.set == b->point.set && a->point.dp == b->point.dp &&
 	       a->point.tp == b->point.tp && a->point.pp == b->point.pp &&
-	       a->point.cp == b->point.cp && a->point.balanced == b->point.balanced;
+	       a->point.cp == b->point.cp && a->point.ulysses == b->point.ulysses && a->point.ep == b->point.ep &&
+	       a->point.etp == b->point.etp && a->point.balanced == b->point.balanced;
 }
 
 /* Screening in two halves: first one of each family, best estimates first, so that no family that
@@ -128,6 +132,22 @@ static uint32_t drop_equals(struct mq_hybrid_item *item, uint32_t n)
 	return kept;
 }
 
+/* Each plan that the list will be asked for is the best of a few: of four where the estimate ranks them, of sixteen
+ * without layers, where it knows single ops alone. A screen takes time in proportion to the devices: beyond 64 of
+ * them as many as take as long as with 64, and a quarter when time is short. */
+static uint32_t screens_for(const struct mq_hybrid *s, const struct mq_problem *problem, uint32_t devices)
+{
+	double asked = MQ_HYBRID_HEAD, rest = (double)problem->evals - MQ_HYBRID_HEAD;
+
+	if (s->moves && rest > 0)
+		asked += rest / 3;
+	double n = fmin(asked, s->keep) * (s->cost.n_layers ? 4 : 16);
+
+	if (devices > 64)
+		n = n * 64 / devices + 4;
+	return (uint32_t)(isfinite(problem->seconds) ? n / 4 : n);
+}
+
 void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 {
 	uint32_t n = s->screens, devices = s->space.set[0].n, kept = 0, fit = 0;
@@ -136,9 +156,8 @@ void mq_hybrid_screen(struct mq_hybrid *s, const struct mq_problem *problem)
 
 	if (!problem->costs->screen)
 		return;
-	if (!n) /* a screen takes time in proportion to the devices; fewer when time is short */
-		n = (devices <= 64 ? 64 : 64 * 64 / devices + 4) * (s->cost.n_layers ? 1 : 4) /
-		    (isfinite(problem->seconds) ? 4 : 1);
+	if (!n)
+		n = screens_for(s, problem, devices);
 	w.left = s->n < n ? s->n : n;
 	w.family = mq_arena_array(&w.arena, s->n, uint32_t);
 	w.tries = mq_arena_array(&w.arena, s->n, uint32_t);

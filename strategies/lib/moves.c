@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/search.h"
+#include "lib/moves_degrees.h"
 #include "lib/plans.h"
 
 enum kind {
@@ -19,13 +20,10 @@ enum kind {
 	WIDTH,     /* a: stage that gives a replica's devices to stage b */
 	EXCHANGE,  /* a, b: ranks that exchange all that they do */
 	STRIDE,    /* a: the devices in use, in order, are dealt out anew: every a-th follows */
-	DEGREES,   /* a: which factor of two (enum factor) */
+	DEGREES,   /* a: which factor of two (enum mq_factor), b: how the devices follow (enum order) */
 	SPLIT      /* a: op, b: how (enum way) */
 };
 
-enum factor { TP_DP, DP_TP, TP_PP, PP_TP, PP_DP, DP_PP, MORE_CHUNKS, FEWER_CHUNKS, V_CHUNKS,
-              WHOLE_EXPERTS, SPLIT_EXPERTS, MORE_EP, FEWER_EP,
-              MORE_HEADS, FEWER_HEADS, N_FACTORS };
 enum way { WAY_BATCH, WAY_OUT, WAY_IN, WAY_DUPLICATE, WAY_PS, N_WAYS };
 
 enum { MOST_STEPS = 4, SMALL = 8 };
@@ -41,6 +39,11 @@ struct view {
 static uint32_t stage_of(const struct mq_plan *plan, uint32_t op)
 {
 	return plan->config[plan->config_of[op]].stage;
+}
+
+static uint32_t rank_of(const struct mq_plan *plan, const struct view *v, uint32_t stage)
+{
+	return mq_pipeline_rank((enum mq_pipeline)plan->pipeline, v->ranks, stage);
 }
 
 static void look(const struct mq_move_space *space, const struct mq_plan *plan,
@@ -158,11 +161,12 @@ static void list_globals(const struct mq_move_space *space, const struct mq_plan
 		if (fmod(batch, n) == 0)
 			add(l, MICRO, n, 0, 0), found++;
 	for (uint32_t p = 0; p < MQ_N_PIPELINES && v->stages > 1; p++)
-		if (p != plan->pipeline && plan->virtual == 1 && p != MQ_PIPE_INTERLEAVED &&
-		    mq_pipeline_takes((enum mq_pipeline)p, 1))
+		if (p != plan->pipeline && mq_pipeline_takes((enum mq_pipeline)p, plan->virtual) &&
+		    mq_pipeline_is_v((enum mq_pipeline)p) == mq_pipeline_is_v((enum mq_pipeline)plan->pipeline))
 			add(l, SCHEDULE, p, 0, 0);
-	for (uint32_t f = 0; f < N_FACTORS; f++)
-		add(l, DEGREES, f, 0, 0);
+	for (uint32_t f = 0; f < MQ_N_FACTORS; f++)
+		for (uint32_t order = 0; order < MQ_N_ORDERS; order++)
+			add(l, DEGREES, f, order, 0);
 }
 
 static void list_choices(const struct mq_move_space *space, const struct mq_plan *plan,
@@ -425,13 +429,13 @@ static bool swap(struct mq_plan *plan, const struct view *v, uint32_t a, uint32_
 	uint32_t *of_a = plan->config[v->some[a]].device, *of_b = plan->config[v->some[b]].device;
 
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		uint32_t rank = plan->config[i].stage % v->ranks;
+		uint32_t rank = rank_of(plan, v, plan->config[i].stage);
 
 		if ((rank == a || rank == b) && plan->config[i].n_devices != n)
 			return false;
 	}
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		uint32_t rank = plan->config[i].stage % v->ranks;
+		uint32_t rank = rank_of(plan, v, plan->config[i].stage);
 
 		if (rank != a && rank != b)
 			continue;
@@ -447,19 +451,6 @@ static bool reverse(struct mq_plan *plan, const struct view *v)
 		if (!swap(plan, v, a, v->ranks - 1 - a))
 			return false;
 	return true;
-}
-
-/* Every rank becomes to[rank]. */
-static void relabel(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena)
-{
-	for (uint32_t i = 0; i < plan->n_configs; i++) {
-		struct mq_config *c = &plan->config[i];
-		uint32_t *device = mq_arena_array(arena, c->n_devices, uint32_t);
-
-		for (uint32_t d = 0; d < c->n_devices; d++)
-			device[d] = to[c->device[d]];
-		c->device = device;
-	}
 }
 
 static uint32_t *same_labels(const struct mq_move_space *space, struct mq_arena *arena)
@@ -478,7 +469,7 @@ static bool exchange(const struct mq_move_space *space, struct mq_plan *plan, ui
 
 	to[a] = b;
 	to[b] = a;
-	relabel(plan, to, arena);
+	mq_plan_rename(plan, to, arena);
 	return true;
 }
 
@@ -499,7 +490,7 @@ static bool stride(const struct mq_move_space *space, struct mq_plan *plan, uint
 		return false;
 	for (uint32_t i = 0; i < used; i++)
 		to[rank[i]] = rank[i % every * (used / every) + i / every];
-	relabel(plan, to, arena);
+	mq_plan_rename(plan, to, arena);
 	return true;
 }
 
@@ -559,84 +550,6 @@ static bool width(struct mq_plan *plan, const struct view *v, uint32_t a, uint32
 	return true;
 }
 
-/* Changes two degrees by a factor of two; false: odd, or at its end. */
-static bool trade(uint32_t *more, uint32_t *less)
-{
-	if (*less % 2)
-		return false;
-	*more *= 2;
-	*less /= 2;
-	return true;
-}
-
-/* Experts whole on each rank, over tensor-parallel ranks too, or split as all else is; over more or fewer ranks. */
-static bool experts(struct mq_shape *s, enum factor f)
-{
-	if (s->ep <= 1 && f != MORE_EP)
-		return false;
-	if (f == MORE_EP || f == FEWER_EP) {
-		s->ep = f == MORE_EP ? 2 * mq_or_1(s->ep) : s->ep / 2;
-		return f == MORE_EP || s->ep >= 1;
-	}
-	if ((s->etp == 1) == (f == WHOLE_EXPERTS) || s->tp * s->cp == 1)
-		return false;
-	s->etp = f == WHOLE_EXPERTS ? 1 : 0;
-	return true;
-}
-
-static bool degrees(const struct mq_move_space *space, const struct mq_plan *from, enum factor f,
-                    struct mq_arena *arena, struct mq_plan *out)
-{
-	const struct mq_question *q = space->problem->q;
-	struct mq_plan_stage *stage;
-	struct mq_shape s;
-	struct mq_err none = MQ_ERR_INIT;
-	uint32_t n;
-
-	if (mq_plan_stages(from, q->model, arena, &stage, &n, &none) != MQ_OK ||
-	    mq_plan_to_shape(from, q->model, q->cluster, stage, n, arena, &s, &none) != MQ_OK ||
-	    s.stage_tp)
-		return false;
-	bool fine = f == TP_DP   ? trade(&s.tp, &s.dp)
-	            : f == DP_TP ? trade(&s.dp, &s.tp)
-	            : f == TP_PP ? trade(&s.tp, &s.pp)
-	            : f == PP_TP ? trade(&s.pp, &s.tp)
-	            : f == PP_DP ? trade(&s.pp, &s.dp)
-	            : f == DP_PP ? trade(&s.dp, &s.pp)
-	                         : s.pp > 1;
-
-	if (f == MORE_CHUNKS) {
-		s.virtual = s.virtual ? s.virtual + 1 : 2;
-		s.pipeline = MQ_PIPE_INTERLEAVED;
-	} else if (f == V_CHUNKS) {
-		s.virtual = 2;
-		s.pipeline = s.pipeline == MQ_PIPE_ZBV ? MQ_PIPE_DUALPIPE_V : MQ_PIPE_ZBV;
-	} else if (f == FEWER_CHUNKS) {
-		fine = fine && s.virtual > 1;
-		s.virtual -= fine;
-	}
-	if (s.pp == 1)
-		s.virtual = 1;
-	if (s.virtual <= 1 && (s.pipeline == MQ_PIPE_INTERLEAVED || mq_pipeline_is_v(s.pipeline)))
-		s.pipeline = MQ_PIPE_1F1B;
-	if (f == MORE_HEADS || f == FEWER_HEADS) {
-		uint32_t now = mq_or_1(s.ulysses);
-
-		fine = f == MORE_HEADS ? s.cp % (2 * now) == 0 : now > 1;
-		s.ulysses = f == MORE_HEADS ? 2 * now : now / 2;
-	} else if (f >= WHOLE_EXPERTS) {
-		fine = q->model->experts && experts(&s, f) && q->model->experts % s.ep == 0;
-	}
-	if (!fine || (s.ep > 1 && !s.etp && s.dp % s.ep))
-		return false;
-	s.stage_layers = NULL;
-	s.share = NULL;
-	s.vocab_parallel = s.tp > 1 && mq_software_of(space->problem)->vocab_parallel;
-	s.sequence_parallel = s.tp > 1 && mq_software_of(space->problem)->sequence_parallel &&
-	                      q->model->seq / (s.cp ? s.cp : 1) % s.tp == 0;
-	return mq_plan_from_shape(&s, q->model, q->cluster, arena, out, &none) == MQ_OK;
-}
-
 /* Another split of one op over its stage's devices. */
 static bool split(const struct mq_move_space *space, struct mq_plan *plan, const struct view *v,
                   uint32_t op, enum way way, struct mq_arena *arena)
@@ -671,7 +584,7 @@ static bool set_choice(struct mq_plan *plan, const struct mq_move *move, const s
 	for (uint32_t i = 0; i < plan->n_configs; i++) {
 		struct mq_config *c = &plan->config[i];
 
-		if (move->a != MQ_NONE && c->stage % v->ranks != move->a)
+		if (move->a != MQ_NONE && rank_of(plan, v, c->stage) != move->a)
 			continue;
 		if (move->kind == SYNC)
 			c->sync = (uint8_t)move->b;
@@ -744,7 +657,7 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 	struct view v;
 
 	if (move->kind == DEGREES) {
-		if (!degrees(space, plan, (enum factor)move->a, arena, out))
+		if (!mq_move_degrees(space, plan, (enum mq_factor)move->a, (enum mq_order)move->b, arena, out))
 			return false;
 	} else {
 		mq_plan_copy(out, plan, arena);

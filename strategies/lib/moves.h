@@ -14,6 +14,8 @@
 
 #include "core/engine.h"
 #include "lib/classes.h"
+#include "lib/layers.h"
+#include "lib/symmetry.h"
 
 struct mq_move {
 	uint8_t kind;
@@ -23,7 +25,9 @@ struct mq_move {
 struct mq_move_space {
 	const struct mq_problem *problem;
 	struct mq_classes classes;
+	struct mq_symmetry symmetry;
 	double *speed;                     /* [classes] samples per second of the whole model */
+	struct mq_layers layers;           /* on a device of the first class */
 	uint32_t *layer_first, *layer_op;  /* CSR: ops of each layer, rising */
 	uint32_t n_heavy, *heavy;          /* ops whose split is worth a move of its own */
 	bool both_ways;                    /* the graph has backward ops: stages are not cut anew */
@@ -45,7 +49,7 @@ bool mq_move_apply(const struct mq_move_space *space, const struct mq_plan *plan
 
 /* Hash of what a plan does: equal for plans that lower to the same schedule because they differ only in
  * what has no effect there (sync without replicas, schedule without stages, selective recomputation of
- * nothing, shares that are equal). */
+ * nothing, shares that are equal), and for those that differ by devices that may be exchanged (symmetry.h). */
 uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan *plan,
                         struct mq_arena *scratch);
 

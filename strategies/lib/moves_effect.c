@@ -38,6 +38,7 @@ uint64_t mq_plan_effect(const struct mq_move_space *space, const struct mq_plan 
 	}
 	if (stages == 1 && copy.pipeline != MQ_PIPE_ZB_H1)
 		copy.pipeline = MQ_PIPE_1F1B;
+	mq_symmetry_canonical(&space->symmetry, &copy, scratch);
 	uint64_t hash = mq_plan_hash(&copy);
 
 	mq_arena_rewind(scratch, mark);

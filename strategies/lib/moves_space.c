@@ -7,16 +7,6 @@
 
 enum { HEAVY = 16 };
 
-static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
-{
-	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
-	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
-
-	if (!p->q->train->infer)
-		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
-	return t;
-}
-
 static void index_layers(const struct mq_model *m, struct mq_arena *arena,
                          struct mq_move_space *space)
 {
@@ -67,14 +57,14 @@ void mq_move_space_make(const struct mq_problem *problem, struct mq_move_space *
 
 	*space = (struct mq_move_space){.problem = problem};
 	mq_classes_make(problem->q->cluster, problem->arena, &space->classes);
+	mq_symmetry_make(problem->q->cluster, &space->classes, problem->arena, &space->symmetry);
 	space->speed = mq_arena_array(problem->arena, space->classes.n, double);
 	for (uint32_t c = 0; c < space->classes.n; c++) {
-		double sum = 0;
+		double sum = mq_model_s(problem, space->classes.first[c]);
 
-		for (uint32_t op = 0; op < m->n_ops; op++)
-			sum += op_s(problem, op, space->classes.first[c]);
 		space->speed[c] = sum > 0 && isfinite(sum) ? 1 / sum : 1;
 	}
+	mq_layers_measure(problem, space->classes.first[0], &space->layers);
 	index_layers(m, problem->arena, space);
 	space->selective = mq_selective_saves(problem);
 	if (!m->n_layers)

@@ -180,6 +180,18 @@ void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_
 	plan->config_of[op] = c;
 }
 
+void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena)
+{
+	for (uint32_t i = 0; i < plan->n_configs; i++) {
+		struct mq_config *c = &plan->config[i];
+		uint32_t *device = mq_arena_array(arena, c->n_devices, uint32_t);
+
+		for (uint32_t d = 0; d < c->n_devices; d++)
+			device[d] = to[c->device[d]];
+		c->device = device;
+	}
+}
+
 bool mq_selective_saves(const struct mq_problem *problem)
 {
 	const struct mq_model *m = problem->q->model;

@@ -69,6 +69,9 @@ struct mq_spot {
 void mq_plan_put(struct mq_plan *plan, const struct mq_problem *problem, uint32_t op,
                  const struct mq_spot *spot, struct mq_arena *arena);
 
+/* Every device d of the plan becomes to[d]. */
+void mq_plan_rename(struct mq_plan *plan, const uint32_t *to, struct mq_arena *arena);
+
 /* Would selective recomputation change anything? */
 bool mq_selective_saves(const struct mq_problem *problem);
 

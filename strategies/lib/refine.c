@@ -6,6 +6,9 @@
 
 #include "core/search.h"
 
+/* WIDTH: most neighbours of one plan that are screened, about as many as a pipeline of four stages has.
+ * slack (chosen): neighbours screened as more than that slower are forgotten. gain: what is
+ * less is no progress, so that a way down ends. */
 enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
 static const double slack = 0.03, gain = 1e-3;
 
@@ -13,7 +16,7 @@ void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 {
 	uint32_t devices = problem->q->cluster->n_devices;
 
-	*r = (struct mq_refine){.problem = problem};
+	*r = (struct mq_refine){.problem = problem, .best = INFINITY};
 	mq_move_space_make(problem, &r->space);
 	mq_map_init(&r->judged, problem->arena, 512);
 	mq_map_init(&r->known, problem->arena, 4096);
@@ -113,6 +116,7 @@ void mq_refine_offer(struct mq_refine *r, const struct mq_plan *plan, const stru
 		return;
 	double value = value_of(r, plan, result->step_time_s);
 
+	r->best = fmin(r->best, value);
 	for (uint32_t i = 0; i < r->n && r->judged.n == before; i++)
 		if (r->point[i].value == value)
 			return; /* there already */
@@ -132,36 +136,42 @@ bool mq_refine_met(struct mq_refine *r, const struct mq_plan *plan)
 	return mq_map_find(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch)) != MQ_NONE;
 }
 
-/* Proposals from this point and others that use the devices so which were no better than where they came from. */
-static uint32_t failures_of(const struct mq_refine *r, uint64_t family)
+/* What contention adds to the screened times of a point's neighbours: what it added to the point's own and to those
+ * that were judged. */
+static double contention(const struct mq_refine_point *p)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < r->n; i++)
-		n += r->point[i].family == family ? r->point[i].failures : 0;
-	return n;
+	return (p->value / p->screened_s + p->sum) / (1 + p->heard);
 }
 
-/* What the next neighbour of a point promises: its screened time, as far off as the point's own was; of a point
- * whose neighbours are not known, a little less than it has. Failures make it less likely. */
-static double promise(const struct mq_refine *r, const struct mq_refine_point *p)
+/* May it look on for what could be better than the best? With a third of an expansion for each proposal screening
+ * takes no more time than the simulator, or little; without, the likeliest of what is known is proposed. */
+static bool may_look(const struct mq_refine *r)
 {
-	double doubt = 1 + 0.004 * p->failures + 0.001 * failures_of(r, p->family);
+	return r->known.n < r->width * (4 + r->n_asked / 3);
+}
 
+/* What the next neighbour of a point promises; of a point whose neighbours are not known, what the best one of those
+ * that are known brought in the mean. */
+static double promise(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
+{
 	if (!p->expanded)
-		return 0.98 * p->value * doubt;
+		return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
 	if (p->next >= p->n)
 		return INFINITY;
-	return p->value * p->near[p->next].screened_s / p->screened_s * doubt;
+	/* no simulation is below the screened time */
+	if (look && p->near[p->next].screened_s > r->best * (1 - gain))
+		return INFINITY;
+	return p->near[p->next].screened_s * contention(p);
 }
 
 static struct mq_refine_point *choose(struct mq_refine *r)
 {
 	struct mq_refine_point *best = NULL;
 	double least = INFINITY;
+	bool look = may_look(r);
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		double value = promise(r, &r->point[i]);
+		double value = promise(r, &r->point[i], look);
 
 		if (value < least)
 			least = value, best = &r->point[i];
@@ -227,6 +237,8 @@ static bool expand(struct mq_refine *r, struct mq_refine_point *p)
 	qsort(p->near, p->n, sizeof(*p->near), sooner);
 	mq_arena_rewind(&r->scratch, mark);
 	p->expanded = true;
+	r->expansions++;
+	r->brought += p->n ? fmin(1, p->near[0].screened_s / p->screened_s) : 1;
 	return time;
 }
 
@@ -262,18 +274,26 @@ static bool step_down(struct mq_refine *r, struct mq_plan *plan, double *screene
 	return found;
 }
 
-/* As far down as there is a way; then it is proposed. */
-static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct mq_plan *plan,
-                    double screened_s, bool down, struct mq_arena *arena)
+/* As far down as there is a way. */
+static void go_down(struct mq_refine *r, struct mq_plan *plan, double *screened_s, struct mq_arena *arena)
 {
+	bool down = true;
+
 	for (uint32_t i = 0; i < DEPTH && down; i++)
-		down = step_down(r, plan, &screened_s, arena);
+		down = step_down(r, plan, screened_s, arena);
+}
+
+static void propose(struct mq_refine *r, const struct mq_refine_point *p, struct mq_plan *plan, double screened_s)
+{
+	struct mq_refine_asked *asked = &r->asked[r->n_asked % RING];
+
 	mq_map_add(&r->judged, mq_plan_effect(&r->space, plan, &r->scratch));
 	mq_map_add(&r->times, bits_of(screened_s));
 	plan->engine_objective = screened_s;
 	plan->engine_unit = "s per step, screened";
-	mq_assert(r->n_from - r->heard < RING);
-	r->from[r->n_from++ % RING] = (uint32_t)(p - r->point);
+	mq_assert(r->n_asked - r->heard < RING);
+	*asked = (struct mq_refine_asked){(uint32_t)(p - r->point), screened_s};
+	r->n_asked++;
 }
 
 /* Was this move of devices tried on a plan that uses them so? What it brought there it brings here. */
@@ -289,46 +309,64 @@ static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_
                       struct mq_plan *plan)
 {
 	const struct mq_refine_near *near = &p->near[p->next++];
-
 	if ((mq_move_places(&near->move) ? placed(r, p, &near->move) : same_time(r, near->screened_s)) ||
 	    !mq_move_apply(&r->space, p->plan, &near->move, arena, plan) ||
 	    mq_refine_met(r, plan))
 		return false;
-	propose(r, p, plan, near->screened_s, near->screened_s < p->screened_s * (1 - gain), arena);
+	double screened_s = near->screened_s;
+
+	if (screened_s < p->screened_s * (1 - gain))
+		go_down(r, plan, &screened_s, arena);
+	propose(r, p, plan, screened_s);
 	return true;
 }
 
-/* A few random moves from the best, then down. */
+/* `n` random moves from a plan. */
+static struct mq_plan wander(struct mq_refine *r, const struct mq_plan *from, uint32_t n, struct mq_arena *arena)
+{
+	struct mq_plan now = *from;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_move *move;
+		uint32_t n_moves = mq_moves_list(&r->space, &now, arena, &move);
+		struct mq_plan other;
+
+		if (n_moves && mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n_moves)], arena, &other))
+			now = other;
+	}
+	return now;
+}
+
+/* A few random moves from the best, then down: the first that could be better than the best, else the one that
+ * comes nearest. */
 static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
 {
 	struct mq_refine_point *best = NULL;
+	double least_s = INFINITY;
 
 	for (uint32_t i = 0; i < r->n; i++)
 		if (!best || r->point[i].value < best->value)
 			best = &r->point[i];
-	for (uint32_t round = 0; best && round < KICKS && more_time(r); round++) {
-		struct mq_plan now = *best->plan;
+	for (uint32_t round = 0; best && round < KICKS && least_s > r->best * (1 - gain) &&
+	                         (isinf(least_s) || may_look(r)) && more_time(r); round++) {
+		struct mq_plan now = wander(r, best->plan, 2 + round / 8, arena);
+		double s;
 
-		for (uint32_t k = 0; k < 2 + round / 8; k++) {
-			struct mq_move *move;
-			uint32_t n = mq_moves_list(&r->space, &now, arena, &move);
-			struct mq_plan other;
-
-			if (n && mq_move_apply(&r->space, &now, &move[mq_rng_below(r->problem->rng, n)],
-			                       arena, &other))
-				now = other;
-		}
-		uint64_t effect = mq_plan_effect(&r->space, &now, &r->scratch);
-		double s = mq_map_find(&r->judged, effect) == MQ_NONE ? screen(r, &now, effect)
-		                                                      : (double)INFINITY;
-
-		if (!(s < 2 * best->value) || same_time(r, s))
+		if (mq_refine_met(r, &now))
 			continue;
-		mq_plan_copy(plan, &now, arena);
-		propose(r, best, plan, s, true, arena);
-		return true;
+		s = screen(r, &now, mq_plan_effect(&r->space, &now, &r->scratch));
+		if (isinf(s))
+			continue;
+		if (may_look(r))
+			go_down(r, &now, &s, arena);
+		if (s < least_s && !same_time(r, s)) {
+			least_s = s;
+			mq_plan_copy(plan, &now, arena);
+		}
 	}
-	return false;
+	if (isfinite(least_s))
+		propose(r, best, plan, least_s);
+	return isfinite(least_s);
 }
 
 bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *plan)
@@ -348,14 +386,13 @@ bool mq_refine_next(struct mq_refine *r, struct mq_arena *arena, struct mq_plan 
 
 void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struct mq_result *result)
 {
-	mq_assert(r->heard < r->n_from);
-	struct mq_refine_point *p = &r->point[r->from[r->heard++ % RING]];
-	bool better = result->verdict == MQ_VERDICT_OK &&
-	              value_of(r, plan, result->step_time_s) < p->value * (1 - 1e-9);
+	mq_assert(r->heard < r->n_asked);
+	const struct mq_refine_asked *asked = &r->asked[r->heard++ % RING];
+	struct mq_refine_point *p = &r->point[asked->point];
 
-	if (better)
-		p->failures = 0;
-	else
-		p->failures++;
+	if (result->verdict == MQ_VERDICT_OK) {
+		p->sum += value_of(r, plan, result->step_time_s) / asked->screened_s;
+		p->heard++;
+	}
 	mq_refine_offer(r, plan, result);
 }

@@ -2,10 +2,11 @@
  * refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the
  * analytic executor gives them, each as far down as that executor sees a way, for the simulator to judge.
  *
- * Start from any plans: offer them with their results. The best one is expanded first; what the simulator
- * finds better becomes the next to expand. A plan whose neighbours bring nothing is left for the best one
- * that uses the devices otherwise, and when all are, random moves are made from the best. No plan is
- * proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
+ * Start from any plans: offer them with their results. What promises the shortest step comes next: a neighbour its
+ * screened time, times what contention added to others of its point; a plan whose neighbours are not known, what
+ * the best neighbours of other plans brought. No simulation is below its screened time: neighbours above the best
+ * are not proposed while there is more to look at, and when nothing below is left, random moves are made from the
+ * best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
  * Not a proof of anything: what it ends at is a local optimum of these moves.
  */
@@ -27,8 +28,15 @@ struct mq_refine_point {
 	double value, screened_s; /* value: of the objective, simulated */
 	uint64_t family;          /* how it uses the devices */
 	bool expanded;
-	uint32_t n, next, failures;
+	uint32_t n, next;
+	uint32_t heard; /* neighbours judged, and the sum of how far they were above their screened times */
+	double sum;
 	struct mq_refine_near *near; /* [n] by screened_s */
+};
+
+struct mq_refine_asked {
+	uint32_t point; /* that it was made from */
+	double screened_s;
 };
 
 struct mq_refine {
@@ -40,8 +48,12 @@ struct mq_refine {
 	struct mq_map known;        /* effects screened; index into screened_s */
 	double *screened_s;
 	uint32_t room;
+	double best;                /* value judged */
+	uint64_t expansions;        /* and the sum of what their best neighbours promised, over what the point had */
+	double brought;
 	uint32_t width;             /* screens of one expansion */
-	uint32_t n, from[64], n_from, heard; /* from: point of each proposal not heard yet, a ring */
+	uint32_t n, n_asked, heard;
+	struct mq_refine_asked asked[64]; /* a ring: proposals not heard yet */
 	struct mq_refine_point point[MQ_REFINE_POINTS];
 	struct mq_arena scratch;    /* owned */
 };

@@ -7,27 +7,6 @@
 /* Devices whose speeds differ by less are not left out for it. */
 static const double DIFFERS = 0.03;
 
-static const uint32_t whole[MQ_N_DIMS] = { 1, 1, 1, 1, 1, 1, 1 };
-
-/* Seconds of forward and backward of one op for one sample on one device; 0 for free ops. */
-static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
-{
-	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
-
-	if (!p->q->train->infer)
-		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
-	return t;
-}
-
-static double model_s(const struct mq_problem *p, uint32_t device)
-{
-	double sum = 0;
-
-	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
-		sum += op_s(p, op, device);
-	return sum;
-}
-
 /* ---- sets of devices ---------------------------------------------------------------------------- */
 
 struct ranked {
@@ -94,57 +73,11 @@ static uint32_t usable(const struct shape_space *space, struct ranked *r)
 		if (gpus && c->device[d].kind != MQ_GPU)
 			continue;
 		if (*speed == 0) /* asked for the first time */
-			*speed = 1 / model_s(p, d);
+			*speed = 1 / mq_model_s(p, d);
 		if (isfinite(*speed) && *speed > 0)
 			r[n++] = (struct ranked){ d, c->device[d].node, *speed };
 	}
 	return n;
-}
-
-static void measure_layers(struct shape_space *space, uint32_t device)
-{
-	const struct mq_model *m = space->problem->q->model;
-	bool inside = false;
-
-	space->layer_s = mq_arena_array(space->problem->arena, m->n_layers + 1, double);
-	for (uint32_t op = 0; op < m->n_ops; op++) {
-		double t = op_s(space->problem, op, device);
-
-		if (m->op[op].layer != MQ_NONE) {
-			inside = true;
-			space->layer_s[m->op[op].layer] += t;
-		} else if (inside) {
-			space->tail_s += t;
-		} else {
-			space->head_s += t;
-		}
-	}
-}
-
-/* Layers per chunk so that each stage's work follows its speed: the cut nearest to the running target,
- * one layer at least, but none for a last one that has the head to itself. The work outside the layers counts for the
- * first and the last stage. */
-static void cut_layers(const struct shape_space *space, const double *speed, uint32_t chunks,
-		       uint32_t *count)
-{
-	uint32_t layers = space->problem->q->model->n_layers, layer = 0;
-	double total = space->head_s + space->tail_s, speeds = 0, target = 0, done = space->head_s;
-
-	for (uint32_t i = 0; i < layers; i++)
-		total += space->layer_s[i];
-	for (uint32_t c = 0; c < chunks; c++)
-		speeds += speed[c];
-	for (uint32_t c = 0; c < chunks; c++) {
-		uint32_t left = chunks - 1 - c; /* each needs a layer too */
-
-		left -= left && space->tail_s > 0;
-		target += total * speed[c] / speeds;
-		while (layers - layer > left &&
-		       (!count[c] || c + 1 == chunks || done + space->layer_s[layer] / 2 < target)) {
-			done += space->layer_s[layer++];
-			count[c]++;
-		}
-	}
 }
 
 /* What a cut by work changes on equal devices, for every number of chunks. */
@@ -162,7 +95,7 @@ static void find_uneven(struct shape_space *space)
 
 		for (uint32_t c = 0; c < chunks; c++)
 			speed[c] = 1;
-		cut_layers(space, speed, chunks, count);
+		mq_layers_cut(&space->layers, speed, chunks, count);
 		for (uint32_t c = 0; c < chunks; c++)
 			space->uneven[chunks] |= count[c] != layers / chunks + (c < layers % chunks);
 		mq_arena_rewind(arena, mark);
@@ -210,7 +143,7 @@ enum mq_status shapes_init(struct shape_space *space, const struct mq_problem *p
 	add_set(space, r, node);
 	add_set(space, r, 1);
 	add_fixed_set(space, r, n);
-	measure_layers(space, r[0].rank);
+	mq_layers_measure(problem, r[0].rank, &space->layers);
 	find_uneven(space);
 	return MQ_OK;
 }
@@ -240,7 +173,8 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 {
 	return allowed(l->fix_dp, l->max_dp, p->dp) && allowed(l->fix_tp, l->max_tp, p->tp) &&
 	       allowed(l->fix_pp, l->max_pp, p->pp) && allowed(l->fix_cp, 0, p->cp) &&
-	       allowed(l->fix_ep, 0, p->ep) && allowed(l->fix_virtual, 0, p->virtual) &&
+	       allowed(l->fix_ep, 0, p->ep) && allowed(l->fix_etp, 0, p->etp ? p->etp : p->tp) &&
+	       allowed(l->fix_ulysses, 0, mq_or_1(p->ulysses)) && allowed(l->fix_virtual, 0, p->virtual) &&
 	       (l->fix_pipeline < 0 || l->fix_pipeline == p->pipeline || p->pp == 1) &&
 	       (l->fix_recompute < 0 || l->fix_recompute == p->recompute) &&
 	       (l->fix_sync < 0 || l->fix_sync == p->sync);
@@ -249,11 +183,11 @@ static bool limits_allow(const struct mq_limits *l, const struct shape_point *p)
 /* Over replicas, or over all ranks of a stage: whole groups of cp x tp, or parts of one. */
 static bool experts_fit(const struct shape_point *p)
 {
-	uint32_t inner = p->tp * p->cp;
+	uint32_t inner = p->tp * p->cp, ranks = p->ep * p->etp;
 
 	if (!p->etp)
 		return p->dp % p->ep == 0;
-	return inner % p->ep == 0 || (p->ep % inner == 0 && p->dp % (p->ep / inner) == 0);
+	return inner % ranks == 0 || (ranks % inner == 0 && p->dp % (ranks / inner) == 0);
 }
 
 static bool model_allows(const struct mq_model *m, const struct shape_point *p)
@@ -428,7 +362,7 @@ static uint32_t *stage_layers(const struct shape_space *space, const struct shap
 	for (uint32_t c = 0; c < chunks; c++)
 		for (uint32_t d = 0; d < p->dp; d++)
 			speed[c] += group_speed(set, p, mq_pipeline_rank(p->pipeline, p->pp, c), d);
-	cut_layers(space, speed, chunks, count);
+	mq_layers_cut(&space->layers, speed, chunks, count);
 	return count;
 }
 
@@ -532,8 +466,8 @@ static void each_batch(struct visit *v, struct shape_point *p)
 static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 {
 	const struct mq_problem *problem = v->space->problem;
-	bool context = problem->limits->fix_cp > 1 || problem->q->model->seq >= 8192;
-	uint32_t cps[MAX_DIVISORS], eps[MAX_DIVISORS];
+	bool context = problem->limits->fix_cp > 1 || problem->limits->fix_ulysses > 1 || problem->q->model->seq >= 8192;
+	uint32_t cps[MAX_DIVISORS], eps[MAX_DIVISORS], fix_ulysses = problem->limits->fix_ulysses;
 	uint32_t n_cp = shapes_divisors(rest, cps, context ? MAX_DIVISORS : 1);
 
 	for (uint32_t c = 0; c < n_cp; c++) {
@@ -544,15 +478,15 @@ static void each_extra(struct visit *v, struct shape_point *p, uint32_t rest)
 		for (uint32_t e = 0; e < n_ep && v->go_on; e++) {
 			p->ep = eps[e];
 			each_batch(v, p);
-			p->ulysses = p->cp;
-			if (p->cp > 1)
+			p->ulysses = fix_ulysses ? fix_ulysses : p->cp;
+			if (p->cp > 1 && p->cp % p->ulysses == 0)
 				each_batch(v, p);
 			p->ulysses = 0;
 		}
 		if (!problem->q->model->experts || p->tp * p->cp == 1)
 			continue;
-		n_ep = shapes_divisors(p->dp * p->cp * p->tp, eps, MAX_DIVISORS);
-		p->etp = 1;
+		p->etp = mq_or_1(problem->limits->fix_etp);
+		n_ep = p->tp % p->etp ? 0 : shapes_divisors(p->dp * p->cp * p->tp / p->etp, eps, MAX_DIVISORS);
 		for (uint32_t e = 1; e < n_ep && v->go_on; e++) {
 			p->ep = eps[e];
 			each_batch(v, p);

@@ -15,6 +15,7 @@
 
 #include "core/engine.h"
 #include "lib/classes.h"
+#include "lib/layers.h"
 
 enum { SHAPES_MAX_SETS = 12 };
 
@@ -29,8 +30,8 @@ struct shape_set {
 
 struct shape_point {
 	uint32_t set, dp, tp, pp, cp, ep, virtual, micro_batches;
-	uint32_t ulysses;  /* as in mq_shape: 0, or cp */
-	uint32_t etp;      /* as in mq_shape: 1, or 0 = experts are split as all else is */
+	uint32_t ulysses;  /* as in mq_shape: 0, or cp, or what --fix asks for */
+	uint32_t etp;      /* as in mq_shape: 1, or what --fix asks for, or 0 = experts are split as all else is */
 	uint8_t pipeline, sync, recompute;
 	bool sequence_parallel, balanced;
 	bool replica_major; /* a replica's stages are neighbours; else a stage's replicas are */
@@ -40,8 +41,7 @@ struct shape_space {
 	const struct mq_problem *problem;
 	uint32_t n_sets;
 	struct shape_set set[SHAPES_MAX_SETS];
-	double *layer_s;   /* [n_layers] relative work of the layers, on the reference device */
-	double head_s, tail_s; /* work before the first and after the last layer */
+	struct mq_layers layers; /* on the first device of the first set */
 	bool *uneven;      /* [n_layers + 1] of so many chunks on equal devices some would have more layers
 			    * than even ones have */
 	struct mq_classes classes;

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "lib/moves.h"
+#include "lib/plans.h"
 #include "lower/lower.h"
 
 struct question {
@@ -118,6 +119,83 @@ static void effects_are_told_apart(void **state)
 	mq_arena_fini(&q.arena);
 }
 
+/* The plan after devices a and b, and those that follow each, have been exchanged. */
+static uint64_t effect_after(struct question *q, const struct mq_plan *plan, uint32_t a, uint32_t b, uint32_t n)
+{
+	uint32_t to[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	struct mq_plan other;
+
+	for (uint32_t i = 0; i < n; i++)
+		to[a + i] = b + i, to[b + i] = a + i;
+	mq_plan_copy(&other, plan, &q->arena);
+	mq_plan_rename(&other, to, &q->arena);
+	return mq_plan_effect(&q->space, &other, &q->arena);
+}
+
+/* Two machines of four devices, the first of them slower; two stages, one on each machine. */
+static void like_devices_may_be_exchanged(void **state)
+{
+	for (uint32_t odd = 0; odd <= 8; odd += 8) {
+		struct question q;
+		struct mq_plan plan;
+
+		ask(&q, odd);
+		q.cluster->n_nodes = 2;
+		for (uint32_t d = 0; d < 8; d++)
+			q.cluster->device[d].node = d / 4, q.cluster->device[d].local = d % 4;
+		mq_move_space_make(&q.problem, &q.space);
+		shape(&q, (struct mq_shape){.dp = 4, .pp = 2, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B}, &plan);
+		uint64_t effect = mq_plan_effect(&q.space, &plan, &q.arena);
+
+		assert_true(effect_after(&q, &plan, 1, 2, 1) == effect);
+		assert_true(effect_after(&q, &plan, 4, 7, 1) == effect);
+		/* whole machines, where none of their devices differs */
+		assert_int_equal(effect_after(&q, &plan, 0, 4, 4) == effect, odd == 8);
+		/* not a slow device, nor one of a machine for one of another */
+		assert_int_equal(effect_after(&q, &plan, 0, 1, 1) == effect, odd == 8);
+		assert_true(effect_after(&q, &plan, 1, 5, 1) != effect);
+		mq_arena_fini(&q.arena);
+	}
+}
+
+/* Two pairs behind an uplink each: devices of a pair are alike, and so are the pairs. */
+static void an_uplink_makes_pairs(void **state)
+{
+	struct question q;
+	struct mq_plan plan;
+
+	ask(&q, 8);
+	const struct mq_route *route;
+	struct mq_err err = MQ_ERR_INIT;
+	struct mq_link *link = mq_arena_array(&q.arena, q.cluster->n_links + 4, struct mq_link);
+
+	memcpy(link, q.cluster->link, q.cluster->n_links * sizeof(*link));
+	for (uint32_t i = 0; i < 4; i++)
+		link[q.cluster->n_links + i] = link[0];
+	q.cluster->link = link;
+	for (uint32_t a = 0; a < 8; a++)
+		for (uint32_t b = 0; b < 8; b++) {
+			if (a == b || a / 2 == b / 2)
+				continue;
+			assert_int_equal(mq_cluster_route(q.cluster, a, b, &route, &err), MQ_OK);
+			uint32_t *way = mq_arena_array(&q.arena, 4, uint32_t);
+
+			way[0] = route->link[0], way[1] = q.cluster->n_links + a / 2;
+			way[2] = q.cluster->n_links + b / 2, way[3] = route->link[1];
+			*(struct mq_route *)(uintptr_t)route =
+			        (struct mq_route){.n_links = 4, .link = way, .lat_s = route->lat_s, .bw_Bps = route->bw_Bps};
+		}
+	q.cluster->n_links += 4;
+	mq_move_space_make(&q.problem, &q.space);
+	shape(&q, (struct mq_shape){.dp = 2, .pp = 4, .micro_batches = 1, .pipeline = MQ_PIPE_1F1B}, &plan);
+	uint64_t effect = mq_plan_effect(&q.space, &plan, &q.arena);
+
+	assert_true(effect_after(&q, &plan, 2, 3, 1) == effect);
+	assert_true(effect_after(&q, &plan, 0, 4, 2) == effect);
+	assert_true(effect_after(&q, &plan, 1, 2, 1) != effect);
+	mq_arena_fini(&q.arena);
+}
+
 static void a_slow_device_is_a_class(void **state)
 {
 	struct question q;
@@ -169,6 +247,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(neighbours_are_plans), cmocka_unit_test(effects_are_told_apart),
+	        cmocka_unit_test(like_devices_may_be_exchanged), cmocka_unit_test(an_uplink_makes_pairs),
 	        cmocka_unit_test(a_slow_device_is_a_class), cmocka_unit_test(bound_of_any_plan)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

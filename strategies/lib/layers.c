@@ -1,0 +1,63 @@
+/* layers.c - see layers.h. */
+#include "lib/layers.h"
+
+static double op_s(const struct mq_problem *p, uint32_t op, uint32_t device)
+{
+	static const uint32_t whole[MQ_N_DIMS] = {1, 1, 1, 1, 1, 1, 1};
+	double t = p->costs->op_time(p->costs->context, op, MQ_FORWARD, device, whole, 1);
+
+	if (!p->q->train->infer)
+		t += p->costs->op_time(p->costs->context, op, MQ_BACKWARD, device, whole, 1);
+	return t;
+}
+
+double mq_model_s(const struct mq_problem *problem, uint32_t device)
+{
+	double sum = 0;
+
+	for (uint32_t op = 0; op < problem->q->model->n_ops; op++)
+		sum += op_s(problem, op, device);
+	return sum;
+}
+
+void mq_layers_measure(const struct mq_problem *problem, uint32_t device, struct mq_layers *layers)
+{
+	const struct mq_model *m = problem->q->model;
+	bool inside = false;
+
+	*layers = (struct mq_layers){.n = m->n_layers, .layer_s = mq_arena_array(problem->arena, m->n_layers + 1, double)};
+	for (uint32_t op = 0; op < m->n_ops; op++) {
+		double t = op_s(problem, op, device);
+
+		if (m->op[op].layer != MQ_NONE) {
+			inside = true;
+			layers->layer_s[m->op[op].layer] += t;
+		} else if (inside) {
+			layers->tail_s += t;
+		} else {
+			layers->head_s += t;
+		}
+	}
+}
+
+void mq_layers_cut(const struct mq_layers *l, const double *speed, uint32_t chunks, uint32_t *count)
+{
+	uint32_t layer = 0;
+	double total = l->head_s + l->tail_s, speeds = 0, target = 0, done = l->head_s;
+
+	for (uint32_t i = 0; i < l->n; i++)
+		total += l->layer_s[i];
+	for (uint32_t c = 0; c < chunks; c++)
+		speeds += speed[c];
+	for (uint32_t c = 0; c < chunks; c++) {
+		uint32_t left = chunks - 1 - c; /* each needs a layer too */
+
+		left -= left && l->tail_s > 0;
+		target += total * speed[c] / speeds;
+		while (l->n - layer > left &&
+		       (!count[c] || c + 1 == chunks || done + l->layer_s[layer] / 2 < target)) {
+			done += l->layer_s[layer++];
+			count[c]++;
+		}
+	}
+}

@@ -1,0 +1,21 @@
+. "$ROOT/tests/cli/lib.sh.inc"
+# Every plan of a search has the degrees that --fix asks for, those inside of tensor and context parallelism too.
+moe="moe:layers=2,hidden=64,heads=4,kv_heads=4,ffn=64,experts=4,vocab=512"
+# all PATTERN ENGINE FIX...: plans of an engine, all of which read so
+all() {
+	local pattern=$1 engine=$2 fix=(); shift 2
+	for f; do fix+=(--fix "$f"); done
+	rm -rf o; "$M" search -m $moe --seq 64 -p dgx1_v100 --batch 8 -e "$engine" --evals 12 -j 1 "${fix[@]}" -o o >o.txt 2>&1 ||
+		{ echo "$engine $*: $(cat o.txt)"; bad=1; return; }
+	tail -n +2 o/candidates.csv | awk -F, '$4 == "ok"' | grep -vE -- "$pattern" && { echo "$engine $*: not $pattern"; bad=1; }
+	[ "$(awk -F, '$4 == "ok"' o/candidates.csv | wc -l)" -ge 4 ] || { echo "$engine $*: few plans"; cat o/candidates.csv; bad=1; }
+}
+for e in hybrid screen refine random portfolio; do
+	all 'etp 1' $e etp=1 tp=2 ep=4
+	all 'cp 4 ulysses 2' $e ulysses=2 cp=4
+done
+all 'cp [24] ulysses' screen ulysses=2
+all ' ep [24] etp 2' screen etp=2 tp=4 ep=2
+try 2 "has no context parallelism in its plans: --fix ulysses=2" search -m $moe -p dgx1_v100 --batch 8 -e heft --fix ulysses=2 -o no
+try 2 'one of dp tp pp cp ep etp ulysses' search -m $moe -p dgx1_v100 --batch 8 -e screen --fix heads=2 -o no2
+finish
