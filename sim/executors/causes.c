@@ -39,6 +39,27 @@ static enum mq_status look(const struct classer *c, uint32_t a, uint32_t b, doub
 	return MQ_OK;
 }
 
+static enum mq_status class_of_comm(const struct classer *c, uint32_t comm, uint8_t *class, struct mq_err *err)
+{
+	const struct mq_schedule *s = c->s;
+	double least = INFINITY;
+
+	*class = c->comm_class[comm];
+	if (*class < MQ_N_LINK_CLASSES)
+		return MQ_OK;
+	*class = MQ_LINK_OTHER;
+	/* Of a folded schedule all members count, simulated or not: cluster ranks. */
+	uint32_t n = s->fold ? s->fold->comm_n[comm] : s->comm[comm].n;
+	const uint32_t *rank = s->fold ? s->fold->comm_rank[comm] : s->comm[comm].rank;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t a = rank[i], b = rank[(i + 1) % n];
+		MQ_TRY(look(c, s->fold ? a : s->device[a], s->fold ? b : s->device[b], &least,
+			    class, err));
+	}
+	c->comm_class[comm] = *class;
+	return MQ_OK;
+}
+
 static enum mq_status class_of(const struct classer *c, const struct mq_task *t, uint8_t *class,
 			       struct mq_err *err)
 {
@@ -52,22 +73,7 @@ static enum mq_status class_of(const struct classer *c, const struct mq_task *t,
 		return look(c, s->device[t->device], s->device[t->peer], &least, class, err);
 	if (t->kind == MQ_TASK_RECV)
 		return look(c, s->device[t->peer], s->device[t->device], &least, class, err);
-	if (t->kind != MQ_TASK_COLLECTIVE)
-		return MQ_OK;
-	if (c->comm_class[t->comm] < MQ_N_LINK_CLASSES) {
-		*class = c->comm_class[t->comm];
-		return MQ_OK;
-	}
-	/* Of a folded schedule all members count, simulated or not: cluster ranks. */
-	uint32_t n = s->fold ? s->fold->comm_n[t->comm] : s->comm[t->comm].n;
-	const uint32_t *rank = s->fold ? s->fold->comm_rank[t->comm] : s->comm[t->comm].rank;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t a = rank[i], b = rank[(i + 1) % n];
-		MQ_TRY(look(c, s->fold ? a : s->device[a], s->fold ? b : s->device[b], &least,
-			    class, err));
-	}
-	c->comm_class[t->comm] = *class;
-	return MQ_OK;
+	return t->kind == MQ_TASK_COLLECTIVE ? class_of_comm(c, t->comm, class, err) : MQ_OK;
 }
 
 static enum mq_status book_links(const struct classer *c, struct mq_judged *out, struct mq_err *err)
@@ -81,9 +87,12 @@ static enum mq_status book_links(const struct classer *c, struct mq_judged *out,
 	for (uint32_t i = 0; i < c->s->n_tasks; i++) {
 		const struct mq_task *t = &c->s->task[i];
 		double w = (tl->weight ? tl->weight[t->device] : 1) / weight;
+		const struct mq_fused *fused = mq_fold_fused(c->s, t);
 		uint8_t class;
-		if (tl->inner_comm_s && tl->inner_comm_s[i] > 0)
-			out->result.link_s[MQ_LINK_OTHER] += w * tl->inner_comm_s[i];
+		for (uint32_t k = 0; fused && k < fused->n_calls; k++) {
+			MQ_TRY(class_of_comm(c, fused->call[k].comm, &class, err));
+			out->result.link_s[class] += w * fused->call[k].exposed_s;
+		}
 		if (!(exposed[i] > 0))
 			continue;
 		MQ_TRY(class_of(c, t, &class, err));
@@ -122,6 +131,23 @@ static int by_seconds(const void *a, const void *b)
 	return x->kind * 256 + x->coll < y->kind * 256 + y->coll ? -1 : 1;
 }
 
+/* The collectives of a fused task that are on the path; *compute_s loses what they take. */
+static enum mq_status add_fused(const struct classer *c, const struct mq_fused *fused, struct part *part,
+				uint32_t *n, double *compute_s, struct mq_err *err)
+{
+	for (uint32_t k = 0; k < fused->n_calls; k++) {
+		const struct mq_fused_call *call = &fused->call[k];
+		struct part like = { .device = MQ_NONE, .kind = MQ_TASK_COLLECTIVE, .coll = call->coll };
+
+		if (!(call->path_s > 0))
+			continue;
+		MQ_TRY(class_of_comm(c, call->comm, &like.class, err));
+		find_part(part, n, &like)->seconds += call->path_s;
+		*compute_s -= call->path_s;
+	}
+	return MQ_OK;
+}
+
 static enum mq_status list_parts(const struct classer *c, const struct mq_judged *out,
 				 struct mq_arena *arena, struct part **part, uint32_t *n,
 				 struct mq_err *err)
@@ -138,6 +164,9 @@ static enum mq_status list_parts(const struct classer *c, const struct mq_judged
 		double seconds = tl->finish_s[path[i]] - tl->start_s[path[i]];
 		struct part like = { .device = MQ_NONE, .kind = t->kind };
 		if (t->kind == MQ_TASK_COMPUTE) {
+			const struct mq_fused *fused = mq_fold_fused(c->s, t);
+			if (fused)
+				MQ_TRY(add_fused(c, fused, *part, n, &seconds, err));
 			if (!slot[t->device]) {
 				like.device = t->device;
 				(*part)[*n] = like;

@@ -78,8 +78,9 @@ double mq_costing_task(struct mq_costing *c, const struct mq_task *t)
 
 	if (t->kind == MQ_TASK_COPY)
 		return mq_cost_copy(calib_of(c, t->device), t->bytes);
-	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
-		return s->fold->work_fixed_s[t->work];
+	const struct mq_fused *fused = mq_fold_fused(s, t);
+	if (fused)
+		return fused->seconds;
 	if (c->jitter) {
 		struct mq_cost_parts parts = varied(c, t);
 
@@ -98,8 +99,9 @@ struct mq_cost_parts mq_costing_parts(const struct mq_costing *c, const struct m
 
 	if (t->kind == MQ_TASK_COPY)
 		return (struct mq_cost_parts){ .host_s = mq_cost_copy(calib_of(c, t->device), t->bytes) };
-	if (s->fold && s->fold->work_fixed_s && s->fold->work_fixed_s[t->work] > 0)
-		return (struct mq_cost_parts){ .host_s = s->fold->work_fixed_s[t->work] };
+	const struct mq_fused *fused = mq_fold_fused(s, t);
+	if (fused)
+		return (struct mq_cost_parts){ .host_s = fused->seconds };
 	if (c->jitter)
 		return varied(c, t);
 	return mq_cost_parts(calib_of(c, t->device), &s->work[t->work]);
@@ -305,12 +307,15 @@ static void folded_times(struct mq_costing *c, struct mq_timeline *tl)
 	const struct mq_schedule *s = c->schedule;
 
 	tl->weight = s->fold->weight;
-	if (!s->fold->work_comm_s)
+	if (!s->fold->fused)
 		return;
 	double *inner = mq_arena_array(c->arena, s->n_tasks, double);
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->task[i].kind == MQ_TASK_COMPUTE && s->fold->work_fixed_s[s->task[i].work] > 0)
-			inner[i] = s->fold->work_comm_s[s->task[i].work];
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_fused *fused = mq_fold_fused(s, &s->task[i]);
+
+		for (uint32_t k = 0; fused && k < fused->n_calls; k++)
+			inner[i] += fused->call[k].exposed_s;
+	}
 	tl->inner_comm_s = inner;
 }
 

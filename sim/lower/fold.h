@@ -10,9 +10,24 @@
 #ifndef MQ_LOWER_FOLD_H
 #define MQ_LOWER_FOLD_H
 
-#include <stdint.h>
+#include "core/schedule.h"
 
 struct mq_images;
+
+/* Collectives of one kind and communicator inside a fused work, together. */
+struct mq_fused_call {
+	uint32_t comm;
+	uint8_t coll;            /* enum mq_coll_kind */
+	double exposed_s;        /* while nothing of the work is computed */
+	double path_s;           /* of those on the longest path through it */
+};
+
+/* A work that stands for tasks on two streams, collectives of fixed length among them (fuse.c). */
+struct mq_fused {
+	double seconds;          /* 0: it stands for itself, ask the cost model */
+	uint32_t n_calls;
+	struct mq_fused_call *call;
+};
 
 struct mq_fold {
 	double *weight;         /* [n_devices] ranks that the schedule's device stands for */
@@ -25,10 +40,16 @@ struct mq_fold {
 	uint32_t *comm_n;       /* [n_comms] true number of members */
 	uint32_t **comm_rank;   /* [n_comms][comm_n] cluster ranks of all members, ring order; the members
 				   that are simulated are those listed in mq_comm.rank */
-	double *work_fixed_s;   /* [n_works] > 0: duration of a work that has fixed-length collectives
-				   inside it, NaN: ask the cost model */
-	double *work_comm_s;    /* [n_works] the part of it that is exposed communication */
+	struct mq_fused *fused; /* [n_works], or NULL: none is */
 	struct mq_images *images; /* what the ranks left out do to the links (images.h) */
 };
+
+/* What a compute task of a schedule stands for, NULL: for itself. */
+static inline const struct mq_fused *mq_fold_fused(const struct mq_schedule *s, const struct mq_task *task)
+{
+	const struct mq_fused *fused = s->fold ? s->fold->fused : NULL;
+
+	return fused && task->kind == MQ_TASK_COMPUTE && fused[task->work].seconds > 0 ? &fused[task->work] : NULL;
+}
 
 #endif

@@ -423,7 +423,7 @@ static enum mq_status try_folded(struct mq_low *low)
 	low->fold = NULL;
 	low->active = NULL;
 	low->whole = NULL;
-	low->n_fixed = low->fixed_room = low->fold_room = 0;
+	low->fold_room = 0;
 	low->n_messages = 0;
 	return MQ_OK;
 }

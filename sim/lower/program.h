@@ -138,7 +138,7 @@ struct mq_low {
 	struct mq_index *comm_index, *work_index;
 	/* folding: NULL unless it is tried */
 	struct mq_fold *fold;
-	uint32_t fold_room, n_fixed, fixed_room;
+	uint32_t fold_room;
 	/* the template being built */
 	struct mq_template *t;
 	struct mq_template *pass;    /* [n_stages * MQ_N_PASSES] */
@@ -298,5 +298,10 @@ bool mq_fold_decide(struct mq_low *low, uint32_t below);
 /* After the templates: proves that folding is exact, then makes undisturbed collectives fixed parts of
  * compute tasks. *exact false: lower the whole schedule instead. */
 enum mq_status mq_fold_verify(struct mq_low *low, bool *exact) MQ_MUST_CHECK;
+
+/* ---- fuse.c ------------------------------------------------------------------------------------------ */
+/* Folding is exact: runs of tasks that last a fixed time become one task each, fold->fused says how long. Keeps
+ * the templates as they were in low->whole. */
+enum mq_status mq_fold_fuse(struct mq_low *low) MQ_MUST_CHECK;
 
 #endif

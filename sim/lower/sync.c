@@ -160,7 +160,7 @@ struct bucket_call {
 	enum mq_dtype dtype;
 	enum mq_phase phase;
 	uint32_t root;
-	bool seal;               /* wait for what this template has computed so far */
+	bool seal;               /* wait for what has been computed so far, in this template or before it */
 	bool after_sends;        /* and for the last message to another stage: it was waited for */
 	bool awaited;            /* the next compute task waits for it */
 	const uint32_t *wait_of; /* [schedule devices] another task to wait for, or NULL */
@@ -184,8 +184,9 @@ static void call_members(struct mq_low *low, const struct mq_bucket *b, const st
 		if (device == MQ_NONE)
 			continue;
 		any = true;
+		uint32_t computed = bc->seal ? mq_emit_seal(low, device) : MQ_NONE;
 		if (bc->seal)
-			mq_ids_add(low, &after[i], mq_emit_seal(low, device));
+			mq_ids_add(low, &after[i], computed == MQ_NONE ? MQ_DEP_STREAM(MQ_STREAM_COMPUTE) : computed);
 		if (bc->wait_of)
 			mq_ids_add(low, &after[i], bc->wait_of[device]);
 		mq_ids_add(low, &after[i], bc->wait);

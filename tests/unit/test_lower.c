@@ -406,6 +406,36 @@ static void stages_of_unequal_tensor_parallelism(void **state)
 	assert_within(flop, attention_flop(s, &none), 1e-6 * flop);
 }
 
+/* A tensor that both of a pair hold whole is sent by one of them, by turns; where the receiver is one of the two,
+ * by nobody. */
+static void one_of_the_replicas_sends(void **state)
+{
+	struct world *w = *state;
+	const uint32_t tp[] = { 2, 1 };
+	double activation = (double)w->train.batch / 2 * SEQ * HIDDEN * 2; /* of a replica's micro-batch */
+	struct mq_schedule *s = lower_shape(
+		w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 1 });
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct mq_task *t = &s->task[i];
+
+		if (t->kind != MQ_TASK_SEND || t->phase != MQ_FORWARD)
+			continue;
+		assert_near(t->bytes, activation, 1e-6);
+		assert_int_equal(s->device[t->device], s->device[t->peer] == 4 ? 0 : 3);
+	}
+	assert_int_equal(count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 2);
+
+	(void)lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
+	uint32_t alone = mq_plan_add_config(&w->plan, &w->arena, 1), op = w->model->n_ops;
+	w->plan.config[alone].device[0] = 1;
+	while (op-- > 0 && w->model->op[op].layer == MQ_NONE)
+		w->plan.config_of[op] = alone;
+	s = lower_plan(w);
+	assert_int_equal(count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 0);
+	assert_int_equal(count(s, MQ_TASK_SEND, -1, MQ_BACKWARD).tasks, 1); /* its gradient, to the other of the pair */
+}
+
 /* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
  * and back, forward and backward. Scores and indices of the router go with them. */
 static void experts_exchange_copies(void **state)
@@ -750,6 +780,7 @@ int main(void)
 		cmocka_unit_test(context_parallel_gathers_keys),
 		cmocka_unit_test(context_parallel_takes_steps),
 		cmocka_unit_test(stages_of_unequal_tensor_parallelism),
+		cmocka_unit_test(one_of_the_replicas_sends),
 		cmocka_unit_test(experts_exchange_copies),
 		cmocka_unit_test(experts_in_groups_visit_fewer),
 		cmocka_unit_test(uneven_shares_keep_the_batch),

@@ -1,0 +1,352 @@
+/*
+ * fuse.c - runs of a folded schedule's tasks (runs.h) become one task of fixed duration each.
+ *
+ * A collective whose links serve nobody else lasts a fixed time, as a compute task does, and so does a run of them.
+ * What its collectives are to the step (mq_timeline_exposed, mq_timeline_critical_path) is kept beside it. A moment
+ * in which a message is under way too is booked on the collective.
+ */
+#include <math.h>
+
+#include "core/cost.h"
+#include "lower/fold.h"
+#include "lower/images.h"
+#include "lower/program.h"
+#include "lower/runs.h"
+
+/* Who uses a link, images included. */
+struct users {
+	uint32_t n;              /* communicators and pairs, at any time */
+	uint32_t late[2];        /* 1 + devices that use it once they reduce gradients, and after */
+	bool more;               /* and others */
+};
+
+struct fused {
+	uint32_t work;
+	struct mq_fused is;
+};
+
+struct fuser {
+	struct mq_low *low;
+	struct mq_arena *arena;
+	struct users *users;     /* [links] */
+	struct mq_index *fixed;  /* collectives whose fixed time is known -> fixed_s[] */
+	uint32_t n_fixed, fixed_room;
+	double *fixed_s;
+	struct mq_line_ends *ends; /* [schedule devices] */
+	uint32_t n_fused, fused_room;
+	struct fused *fused;
+};
+
+/* ---- collectives of fixed length ------------------------------------------------------------------------- */
+
+struct counter {
+	struct fuser *f;
+	const struct mq_task *task;
+	bool late;
+	uint32_t *stamp, user;
+};
+
+static void add_late(struct users *u, uint32_t device)
+{
+	for (int i = 0; i < 2; i++) {
+		if (!u->late[i])
+			u->late[i] = 1 + device;
+		if (u->late[i] == 1 + device)
+			return;
+	}
+	u->more = true;
+}
+
+static void count_link(uint32_t link, double bytes, void *data)
+{
+	struct counter *c = data;
+	const struct mq_schedule *s = c->f->low->schedule;
+	const struct mq_comm *comm = &s->comm[c->task->comm];
+	struct users *u = &c->f->users[link];
+
+	(void)bytes;
+	if (c->stamp[link] == c->user)
+		return;
+	c->stamp[link] = c->user;
+	if (!c->late) {
+		u->n++;
+		return;
+	}
+	for (uint32_t i = 0; i < comm->n; i++)
+		add_late(u, comm->rank[i]);
+}
+
+/* A device's own gradient collectives, and what it does after the last micro-batch (POST), meet none of what
+ * is fused on it: its first one ends that (mq_low.whole). */
+static enum mq_status count_users(struct fuser *f)
+{
+	struct mq_low *low = f->low;
+	struct mq_index *seen = mq_index_new(f->arena);
+	struct counter c = { .f = f };
+
+	c.stamp = mq_arena_array(f->arena, low->q.cluster->n_links, uint32_t);
+	for (uint32_t i = 0; i < low->n_stages * MQ_N_PASSES; i++)
+		for (uint32_t k = 0; k < low->pass[i].n_tasks; k++) {
+			const struct mq_task *t = c.task = &low->pass[i].task[k].task;
+			bool pair = t->kind == MQ_TASK_SEND, found;
+
+			if (!pair && t->kind != MQ_TASK_COLLECTIVE)
+				continue;
+			c.late = !pair && (t->stream == MQ_STREAM_GRAD ||
+					   i % MQ_N_PASSES == MQ_PASS_POST);
+			uint32_t key[] = { t->kind, pair ? t->device : t->comm, t->peer,
+					   pair ? 0 : t->stream, c.late };
+			mq_index_put(seen, key, sizeof(key), 0, &found);
+			c.user += !found;
+			if (!found)
+				MQ_TRY(mq_images_links(low->fold->images, t, count_link, &c, low->err));
+		}
+	return MQ_OK;
+}
+
+struct looker {
+	const struct users *users;
+	uint32_t device;
+	bool shared;
+};
+
+static void look_at_link(uint32_t link, double bytes, void *data)
+{
+	struct looker *l = data;
+	const struct users *u = &l->users[link];
+
+	(void)bytes;
+	l->shared |= u->n > 1 || u->more;
+	for (int i = 0; i < 2; i++)
+		l->shared |= u->late[i] && u->late[i] != 1 + l->device;
+}
+
+static enum mq_status find_fixed(struct fuser *f, const struct mq_task *t, double *seconds)
+{
+	struct mq_low *low = f->low;
+	struct looker l = { .users = f->users, .device = t->device };
+	struct mq_image_times times;
+
+	*seconds = NAN;
+	if (low->schedule->comm[t->comm].n != 1) /* others must arrive at their own time */
+		return MQ_OK;
+	MQ_TRY(mq_images_links(low->fold->images, t, look_at_link, &l, low->err));
+	if (l.shared)
+		return MQ_OK;
+	MQ_TRY(mq_images_times(low->fold->images, t, &times, low->err));
+	*seconds = times.alone_s;
+	return MQ_OK;
+}
+
+/* Duration of a compute task, or of a collective that nobody disturbs; NaN: it depends. */
+static enum mq_status known_time(struct fuser *f, const struct mq_task *t, double *seconds)
+{
+	const struct mq_low *low = f->low;
+	double key[] = { t->coll, t->comm, t->bytes, t->dtype, t->root };
+	bool found;
+
+	*seconds = NAN;
+	if (t->kind == MQ_TASK_COMPUTE) {
+		uint32_t calib = low->q.cluster->device[low->schedule->device[t->device]].calib;
+
+		*seconds = mq_cost_work(&low->q.calib->device[calib], &low->schedule->work[t->work]);
+		return MQ_OK;
+	}
+	if (t->kind != MQ_TASK_COLLECTIVE || t->group)
+		return MQ_OK;
+	uint32_t at = mq_index_put(f->fixed, key, sizeof(key), f->n_fixed, &found);
+	if (!found) {
+		MQ_PUSH(f->arena, f->fixed_s, f->n_fixed, f->fixed_room, NAN);
+		MQ_TRY(find_fixed(f, t, &f->fixed_s[at]));
+	}
+	*seconds = f->fixed_s[at];
+	return MQ_OK;
+}
+
+/* ---- works ------------------------------------------------------------------------------------------------- */
+
+static void add_call(struct fuser *f, struct mq_fused *fused, uint32_t *room, const struct mq_fused_call *call)
+{
+	for (uint32_t i = 0; i < fused->n_calls; i++)
+		if (fused->call[i].comm == call->comm && fused->call[i].coll == call->coll) {
+			fused->call[i].exposed_s += call->exposed_s;
+			fused->call[i].path_s += call->path_s;
+			return;
+		}
+	MQ_PUSH(f->low->arena, fused->call, fused->n_calls, *room, *call);
+}
+
+static struct mq_fused account(struct fuser *f, const struct mq_lines *l, const struct mq_run *run)
+{
+	struct mq_fused fused = { .seconds = l->finish_s[run->to] };
+	bool *on_path = mq_arena_array(f->arena, run->to - run->from + 1, bool);
+	uint32_t room = 0;
+
+	for (uint32_t at = run->to; at != MQ_NONE; at = l->behind[at])
+		on_path[at - run->from] = true;
+	for (uint32_t at = run->from; at <= run->to; at++) {
+		const struct mq_task *t = &l->t->task[l->task[at]].task;
+		struct mq_fused_call call = { .comm = t->comm, .coll = t->coll };
+
+		if (mq_lines_computes(l, at))
+			continue;
+		call.exposed_s = l->exposed_s[at];
+		call.path_s = on_path[at - run->from] ? l->seconds[at] : 0;
+		add_call(f, &fused, &room, &call);
+	}
+	return fused;
+}
+
+static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const struct mq_run *run)
+{
+	struct mq_schedule *s = f->low->schedule;
+	struct mq_work w = { 0 };
+	uint32_t room = 0;
+
+	for (uint32_t at = run->from; at <= run->to; at++) {
+		if (!mq_lines_computes(l, at))
+			continue;
+		const struct mq_work *p = &s->work[l->t->task[l->task[at]].task.work];
+		for (uint32_t k = 0; k < p->n_kernels; k++)
+			MQ_PUSH(f->low->arena, w.kernel, w.n_kernels, room, p->kernel[k]);
+		w.flop += p->flop;
+		w.bytes += p->bytes;
+		w.model_flop += p->model_flop;
+	}
+	MQ_PUSH(f->low->arena, s->work, s->n_works, s->work_room, w);
+	struct fused fused = { s->n_works - 1, account(f, l, run) };
+	MQ_PUSH(f->arena, f->fused, f->n_fused, f->fused_room, fused);
+	return fused.work;
+}
+
+/* ---- templates ------------------------------------------------------------------------------------------------ */
+
+struct swallowed {
+	uint32_t *head;          /* [tasks] first task of the run that it is part of, MQ_NONE = of none */
+	uint32_t *work;          /* [tasks] of a head */
+};
+
+static enum mq_status fuse_line(struct fuser *f, struct mq_lines *l, uint32_t device, struct swallowed *to)
+{
+	uint32_t at = l->first[device];
+	struct mq_run run;
+
+	for (uint32_t i = at; i < l->first[device + 1]; i++)
+		MQ_TRY(known_time(f, &l->t->task[l->task[i]].task, &l->seconds[i]));
+	for (; mq_lines_run(l, device, &f->ends[device], at, &run); at = run.to + 1) {
+		for (uint32_t k = run.from; k <= run.to; k++)
+			to->head[l->task[k]] = l->task[run.from];
+		to->work[l->task[run.from]] = fused_work(f, l, &run);
+	}
+	return MQ_OK;
+}
+
+/* Drops the swallowed tasks and renumbers. Whoever waited for the last of a run waits for its first. */
+static void compact(struct mq_low *low, struct mq_template *t, const struct swallowed *in)
+{
+	struct mq_template old = *t;
+	uint32_t *fresh = mq_arena_array(&low->scratch, t->n_tasks, uint32_t);
+
+	t->n_tasks = t->n_deps = t->task_room = t->dep_room = 0;
+	t->task = NULL;
+	t->dep = NULL;
+	for (uint32_t i = 0; i < old.n_tasks; i++) {
+		struct mq_ttask task = old.task[i];
+
+		if (in->head[i] != MQ_NONE && in->head[i] != i) {
+			fresh[i] = fresh[in->head[i]];
+			continue;
+		}
+		uint32_t first = t->n_deps;
+		for (uint32_t k = 0; k < task.task.n_deps; k++) {
+			uint32_t d = old.dep[task.task.dep_first + k];
+
+			d = d >= MQ_DEP_STREAM(0) ? d : fresh[d];
+			MQ_PUSH(&low->scratch, t->dep, t->n_deps, t->dep_room, d);
+		}
+		task.task.dep_first = first;
+		if (in->head[i] == i)
+			task.task.work = in->work[i];
+		fresh[i] = t->n_tasks;
+		MQ_PUSH(&low->scratch, t->task, t->n_tasks, t->task_room, task);
+	}
+}
+
+static enum mq_status fuse_template(struct fuser *f, struct mq_lines *l, struct mq_template *t)
+{
+	struct swallowed in = { .head = mq_arena_array(f->arena, t->n_tasks, uint32_t),
+				.work = mq_arena_array(f->arena, t->n_tasks, uint32_t) };
+
+	for (uint32_t i = 0; i < t->n_tasks; i++)
+		in.head[i] = MQ_NONE;
+	for (uint32_t d = 0; d < f->low->schedule->n_devices; d++)
+		MQ_TRY(fuse_line(f, l, d, &in));
+	compact(f->low, t, &in);
+	return MQ_OK;
+}
+
+static bool reduces(const struct mq_template *t)
+{
+	for (uint32_t k = 0; k < t->n_tasks; k++)
+		if (t->task[k].task.kind == MQ_TASK_COLLECTIVE &&
+		    t->task[k].task.stream == MQ_STREAM_GRAD)
+			return true;
+	return false;
+}
+
+/* Where every communication stops the compute, or tokens on their way slow whatever computes, nothing is fused. */
+static bool lasts_fixed_times(const struct mq_low *low)
+{
+	for (uint32_t i = 0; i < low->schedule->n_devices; i++) {
+		uint32_t calib = low->q.cluster->device[low->schedule->device[i]].calib;
+
+		if (low->q.calib->device[calib].serial_comm)
+			return false;
+	}
+	return !low->plan->overlap_experts;
+}
+
+/* Gradient collectives slow compute but not the collectives between, and may meet these on their links:
+ * from the first of them on, a device uses the templates as they were (mq_low.whole). */
+static enum mq_status fuse_all(struct fuser *f)
+{
+	struct mq_low *low = f->low;
+	uint32_t n = low->n_stages * MQ_N_PASSES;
+	struct mq_lines *lines = mq_arena_array(f->arena, n, struct mq_lines);
+
+	low->whole = mq_arena_array(&low->scratch, n, struct mq_template);
+	low->reduces = mq_arena_array(&low->scratch, n, bool);
+	memcpy(low->whole, low->pass, n * sizeof(*low->whole));
+	for (uint32_t i = 0; i < n; i++) {
+		low->reduces[i] = reduces(&low->whole[i]);
+		lines[i] = mq_lines_of(&low->whole[i], low->schedule->n_devices, f->arena);
+		for (uint32_t d = 0; d < low->schedule->n_devices; d++)
+			mq_lines_ends(&lines[i], d, &f->ends[d]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (i % MQ_N_PASSES != MQ_PASS_POST && !low->reduces[i])
+			MQ_TRY(fuse_template(f, &lines[i], &low->pass[i]));
+	return MQ_OK;
+}
+
+enum mq_status mq_fold_fuse(struct mq_low *low)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct fuser f = { .low = low, .arena = &arena };
+	enum mq_status status;
+
+	if (!lasts_fixed_times(low))
+		return MQ_OK;
+	f.users = mq_arena_array(&arena, low->q.cluster->n_links, struct users);
+	f.fixed = mq_index_new(&arena);
+	f.ends = mq_arena_array(&arena, low->schedule->n_devices, struct mq_line_ends);
+	status = count_users(&f);
+	if (status == MQ_OK)
+		status = fuse_all(&f);
+	if (f.n_fused)
+		low->fold->fused = mq_arena_array(low->arena, low->schedule->n_works, struct mq_fused);
+	for (uint32_t i = 0; i < f.n_fused; i++)
+		low->fold->fused[f.fused[i].work] = f.fused[i].is;
+	mq_arena_fini(&arena);
+	return status;
+}
