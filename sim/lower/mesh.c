@@ -267,15 +267,26 @@ uint32_t mq_mesh_group_size(const struct mq_config *config, uint32_t mask)
 	return total;
 }
 
+uint32_t mq_mesh_first(const struct mq_config *config, uint32_t mask, uint32_t p)
+{
+	uint32_t stride = config->n_devices;
+
+	for (int i = 0; i < MQ_N_DIMS; i++) {
+		uint32_t d = mq_mesh_dims[i], size = config->split[d];
+
+		stride /= size;
+		if (size > 1 && (mask & 1u << d))
+			p -= p / stride % size * stride;
+	}
+	return mask & 1u << MQ_N_DIMS ? p - p % stride : p; /* what is left are replicas, side by side */
+}
+
 uint32_t mq_mesh_group(const struct mq_config *config, uint32_t mask, uint32_t p, uint32_t *member)
 {
 	uint32_t dim[MQ_N_DIMS + 1], size[MQ_N_DIMS + 1], stride[MQ_N_DIMS + 1];
 	uint32_t n = mesh_factors(config, dim, size, stride), count = 1;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (mask & 1u << dim[i])
-			p -= p / stride[i] % size[i] * stride[i];
-	member[0] = p;
+	member[0] = mq_mesh_first(config, mask, p);
 	/* Grow from the innermost factor outwards, so that the order stays the mesh's. */
 	for (uint32_t i = n; i-- > 0;) {
 		if (!(mask & 1u << dim[i]))
@@ -290,11 +301,10 @@ uint32_t mq_mesh_group(const struct mq_config *config, uint32_t mask, uint32_t p
 
 uint32_t mq_mesh_coordinate(const struct mq_config *config, uint32_t p, enum mq_dim d)
 {
-	uint32_t dim[MQ_N_DIMS + 1], size[MQ_N_DIMS + 1], stride[MQ_N_DIMS + 1];
-	uint32_t n = mesh_factors(config, dim, size, stride);
+	uint32_t stride = config->n_devices, i = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (dim[i] == (uint32_t)d)
-			return p / stride[i] % size[i];
-	return 0;
+	do
+		stride /= config->split[mq_mesh_dims[i]];
+	while (mq_mesh_dims[i++] != (uint32_t)d);
+	return p / stride % config->split[d];
 }

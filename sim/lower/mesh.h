@@ -74,6 +74,8 @@ struct mq_box mq_layout_box(const struct mq_layout *layout, uint32_t position);
 /* Positions that differ from p only along the dimensions in `mask` (1u << enum mq_dim; bit MQ_N_DIMS =
  * the replica factor), in mesh order, p's own among them. Returns how many; writes to member[]. */
 uint32_t mq_mesh_group(const struct mq_config *config, uint32_t mask, uint32_t p, uint32_t *member);
+/* The first of them. */
+uint32_t mq_mesh_first(const struct mq_config *config, uint32_t mask, uint32_t p);
 /* Number of positions in such a group. */
 uint32_t mq_mesh_group_size(const struct mq_config *config, uint32_t mask);
 /* Coordinate of position p along a dimension. */

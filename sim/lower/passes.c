@@ -47,13 +47,15 @@ static void emit_inner(struct mq_low *low, uint32_t op, const struct inner *inne
 	uint32_t *done = mq_arena_array(&low->scratch, n, uint32_t);
 	struct mq_ids *after = mq_arena_array(&low->scratch, n, struct mq_ids);
 
-	for (uint32_t p = 0; p < c->n_devices; p++) {
+	for (uint32_t p = 0; p < c->n_devices; p++) { /* the first simulated member speaks for its group */
+		if (mq_low_device(low, c, p) == MQ_NONE)
+			continue;
 		mq_mesh_group(c, inner->mask, p, position);
 		uint32_t first = 0;
 
-		while (first < n && mq_low_device(low, c, position[first]) == MQ_NONE)
+		while (mq_low_device(low, c, position[first]) == MQ_NONE)
 			first++;
-		if (first == n || position[first] != p)
+		if (position[first] != p)
 			continue;
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t device = mq_low_device(low, c, position[i]);
@@ -154,11 +156,11 @@ static void compute(struct mq_low *low, uint32_t op, const struct visit *v, cons
 
 	for (uint32_t p = 0; p < c->n_devices; p++) {
 		uint32_t device = mq_low_device(low, c, p);
-		struct mq_piece piece = piece_of(low, op, p, v->phase);
 		struct mq_ids deps = { 0 };
 
 		if (device == MQ_NONE)
 			continue;
+		struct mq_piece piece = piece_of(low, op, p, v->phase);
 		for (uint32_t i = 0; i < n_waits; i++)
 			mq_transfer_arrival(low, waits[i], p, &deps);
 		piece.only = v->only;
@@ -173,10 +175,10 @@ static void compute(struct mq_low *low, uint32_t op, const struct visit *v, cons
 	 * issued before, and is waited for only now. */
 	for (uint32_t p = 0; p < c->n_devices; p++) {
 		uint32_t device = mq_low_device(low, c, p);
-		struct mq_piece piece = piece_of(low, op, p, v->phase);
 
 		if (device == MQ_NONE)
 			continue;
+		struct mq_piece piece = piece_of(low, op, p, v->phase);
 		piece.again = v->again;
 		piece.scale = (cp - 1.0) / cp;
 		piece.ring = 2;
@@ -219,11 +221,11 @@ static void compute_parts(struct mq_low *low, uint32_t op, const struct visit *v
 	for (uint32_t k = 0; k < parts; k++) {
 		for (uint32_t p = 0; p < c->n_devices; p++) {
 			uint32_t device = mq_low_device(low, c, p);
-			struct mq_piece piece = piece_of(low, op, p, v->phase);
 			struct mq_ids deps = { 0 };
 
 			if (device == MQ_NONE)
 				continue;
+			struct mq_piece piece = piece_of(low, op, p, v->phase);
 			if (in != MQ_NONE)
 				mq_ids_add(low, &deps, mq_transfer_part(low, in, p, k));
 			piece.only = v->only;
@@ -301,12 +303,13 @@ static void whole_gradient(struct mq_low *low, uint32_t op)
 				    .awaited = true });
 	for (uint32_t p = 0; p < c->n_devices; p++) {
 		uint32_t device = mq_low_device(low, c, p);
-		struct mq_piece piece = piece_of(low, op, p, MQ_BACKWARD);
 
+		if (device == MQ_NONE)
+			continue;
+		struct mq_piece piece = piece_of(low, op, p, MQ_BACKWARD);
 		piece.only = 2;
 		piece.samples = low->train->batch / low->plan->micro_batches;
-		if (device != MQ_NONE)
-			mq_emit_compute(low, device, &piece, NULL);
+		mq_emit_compute(low, device, &piece, NULL);
 	}
 }
 

@@ -219,9 +219,9 @@ static void call_bucket(struct mq_low *low, const struct mq_bucket *b, const str
 	uint32_t *position = mq_arena_array(&low->scratch, bc->size, uint32_t);
 
 	for (uint32_t p = 0; p < c->n_devices; p++) {
-		mq_mesh_group(c, mq_grad_mask, p, group);
-		if (group[0] != p)
+		if (mq_mesh_first(c, mq_grad_mask, p) != p)
 			continue;
+		mq_mesh_group(c, mq_grad_mask, p, group);
 		for (uint32_t g = 0; g < b->n / bc->size; g++) {
 			uint32_t base = bc->stride == 1 ? g * bc->size : g;
 
