@@ -410,10 +410,10 @@ static void stages_of_unequal_tensor_parallelism(void **state)
  * by nobody. */
 static void one_of_the_replicas_sends(void **state)
 {
-	struct world *w = *state;
+	struct lowered *w = *state;
 	const uint32_t tp[] = { 2, 1 };
 	double activation = (double)w->train.batch / 2 * SEQ * HIDDEN * 2; /* of a replica's micro-batch */
-	struct mq_schedule *s = lower_shape(
+	struct mq_schedule *s = lowered_shape(
 		w, &(struct mq_shape){ .dp = 2, .pp = 2, .tp = 2, .stage_tp = tp, .micro_batches = 1 });
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
@@ -421,19 +421,19 @@ static void one_of_the_replicas_sends(void **state)
 
 		if (t->kind != MQ_TASK_SEND || t->phase != MQ_FORWARD)
 			continue;
-		assert_near(t->bytes, activation, 1e-6);
+		assert_within(t->bytes, activation, 1e-6);
 		assert_int_equal(s->device[t->device], s->device[t->peer] == 4 ? 0 : 3);
 	}
-	assert_int_equal(count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 2);
+	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 2);
 
-	(void)lower_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
+	(void)lowered_shape(w, &(struct mq_shape){ .tp = 2, .micro_batches = 1 });
 	uint32_t alone = mq_plan_add_config(&w->plan, &w->arena, 1), op = w->model->n_ops;
 	w->plan.config[alone].device[0] = 1;
 	while (op-- > 0 && w->model->op[op].layer == MQ_NONE)
 		w->plan.config_of[op] = alone;
-	s = lower_plan(w);
-	assert_int_equal(count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 0);
-	assert_int_equal(count(s, MQ_TASK_SEND, -1, MQ_BACKWARD).tasks, 1); /* its gradient, to the other of the pair */
+	s = lowered_plan(w);
+	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, MQ_FORWARD).tasks, 0);
+	assert_int_equal(lowered_count(s, MQ_TASK_SEND, -1, MQ_BACKWARD).tasks, 1); /* its gradient, to the other of the pair */
 }
 
 /* A token goes to its 2 of 4 experts, on 2 devices: two copies, or where they are merged 1.5 on average; there
