@@ -7,18 +7,20 @@
  *     stages, tensor-parallel degree                                   (mode=hybrid)
  *     parts of the inputs' sequence; what is left splits their batch   (mode=adp and hybrid)
  *     micro-batches, recomputation                                     (all but mode=opp)
- *     split or replicate, for each linkage group                       (mode=opp and hybrid)
+ *     whole, or split by columns or by rows, for each weight           (mode=opp and hybrid)
  *     device at which each stage begins                                (mode=pp)
  *     shift of each stage boundary from its share of the layers, -r .. r layers   (mode=pp and hybrid)
- * A linkage group is everything that one decision implies: a weight split by columns splits what follows it
- * feature by feature, up to the weight that is then split by rows. Groups are decided largest first. With
- * `tie` groups of equal layers are one decision. Devices are a line: a stage may begin within `cuts` of a
+ * The linkage group of a weight and a dimension is everything that this split implies, found by propagating it
+ * through the graph (lib/linkage.h): split by columns it splits what follows feature by feature, up to the
+ * weight that is then split by rows. One decision fixes its whole group; what contradicts it is masked. Weights
+ * are decided by the size of their groups, largest first. With `tie` the same weights of all layers are one
+ * decision. Devices are a line: a stage may begin within `cuts` of a
  * machine boundary (of an even cut where there is one machine), its layers follow its share of the devices.
  *
  * Q-network: double, duelling, prioritised replay (nn/dqn.h); epsilon falls from 1 to 0.1 over `explore`
  * episodes. The state holds all choices made so far and which one is next. Reward at the end of an episode:
- * log(T_first / T), -1 where the plan does not fit; with reward=count, as in the paper, +0.4 for every group
- * that is split and +0.1 for every one that is not instead, by its share of all split dimensions, and -1 for a
+ * log(T_first / T), -1 where the plan does not fit; with reward=count, as in the paper, +0.4 for every weight
+ * that a decision splits and +0.1 for every one that it leaves whole instead, as a share of all, and -1 for a
  * conflict. The column engine_objective then says how many weights a plan splits.
  *
  * Differences from the paper: it searches HLO graphs, three kinds of decision apart, with counts or a pipeline
@@ -35,17 +37,18 @@
 #include <stdlib.h>
 
 #include "core/engine.h"
+#include "lib/linkage.h"
 #include "lib/plans.h"
 #include "nn/dqn.h"
 
 enum { BATCH = 4, MAX_CHOICES = 512, MAX_ACTIONS = 32, NOTE_EVERY = 16 };
 enum mode { OPP, PP, HYBRID, ADP };
-enum kind { STAGES, TENSOR, CONTEXT, MICRO, RECOMPUTE, GROUP, CUT, SHIFT };
+enum kind { STAGES, TENSOR, CONTEXT, MICRO, RECOMPUTE, WEIGHT, CUT, SHIFT };
 
 struct choice {
 	uint8_t kind;
 	uint32_t n, value[MAX_ACTIONS]; /* what the actions mean */
-	uint32_t group;                 /* GROUP */
+	uint32_t var;                   /* WEIGHT: of the linkage; values are its dimensions */
 };
 
 struct episode {
@@ -62,9 +65,8 @@ struct automap {
 	/* the decisions */
 	uint32_t n_choices;
 	struct choice *choice;
-	uint32_t n_groups, *group_of;   /* [n_ops] linkage group, MQ_NONE = never split */
-	uint32_t *group_weights;        /* [n_groups] weight matrices in each */
-	uint32_t n_weights;             /* weight matrices in those groups */
+	struct mq_linkage linkage;
+	uint32_t *split;                /* [n_ops] what the choices so far imply: mq_linkage_decide */
 	uint32_t whole;                 /* mode=opp: the largest tensor degree that every op can have */
 	/* learning */
 	struct nn_dqn dqn;
@@ -96,99 +98,6 @@ static const struct mq_opt opts[] = {
 	MQ_F64(struct automap, beta, 0.6, 0, 1, "exponent of the importance correction"),
 	MQ_END
 };
-
-/* ---- linkage groups ---------------------------------------------------------------------------------------- */
-
-static uint32_t root_of(uint32_t *parent, uint32_t v)
-{
-	while (parent[v] != v)
-		v = parent[v] = parent[parent[v]];
-	return v;
-}
-
-static void join(uint32_t *parent, uint32_t a, uint32_t b)
-{
-	uint32_t x = root_of(parent, a), y = root_of(parent, b);
-
-	parent[x > y ? x : y] = x > y ? y : x;
-}
-
-static bool splits_features(const struct mq_model *m, uint32_t op, uint32_t split[MQ_N_DIMS])
-{
-	return mq_tensor_split(m, op, 2, false, true, split) &&
-	       (split[MQ_DIM_HEAD] > 1 || split[MQ_DIM_OUT] > 1 || split[MQ_DIM_IN] > 1);
-}
-
-/* The name without the number of its layer: "layer7.qkv" and "layer8.qkv" play the same role. */
-static const char *role_of(const struct mq_model *m, uint32_t op)
-{
-	const char *dot = strchr(m->op[op].name, '.');
-
-	return m->op[op].layer != MQ_NONE && dot ? dot + 1 : m->op[op].name;
-}
-
-struct sized {
-	uint32_t root, n;
-};
-
-static int largest_first(const void *a, const void *b)
-{
-	const struct sized *x = a, *y = b;
-
-	if (x->n != y->n)
-		return x->n > y->n ? -1 : 1;
-	return x->root < y->root ? -1 : x->root > y->root;
-}
-
-static void find_groups(struct automap *s, const struct mq_problem *p)
-{
-	const struct mq_model *m = p->q->model;
-	uint32_t *parent = mq_arena_array(p->arena, m->n_ops, uint32_t), split[MQ_N_DIMS];
-	bool *may = mq_arena_array(p->arena, m->n_ops, bool);
-	struct sized *size = mq_arena_array(p->arena, m->n_ops, struct sized);
-
-	for (uint32_t op = 0; op < m->n_ops; op++) {
-		parent[op] = op;
-		may[op] = splits_features(m, op, split);
-	}
-	/* Features that stay split along an edge link its ends; a split by rows ends the chain. */
-	for (uint32_t e = 0; e < m->n_edges; e++) {
-		uint32_t a = m->edge[e].src, b = m->edge[e].dst;
-
-		if (!may[a] || !may[b])
-			continue;
-		mq_tensor_split(m, a, 2, false, true, split);
-		if (split[MQ_DIM_IN] == 1)
-			join(parent, a, b);
-	}
-	for (uint32_t op = 0; s->tie && op < m->n_ops; op++)
-		for (uint32_t k = 0; may[op] && k < op; k++)
-			if (may[k] && m->op[k].kind == m->op[op].kind &&
-			    !strcmp(role_of(m, k), role_of(m, op))) {
-				join(parent, k, op);
-				break;
-			}
-	for (uint32_t op = 0; op < m->n_ops; op++) {
-		size[op].root = op;
-		if (may[op])
-			size[root_of(parent, op)].n++;
-	}
-	qsort(size, m->n_ops, sizeof(*size), largest_first);
-	s->group_of = mq_arena_array(p->arena, m->n_ops, uint32_t);
-	s->group_weights = mq_arena_array(p->arena, m->n_ops, uint32_t);
-	while (s->n_groups < m->n_ops && size[s->n_groups].n)
-		s->n_groups++;
-	for (uint32_t op = 0; op < m->n_ops; op++) {
-		s->group_of[op] = MQ_NONE;
-		for (uint32_t g = 0; may[op] && g < s->n_groups; g++)
-			if (size[g].root == root_of(parent, op))
-				s->group_of[op] = g;
-		if (may[op] && m->op[op].param > 0) {
-			s->group_weights[s->group_of[op]]++;
-			s->n_weights++;
-		}
-	}
-}
 
 /* ---- choices --------------------------------------------------------------------------------------------------- */
 
@@ -249,9 +158,9 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 	uint32_t devices = device_count(p), boundaries;
 
 	boundaries = s->mode == PP ? s->stages - 1 : s->mode == HYBRID && m->n_layers ? 7 : 0;
-	if (s->n_groups + 2 * boundaries + 5 > MAX_CHOICES)
+	if (s->linkage.n + 2 * boundaries + 5 > MAX_CHOICES)
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': %u decisions, more than %d; use tie=true",
-			       s->n_groups + 2 * boundaries + 5, MAX_CHOICES);
+			       s->linkage.n + 2 * boundaries + 5, MAX_CHOICES);
 	s->choice = mq_arena_array(p->arena, MAX_CHOICES, struct choice);
 	if (s->mode == HYBRID) {
 		add_divisors(add_choice(s, STAGES), devices, m->n_layers ? (m->n_layers < 8 ? m->n_layers : 8) : 1);
@@ -269,12 +178,12 @@ static enum mq_status list_choices(struct automap *s, const struct mq_problem *p
 		for (uint32_t r = 0; r < MQ_N_RECOMPUTES; r++)
 			c->value[c->n++] = r;
 	}
-	for (uint32_t g = 0; (s->mode == OPP || s->mode == HYBRID) && g < s->n_groups; g++) {
-		struct choice *c = add_choice(s, GROUP);
+	for (uint32_t v = 0; (s->mode == OPP || s->mode == HYBRID) && v < s->linkage.n; v++) {
+		struct choice *c = add_choice(s, WEIGHT);
 
-		c->group = g;
-		c->value[c->n++] = 0;
-		c->value[c->n++] = 1;
+		c->var = v;
+		for (uint32_t d = 0; d <= MQ_LINKAGE_DIMS; d++)
+			c->value[c->n++] = d;
 	}
 	for (uint32_t b = 0; s->mode == PP && b < boundaries; b++)
 		add_cuts(s, p, add_choice(s, CUT));
@@ -310,7 +219,8 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 	if (s->mode == PP && (p->q->model->n_layers < s->stages || device_count(p) < s->stages))
 		return mq_fail(err, MQ_EINPUT, "engine 'automap': stages=%u needs as many layers (there are %u) "
 			       "and devices (%u)", s->stages, p->q->model->n_layers, device_count(p));
-	find_groups(s, p);
+	mq_linkage_make(p->q->model, s->tie, p->arena, &s->linkage);
+	s->split = mq_arena_array(p->arena, p->q->model->n_ops, uint32_t);
 	s->whole = largest_degree(p);
 	MQ_TRY(list_choices(s, p, err));
 	if (!s->n_choices)
@@ -330,7 +240,7 @@ static enum mq_status start(void *state, const struct mq_problem *p, struct mq_e
 
 struct decided {
 	uint32_t stages, tensor, context, micro, recompute;
-	bool *split;             /* [n_groups] */
+	uint32_t *split;         /* [n_ops] enum mq_dim; beyond: whole */
 	int *shift;              /* [boundaries] layers */
 	uint32_t n_shifts;
 	uint32_t *first, n_cuts; /* [stages + 1] mode=pp: first device of each stage, then all */
@@ -343,10 +253,12 @@ static struct decided read_episode(const struct automap *s, const struct episode
 			     .tensor = s->mode == OPP ? s->whole : 1,
 			     .context = 1,
 			     .micro = 1,
-			     .split = mq_arena_array(arena, s->n_groups, bool),
+			     .split = mq_arena_array(arena, p->q->model->n_ops, uint32_t),
 			     .shift = mq_arena_array(arena, s->n_choices, int),
 			     .first = mq_arena_array(arena, s->n_choices + 2, uint32_t) };
 
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
+		d.split[op] = MQ_NONE;
 	for (uint32_t i = 0; i < s->n_choices; i++) {
 		const struct choice *c = &s->choice[i];
 		uint32_t v = c->value[e->action[i]];
@@ -367,8 +279,8 @@ static struct decided read_episode(const struct automap *s, const struct episode
 		case RECOMPUTE:
 			d.recompute = v;
 			break;
-		case GROUP:
-			d.split[c->group] = v;
+		case WEIGHT:
+			mq_assert(mq_linkage_decide(&s->linkage, c->var, v, d.split)); /* the rest is masked */
 			break;
 		case CUT:
 			d.first[++d.n_cuts] = v;
@@ -431,20 +343,40 @@ static enum mq_status make_pipeline(const struct decided *d, const struct mq_pro
 }
 
 /* Devices of a stage that all do the same are a waste that no one would choose. */
-static bool every_stage_splits(const struct automap *s, const struct decided *d, const struct mq_plan *plan,
-			       struct mq_arena *arena)
+static bool every_stage_splits(const struct decided *d, const struct mq_plan *plan, struct mq_arena *arena)
 {
 	bool *any = mq_arena_array(arena, d->stages, bool), all = true;
 
 	for (uint32_t op = 0; op < plan->n_ops; op++)
-		any[plan->config[plan->config_of[op]].stage] |=
-			s->group_of[op] != MQ_NONE && d->split[s->group_of[op]];
+		any[plan->config[plan->config_of[op]].stage] |= d->split[op] < MQ_N_DIMS;
 	for (uint32_t k = 0; k < d->stages; k++)
 		all = all && any[k];
 	return all;
 }
 
-/* The usual plan of the shape, with the groups that are not split made whole again. */
+/* The config of an op of the shape's plan, with its features split along one dimension, or along none: `made`
+ * holds those that there are, + 1, by the shape's config. */
+static uint32_t resplit(uint32_t from, uint32_t dim, uint32_t degree, uint32_t *made, struct mq_arena *arena,
+			struct mq_plan *plan)
+{
+	uint32_t *known = &made[from * (MQ_N_DIMS + 1) + (dim < MQ_N_DIMS ? dim : MQ_N_DIMS)], c;
+
+	if (*known)
+		return *known - 1;
+	c = mq_plan_add_config(plan, arena, plan->config[from].n_devices);
+	struct mq_config *to = &plan->config[c], own = *to;
+
+	*to = plan->config[from];
+	to->device = own.device;
+	memcpy(to->device, plan->config[from].device, to->n_devices * sizeof(uint32_t));
+	to->split[MQ_DIM_HEAD] = to->split[MQ_DIM_OUT] = to->split[MQ_DIM_IN] = 1;
+	if (dim < MQ_N_DIMS)
+		to->split[dim] = degree;
+	*known = c + 1;
+	return c;
+}
+
+/* The plan of the shape, with the features of each op split as its linkage group says. */
 static enum mq_status make_plan(const struct automap *s, const struct decided *d,
 				const struct mq_problem *p, struct mq_arena *arena, struct mq_plan *plan,
 				struct mq_err *err)
@@ -468,27 +400,12 @@ static enum mq_status make_plan(const struct automap *s, const struct decided *d
 		return mq_fail(err, MQ_EINPUT, "an empty stage");
 	shape.stage_layers = p->q->model->n_layers ? layers : NULL;
 	MQ_TRY(mq_plan_from_shape(&shape, p->q->model, p->q->cluster, arena, plan, err));
-	if (s->mode == HYBRID && d->tensor > 1 && !every_stage_splits(s, d, plan, arena))
+	if (s->mode == HYBRID && d->tensor > 1 && !every_stage_splits(d, plan, arena))
 		return mq_fail(err, MQ_EINPUT, "a stage of tensor degree %u splits nothing", d->tensor);
-	uint32_t *whole = mq_arena_array(arena, d->stages, uint32_t); /* config + 1 by stage */
-	for (uint32_t op = 0; op < p->q->model->n_ops; op++) {
-		uint32_t g = s->group_of[op], from = plan->config_of[op], stage = plan->config[from].stage;
+	uint32_t *made = mq_arena_array(arena, plan->n_configs * (MQ_N_DIMS + 1), uint32_t);
 
-		if (g == MQ_NONE || d->split[g] || d->tensor == 1)
-			continue;
-		if (!whole[stage]) {
-			uint32_t c = mq_plan_add_config(plan, arena, plan->config[from].n_devices);
-
-			memcpy(plan->config[c].device, plan->config[from].device,
-			       plan->config[from].n_devices * sizeof(uint32_t));
-			plan->config[c].split[MQ_DIM_BATCH] = shape.dp;
-			plan->config[c].split[MQ_DIM_SEQ] = d->context;
-			plan->config[c].stage = stage;
-			plan->config[c].recompute = plan->config[from].recompute;
-			whole[stage] = c + 1;
-		}
-		plan->config_of[op] = whole[stage] - 1;
-	}
+	for (uint32_t op = 0; op < p->q->model->n_ops && d->tensor > 1; op++)
+		plan->config_of[op] = resplit(plan->config_of[op], d->split[op], d->tensor, made, arena, plan);
 	return mq_plan_check(plan, p->q->model, p->q->cluster, p->q->train, err);
 }
 
@@ -503,7 +420,16 @@ static void fill_state(const struct automap *s, const struct episode *e, uint32_
 	state[s->n_choices + at] = 1;
 }
 
-/* Cuts rise, and leave one for each that follows. */
+/* Takes the choice into account that was made. */
+static void settle(struct automap *s, const struct episode *e, uint32_t at)
+{
+	const struct choice *c = &s->choice[at];
+
+	if (c->kind == WEIGHT)
+		mq_assert(mq_linkage_decide(&s->linkage, c->var, c->value[e->action[at]], s->split));
+}
+
+/* Cuts rise, and leave one for each that follows; splits agree with those decided. */
 static void fill_mask(struct automap *s, const struct episode *e, uint32_t at)
 {
 	const struct choice *c = &s->choice[at];
@@ -516,7 +442,8 @@ static void fill_mask(struct automap *s, const struct episode *e, uint32_t at)
 			high--;
 	}
 	for (uint32_t a = 0; a < MAX_ACTIONS; a++)
-		s->mask[a] = a >= low && a < high;
+		s->mask[a] = a >= low && a < high &&
+			     (c->kind != WEIGHT || mq_linkage_agrees(&s->linkage, c->var, c->value[a], s->split));
 	if (low >= high) /* too few places: the episode ends in conflict */
 		s->mask[c->n - 1] = true;
 }
@@ -526,32 +453,84 @@ static double epsilon_now(const struct automap *s)
 	return fmax(0.1, 1 - 0.9 * s->n_proposed / s->explore);
 }
 
+/* The next choice from `at` on that earlier ones have not made already; n_choices: none. */
+static uint32_t next_open(const struct automap *s, uint32_t at)
+{
+	for (; at < s->n_choices && s->choice[at].kind == WEIGHT; at++) {
+		const struct mq_linkage_var *v = &s->linkage.var[s->choice[at].var];
+
+		for (uint32_t i = 0; i < v->n; i++)
+			if (s->split[v->op[i]] == MQ_NONE)
+				return at;
+	}
+	return at;
+}
+
+static uint32_t begin(struct automap *s, const struct mq_problem *p)
+{
+	for (uint32_t op = 0; op < p->q->model->n_ops; op++)
+		s->split[op] = MQ_NONE;
+	return next_open(s, 0);
+}
+
 static void play(struct automap *s, const struct mq_problem *p, struct episode *e)
 {
 	double epsilon = epsilon_now(s);
 
 	e->broken = false;
-	for (uint32_t i = 0; i < s->n_choices; i++) {
+	for (uint32_t i = 0; i < s->n_choices; i++) /* what is never asked: it stays as it is */
+		e->action[i] = s->choice[i].n - 1;
+	for (uint32_t i = begin(s, p); i < s->n_choices; i = next_open(s, i + 1)) {
 		fill_state(s, e, i, s->state);
 		fill_mask(s, e, i);
 		e->action[i] = nn_dqn_act(&s->dqn, s->state, s->mask, epsilon, p->rng);
+		settle(s, e, i);
 	}
+}
+
+/* Weights whose features the plan splits. */
+static uint32_t weights_split(const struct automap *s, const struct mq_plan *plan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t op = 0; op < plan->n_ops; op++) {
+		const uint32_t *split = plan->config[plan->config_of[op]].split;
+
+		n += s->linkage.weight[op] && split[MQ_DIM_OUT] * split[MQ_DIM_IN] > 1;
+	}
+	return n;
+}
+
+/* Weights that are decided so far: split, or whole. */
+static uint32_t weights_with(const struct automap *s, const struct mq_model *m, bool split)
+{
+	uint32_t n = 0;
+
+	for (uint32_t op = 0; op < m->n_ops; op++)
+		n += s->linkage.weight[op] && (split ? s->split[op] < MQ_N_DIMS : s->split[op] == MQ_N_DIMS);
+	return n;
 }
 
 static void remember(struct automap *s, const struct mq_problem *p, const struct episode *e, double score)
 {
-	for (uint32_t i = 0; i < s->n_choices; i++) {
-		bool last = i + 1 == s->n_choices;
-		bool counts = s->reward && s->choice[i].kind == GROUP;
+	uint32_t n_split = 0, n_whole = 0;
+
+	for (uint32_t i = begin(s, p), next; i < s->n_choices; i = next) {
+		settle(s, e, i);
+		next = next_open(s, i + 1);
+		bool last = next >= s->n_choices;
+		uint32_t split = weights_with(s, p->q->model, true), whole = weights_with(s, p->q->model, false);
 		double reward = last && !(s->reward && score > -1) ? score : 0;
 
-		if (counts) /* of a group: for each of its weights, as a share of all */
-			reward += (s->choice[i].value[e->action[i]] ? 0.4 : 0.1) * s->n_choices *
-				  s->group_weights[s->choice[i].group] / fmax(s->n_weights, 1);
+		if (s->reward) /* for each weight that it decides, as a share of all */
+			reward += (0.4 * (split - n_split) + 0.1 * (whole - n_whole)) * s->n_choices /
+				  fmax(s->linkage.n_weights, 1);
+		n_split = split;
+		n_whole = whole;
 		fill_state(s, e, i, s->state);
 		if (!last) {
-			fill_state(s, e, i + 1, s->next);
-			fill_mask(s, e, i + 1);
+			fill_state(s, e, next, s->next);
+			fill_mask(s, e, next);
 		}
 		nn_dqn_remember(&s->dqn, s->state, e->action[i], reward, last ? NULL : s->next, s->mask);
 	}
@@ -562,16 +541,6 @@ static void remember(struct automap *s, const struct mq_problem *p, const struct
 		mq_note(p, "td_loss", loss);
 		mq_note(p, "epsilon", epsilon_now(s));
 	}
-}
-
-static uint32_t weights_split(const struct automap *s, const struct episode *e)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < s->n_choices; i++)
-		if (s->choice[i].kind == GROUP && s->choice[i].value[e->action[i]])
-			n += s->group_weights[s->choice[i].group];
-	return n;
 }
 
 /* Sequences that make no plan are conflicts: they end with -1 and cost no simulation. */
@@ -590,7 +559,7 @@ static enum mq_status propose(void *state, const struct mq_problem *p, struct mq
 			remember(s, p, e, -1);
 	}
 	if (s->reward && status == MQ_OK) {
-		uint32_t split = weights_split(s, e);
+		uint32_t split = weights_split(s, plan);
 
 		plan->engine_objective = split;
 		plan->engine_unit = "weights split";
@@ -616,10 +585,7 @@ static void observe(void *state, const struct mq_problem *p, const struct mq_pla
 		score = log(s->first_s / result->step_time_s);
 		if (!(result->step_time_s >= s->best_s)) {
 			s->best_s = result->step_time_s;
-			s->n_split_best = 0;
-			for (uint32_t i = 0; i < s->n_choices; i++)
-				s->n_split_best += s->choice[i].kind == GROUP &&
-						   s->choice[i].value[e->action[i]];
+			s->n_split_best = weights_split(s, plan);
 		}
 	}
 	remember(s, p, e, score);
@@ -630,13 +596,14 @@ static void stop(void *state, const struct mq_problem *p)
 	struct automap *s = state;
 
 	if (isfinite(s->best_s))
-		mq_say(p, "automap: %u decisions, %u linkage groups, %u of them split in the best plan (%.9g s)",
-		       s->n_choices, s->n_groups, s->n_split_best, s->best_s);
+		mq_say(p, "automap: %u decisions, %u weights, %u of them split in the best plan (%.9g s)",
+		       s->n_choices, s->linkage.n_weights, s->n_split_best, s->best_s);
 	else
-		mq_say(p, "automap: %u decisions, %u linkage groups; no plan that fits was met", s->n_choices, s->n_groups);
+		mq_say(p, "automap: %u decisions, %u weights; no plan that fits was met", s->n_choices,
+		       s->linkage.n_weights);
 	if (s->reward)
 		mq_say(p, "automap: at most %u of %u weights split in a plan, first in plan %u", s->most_weights,
-		       s->n_weights, s->most_at);
+		       s->linkage.n_weights, s->most_at);
 	nn_dqn_fini(&s->dqn);
 }
 
