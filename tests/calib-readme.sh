@@ -42,13 +42,6 @@ left_out() {
 		[ -f "$d/tables.csv" ] || continue
 		printf '\n### Left out one after the other: %s\n\n' "$(basename "$d" | sed 's/^fit-//')"
 		cat "$d/about.md"
-		# Records of fits made when more was fitted than is now.
-		! grep -q overlap_compute "$d/parameters.csv" || cat <<-'TEXT'
-
-			This record is of a time when `overlap_compute` and the `traffic` of InternEvo and of torchtitan without its compiler
-			were fitted; now they are counted. Its `attention_speed` is over FlashAttention 2, not over version 1 (.45 of it), and its
-			`traffic` of Megatron is that of BLOOM's software too.
-		TEXT
 		printf '\n| parameter | fitted | unit | 95 %% interval | shipped |\n| --- | --- | --- | --- | --- |\n'
 		awk -F, 'NR > 1 { printf "| `%s` | %.3g | %s | %.3g to %.3g | %.3g |\n", $1, $2, $3, $4, $5, $6 }' "$d/parameters.csv"
 		printf '\n| table | rows | shipped, mean / median %% | fitted | left out |\n| --- | --- | --- | --- | --- |\n'
@@ -108,7 +101,10 @@ How the fitted values came about:
   of the V100's tail is the library's choice of kernels, which no parameter describes: products of k = 512 and more than 5,600 columns run at 49
   instead of 70 Tflop/s unless they have 65,536 rows, wide ones of k = 128 and 256 lose a fifth to a third (37 of 108 such rows are over 15 % off), and a
   single row reads its matrix at 0.4, 0.57 or 0.8 TB/s without a visible rule (20 of 37); without these two kinds 4.3 / 17 %.
-- **Training terms of the A100** (`sustained`, `attention_eff`): one joint fit to five tables
+- **Attention**: no value of a device or software is fitted. Shares of the peak per library, generation and width of a head stand in sim/core/attention.c: from
+  FlashAttention-2's and -3's papers and read off published timings of single kernels (`maquette score --kernels` holds the model against those); `triton1`
+  by what FlashAttention-2's paper says of it (1.4 and 2 times as fast). `attention_scale` is for `calibrate`, which measures a device at hand.
+- **Training terms of the A100** (`sustained`): one joint fit to five tables
   of real runs (vTrain multi-node, BLOOM topology search, InternEvo, MPT, torchtitan), every table with equal weight, absolute deviations of the logarithm.
   Amid a training step a last wave costs more than in benchmarks that repeat one product (`gemm_q_train` .7 against `gemm_q` .14): the trend of
   BLOOM's rows from micro-batches of 1 to 4 shows it; vTrain, MPT and torchtitan hardly depend on it.
@@ -133,8 +129,8 @@ How the fitted values came about:
   `update_calls` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
   *Host*: 6.3 for Megatron core in eager modules (fit: NeMo's mixtures before release 26.06, with a call per local expert). BigScience ran with
   CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose; 16 is a fit to the BLOOM table.
-  *Rings*: PyTorch's later steps run one by one, with sums in fp32 between them that no compiler fuses (counted apart). `ring_speed` .6 is a fit to three
-  runs on cp 2, 4 and 8 (14 % slow, 3 % and 1 % fast with it); why it is so low is open.
+  *Rings*: a later step is a call over a block of keys, with a sum in fp32 after it. torchtitan's three runs on cp 2, 4 and 8 come out 11 % slow, 15 % and
+  18 % fast: from 4 on each block takes twice what it takes on 2; why is open.
   *Fits*: `traffic`, `score_traffic` and `traffic_32` of `tensorflow-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA
   to 5.4 %, ELECTRA's BERT to 5.3 %; both together 4.2 %), of `tensorflow` to their fine-tuning in fp32, of `ddp` to BART and a translation model, of
   `ddp-apex` to the latter alone. `vtrain-predictor` describes the tool whose outputs vTrain's single-node table has: what it composes (no recompute,

@@ -15,7 +15,10 @@
  * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
  *
  * Shares: chart labels of Shah et al., "FlashAttention-3" (2024), H100 SXM; published timings of
- * xFormers and FlashAttention on A100 (see platforms/calib/README.md). Not modelled: head widths between
+ * xFormers and FlashAttention on A100 (see platforms/calib/README.md). Blackwell: the abstract of
+ * "FlashAttention-4" (2026) has 1.6 Pflop/s on a B200 and that as 1.3 times cuDNN's; exponentials bound it,
+ * as many a clock as on Hopper, so heads half as wide reach half; backward to forward as cuDNN on Hopper.
+ * Windows and packed documents: a tile sees its part of the keys. Not modelled: head widths between
  * the tabled ones that are padded, dropout, split keys (decoding).
  */
 #include "core/attention.h"
@@ -27,7 +30,7 @@
 #include "core/kernel_table.h"
 
 enum { TILE = 128, WIDTHS = 3 };
-enum generation { AMPERE, ADA, HOPPER, N_GENERATIONS };
+enum generation { AMPERE, ADA, HOPPER, BLACKWELL, N_GENERATIONS };
 
 struct numbers {
 	double forward[WIDTHS], backward[WIDTHS]; /* share of peak at widths of 64, 128, 256; 0 = no kernels */
@@ -42,8 +45,11 @@ static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
 	[MQ_LIBRARY_CUTLASS] = {
 		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, 90, .5 },
 	},
+	[MQ_LIBRARY_TRITON1] = {
+		[AMPERE] = { { .41, .51, .43 }, { .25, .31, .24 }, 90, .5 },
+	},
 	[MQ_LIBRARY_FLASH2] = {
-		[AMPERE] = { { .58, .63, .55 }, { .50, .57, .45 }, 90, .5 },
+		[AMPERE] = { { .58, .72, .6 }, { .50, .62, .48 }, 90, .5 },
 		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, 90, .5 },
 		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, 90, .5 },
 	},
@@ -52,6 +58,7 @@ static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
 	},
 	[MQ_LIBRARY_CUDNN] = {
 		[HOPPER] = { { .422, .62, .595 }, { .45, .535, .45 }, 110, .5 },
+		[BLACKWELL] = { { .275, .55, .55 }, { .29, .475, .42 }, 110, .5 },
 	},
 	[MQ_LIBRARY_TRITON] = {
 		[AMPERE] = { { .50, .52, .3 }, { .35, .40, .2 }, 110, .5 },
@@ -61,34 +68,60 @@ static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
 
 const char *mq_attention_library_name(enum mq_attention_library library)
 {
-	static const char *const names[] = { "flash1", "cutlass", "flash2", "flash3", "cudnn", "triton" };
+	static const char *const names[] = { "flash1", "cutlass", "triton1", "flash2", "flash3", "cudnn", "triton" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_LIBRARIES, "one name per library");
 	return (unsigned)library < MQ_N_LIBRARIES ? names[library] : "?";
 }
 
-static enum generation generation_of(const struct mq_device_calib *d)
+enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked)
 {
-	return d->compute_capability >= 90 ? HOPPER : d->compute_capability > 80 ? ADA : AMPERE;
+	switch (asked) {
+	case MQ_ATTENTION_FLASH1:
+		return MQ_LIBRARY_FLASH1;
+	case MQ_ATTENTION_TRITON1:
+		return MQ_LIBRARY_TRITON1;
+	case MQ_ATTENTION_FLASH3:
+		return MQ_LIBRARY_FLASH3;
+	case MQ_ATTENTION_TE:
+		return MQ_LIBRARY_CUDNN;
+	default:
+		return MQ_LIBRARY_FLASH2;
+	}
 }
 
-/* Kernels of an older generation reach the same speed, not the same share, per SM and clock: the share
- * goes with the ratio of peaks per SM, 1,024 products of 16 bit a clock on Ampere, 512 on Ada, 2,048 on
- * Hopper. A newer library than the device can run is the last that it can. */
+/* Blackwell's cards for workstations (12.x) have Ada's tensor cores, not those of its data centres (10.x). */
+static enum generation generation_of(const struct mq_device_calib *d)
+{
+	if (d->compute_capability >= 120)
+		return ADA;
+	if (d->compute_capability >= 90)
+		return d->compute_capability >= 100 ? BLACKWELL : HOPPER;
+	return d->compute_capability > 80 ? ADA : AMPERE;
+}
+
+/* Kernels of an older generation use Ampere's instructions, which reach .63 of Hopper's peak (Luo et al.,
+ * "Benchmarking and dissecting the Nvidia Hopper GPU architecture", 2024: mma against wgmma), and on
+ * Blackwell, with twice the peak per SM, half of that. A newer library than the device can run is the last
+ * that it can. */
 static struct numbers numbers_of(const struct mq_device_calib *d, enum mq_attention_library library)
 {
-	static const double per_clock[N_GENERATIONS] = { [AMPERE] = 1024, [ADA] = 512, [HOPPER] = 2048 };
+	static const double reach[N_GENERATIONS] = { [AMPERE] = 1, [ADA] = 1, [HOPPER] = .63, [BLACKWELL] = .315 };
 	enum generation own = generation_of(d);
 	struct numbers n = table[library][own];
 
+	if (d->compute_capability < 80 && library > MQ_LIBRARY_CUTLASS)
+		return table[MQ_LIBRARY_CUTLASS][AMPERE];
 	for (int g = own; g-- > 0 && !(n.start > 0);) {
+		double slower = reach[own] / reach[g];
+
 		n = table[library][g];
 		for (int w = 0; w < WIDTHS; w++) {
-			n.forward[w] *= fmin(1, per_clock[g] / per_clock[own]);
-			n.backward[w] *= fmin(1, per_clock[g] / per_clock[own]);
+			n.forward[w] *= slower;
+			n.backward[w] *= slower;
 		}
 	}
-	return n.start > 0 ? n : table[MQ_LIBRARY_FLASH2][own];
+	return n.start > 0 ? n : numbers_of(d, MQ_LIBRARY_FLASH2);
 }
 
 /* Time of a pair of query and key in units of work at the peak: linear in the width between the tabled
@@ -112,14 +145,15 @@ struct tiles {
 static struct tiles tiles_of(const struct mq_attention_call *c, double start)
 {
 	double rows = c->backward ? c->keys : c->queries, across = c->backward ? c->queries : c->keys;
+	double part = c->seen > 0 ? c->seen : 1, blocks = ceil(across / TILE);
 	struct tiles t = { .n = ceil(rows / TILE) };
 
-	t.longest = ceil(across / TILE) * TILE + start;
+	t.longest = part * blocks * TILE + start;
 	t.keys = t.n * t.longest;
 	if (c->causal) { /* the last tile sees all, each before it a tile less, as long as there are any */
-		double blocks = ceil(across / TILE), seen = fmin(t.n, blocks);
+		double seen = fmin(t.n, blocks);
 
-		t.keys = TILE * (seen * blocks - seen * (seen - 1) / 2) + t.n * start;
+		t.keys = part * TILE * (seen * blocks - seen * (seen - 1) / 2) + t.n * start;
 	}
 	return t;
 }
@@ -138,7 +172,8 @@ double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_libr
 	struct numbers n = numbers_of(d, library);
 	struct tiles t = tiles_of(c, n.start);
 	double bw = d->mem_bw_Bps * d->elementwise_bw_share, size_B = mq_dtype_size(c->dtype);
-	double heads = c->batch * c->heads, sm = d->sm_count, peak = d->peak_flops[c->dtype] * d->sustained;
+	double heads = c->batch * c->heads, sm = d->sm_count;
+	double peak = d->peak_flops[c->dtype] * d->sustained * (c->dtype == MQ_FP8 ? d->attention_fp8 : 1);
 	double key = TILE * (c->backward ? 10 * pair_work(n.backward, c->width) :
 					   4 * pair_work(n.forward, c->width)) / (peak / sm);
 	double busy, beside = 0;
@@ -149,8 +184,13 @@ double mq_attention_time(const struct mq_device_calib *d, enum mq_attention_libr
 	else
 		busy = ceil(heads * t.n / sm) * t.longest;
 	if (c->backward)
-		beside = 14 * heads * c->queries * c->width / bw + 2 * d->launch_s;
-	return fmax(busy * key, tensors_B(c, size_B) / bw) + beside + d->launch_s;
+		beside = 14 * heads * c->queries * c->width / bw;
+	return fmax(busy * key, tensors_B(c, size_B) / bw) + beside + mq_attention_launches(c->backward) * d->launch_s;
+}
+
+double mq_attention_launches(bool backward)
+{
+	return backward ? 3 : 1;
 }
 
 /* Scores are batched products' output; a mask copies them where a bit says so, softmax reads and writes

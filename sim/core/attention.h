@@ -1,22 +1,26 @@
 /*
  * attention.h - how long attention kernels take: tiles of queries that go through the keys they see.
  *
- * The shares of the peak, and what starts and ends a kernel, are read off published timings, those that
- * `score --kernels` holds it against among them. Simulated training is not timed by it: its attention has one
- * `attention_eff` per device (cost.h), which the runs were fitted with; the two are to become one.
+ * The one model of it: operators of training and rows of `score --kernels` ask the same functions. The shares
+ * of the peak, and what starts and ends a kernel, are read off published timings of single kernels, those
+ * that `score --kernels` holds it against among them; no run of training has a say (attention.c).
  */
 #ifndef MQ_CORE_ATTENTION_H
 #define MQ_CORE_ATTENTION_H
 
 #include "core/calib.h"
+#include "core/model.h"
 #include "core/types.h"
 
 /* Kernels that have numbers of their own; enum mq_attention_kernel names what software asks for. */
 enum mq_attention_library {
 	MQ_LIBRARY_FLASH1, MQ_LIBRARY_CUTLASS, /* xFormers' memory-efficient attention */
+	MQ_LIBRARY_TRITON1,                    /* FlashAttention of 2022 in Triton, before it knew Hopper */
 	MQ_LIBRARY_FLASH2, MQ_LIBRARY_FLASH3, MQ_LIBRARY_CUDNN, MQ_LIBRARY_TRITON, MQ_N_LIBRARIES
 };
 MQ_API const char *mq_attention_library_name(enum mq_attention_library library);
+/* What runs where software asks for a fused kernel. */
+MQ_API enum mq_attention_library mq_attention_library(enum mq_attention_kernel asked);
 
 struct mq_attention_call {
 	double batch, heads, kv_heads;
@@ -24,12 +28,15 @@ struct mq_attention_call {
 	bool causal;                   /* the last query sees all keys */
 	bool backward;
 	enum mq_dtype dtype;
+	double seen;                   /* of the pairs that the mask leaves, the part in windows or documents; 0 = all */
 };
 
 /* Seconds of one call, its launches with it. A generation that a library has no kernels for runs the nearest
- * older ones. O(1). */
+ * older ones; GPUs before Ampere, which no library but xFormers' and FlashAttention 1 has any for, these. O(1). */
 MQ_API double mq_attention_time(const struct mq_device_calib *device, enum mq_attention_library library,
 				const struct mq_attention_call *call);
+/* Kernels that one call launches. */
+MQ_API double mq_attention_launches(bool backward);
 /* The same with scores that are written out: batched products, mask, softmax. */
 MQ_API double mq_attention_unfused(const struct mq_device_calib *device, const struct mq_attention_call *call);
 

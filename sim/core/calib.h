@@ -61,9 +61,10 @@ struct mq_device_calib {
 	double conv_eff_simt;        /* the same in fp32 on a GPU whose tensor cores do not take it */
 	double conv_volume;          /* efficiency factor of windows with three axes */
 	double conv_depthwise;       /* share of the fp32 peak of one filter per channel */
-	double attention_eff;        /* fused attention forward: share of peak */
-	double attention_bwd;        /* backward efficiency relative to forward */
-	double attention_score;      /* flop that a score takes besides its products: the softmax */
+	double attention_scale;      /* speed of fused attention / that of its counted tiles; of a CPU / that of
+				      * its products */
+	double attention_bwd;        /* the same of backward passes / that of forward ones */
+	double attention_score;      /* CPU: flop that a score takes besides its products: the softmax */
 	double attention_fp8;        /* share of peak in fp8 relative to 16 bit; .8: FlashAttention-3 (Shah et
 				      * al. 2024) reaches 1.2 against .74 Pflop/s on an H100 */
 	double scan_share;           /* speed of state-space kernels / that of memory-bound ones */

@@ -24,6 +24,7 @@
 
 #include <math.h>
 
+#include "core/attention.h"
 #include "core/kernel_table.h"
 
 #define MOST_TAKEN .9 /* of a device, by others: they share what is left of it */
@@ -307,51 +308,68 @@ static double worked_time(const struct mq_device_calib *d, const struct mq_kerne
 	return fmax(moving, issuing) + fmax(k->launches, 1) * d->launch_s;
 }
 
-/* Speed of fused attention / that of FlashAttention 2, which `attention_eff` is calibrated on: medians of published
- * kernel timings, the A100's for the first (4096 x 160 heads, backward: .36 and .47) and the H100's (heads of 64
- * to 256, sequences of 512 to 16 k; version 3 forward 1.71, backward 1.63; cuDNN 1.61 and 1.50), which
- * depend little on the pass. Devices after Hopper are calibrated on cuDNN's. */
-static double implementation_speed(const struct mq_device_calib *d, enum mq_attention_kernel attention)
-{
-	bool hopper = d->compute_capability >= 90 && d->compute_capability < 100;
-
-	switch (attention) {
-	case MQ_ATTENTION_FLASH1:
-		return .45;
-	case MQ_ATTENTION_FLASH3:
-		return hopper ? 1.7 : 1;
-	case MQ_ATTENTION_TE:
-		return hopper ? 1.55 : 1;
-	default:
-		return 1;
-	}
-}
-
-/* Fused (flash) attention: the matrix products at a share of peak, never below the traffic of its
- * inputs and outputs. Causal: blocks above the diagonal are skipped, half of the work; a CPU, which
- * multiplies head by head and skips nothing, does it all. A score is exponentiated and summed besides,
+/* Attention of a CPU, or of an abstract device without tiles: its products, of which a CPU, which multiplies
+ * head by head, skips none that a causal mask leaves out. A score is exponentiated and summed besides,
  * which weighs the more the narrower the heads. */
-static double attention_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+static double plain_attention(const struct mq_device_calib *d, const struct mq_kernel *k)
 {
 	double peak = d->peak_flops[k->dtype] * d->sustained;
-	double eff = d->attention_eff * (k->phase == MQ_BACKWARD ? d->attention_bwd : 1);
 	double flop = k->flop + d->attention_score * k->m * k->n * k->count;
 
 	if (k->causal && d->kind != MQ_CPU)
 		flop /= 2;
-	if (k->dtype == MQ_FP8)
-		eff *= d->attention_fp8;
-	if (k->speed > 0)
-		eff *= k->speed;
-	eff *= implementation_speed(d, k->attention);
-	if (!(flop > 0))
-		return 0;
-	if (!(peak > 0))
-		return INFINITY;
-	return fmax(flop / (peak * eff), k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share)) +
-	       fmax(k->launches, 1) * d->launch_s;
+	return flop / (peak * d->gemm_eff);
 }
 
+/* The blocks of keys of other ranks that pass by: where causal work is balanced, each step has half of a block's
+ * pairs, all queries with half of the keys or the other way round. */
+static double later_steps(const struct mq_device_calib *d, enum mq_attention_library library,
+			  struct mq_attention_call call, double steps)
+{
+	struct mq_attention_call other;
+	bool half = call.causal;
+
+	call.keys /= steps;
+	call.causal = false;
+	other = call;
+	if (!half)
+		return steps * mq_attention_time(d, library, &call);
+	call.keys /= 2;
+	other.queries /= 2;
+	return steps * (mq_attention_time(d, library, &call) + mq_attention_time(d, library, &other)) / 2;
+}
+
+/* Fused (flash) attention on a GPU: see attention.c. Its tensors' bytes tell how many heads the keys have. */
+static double tiled_attention(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	bool backward = k->phase == MQ_BACKWARD;
+	double q = k->m * k->k * k->count, pairs = (backward ? 8 : 4) * k->m * k->n * k->k * k->count;
+	double tensors = k->bytes / mq_dtype_size(k->dtype), key = 2 * k->n * k->k * (backward ? 2 : 1);
+	struct mq_attention_call call = {
+		.batch = 1, .heads = k->count, .kv_heads = fmax(tensors - (backward ? 4 : 2) * q, 0) / fmax(key, 1),
+		.queries = k->m, .keys = k->n, .width = k->k, .causal = k->causal, .backward = backward,
+		.dtype = k->dtype, .seen = pairs > 0 ? k->flop / pairs : 0,
+	};
+	enum mq_attention_library library = mq_attention_library(k->attention);
+	double calls = fmax(k->steps, 1) * mq_attention_launches(backward);
+	double time = k->steps > 0 ? later_steps(d, library, call, k->steps) : mq_attention_time(d, library, &call);
+
+	return time + fmax(k->launches - calls, 0) * d->launch_s;
+}
+
+static double attention_time(const struct mq_device_calib *d, const struct mq_kernel *k)
+{
+	double scale = d->attention_scale * (k->phase == MQ_BACKWARD ? d->attention_bwd : 1);
+
+	if (!(k->flop > 0))
+		return 0;
+	if (!(d->peak_flops[k->dtype] > 0))
+		return INFINITY;
+	if (d->kind != MQ_CPU && has_tiles(d))
+		return tiled_attention(d, k) / scale;
+	return fmax(plain_attention(d, k) / scale, k->bytes / (d->mem_bw_Bps * d->elementwise_bw_share)) +
+	       fmax(k->launches, 1) * d->launch_s;
+}
 /* m serial steps, each a GEMM of the samples at hand: rows = flop / (2 m n k). */
 static double recurrent_time(const struct mq_device_calib *d, const struct mq_kernel *k)
 {

@@ -225,7 +225,7 @@ MQ_API const char *mq_kernel_kind_name(enum mq_kernel_kind kind);
 /* Implementations of attention; the first two store the scores of every head: a kernel for each of scaling,
  * masking, softmax in fp32 and the casts about it, or one for all. */
 enum mq_attention_kernel { MQ_ATTENTION_STORED, MQ_ATTENTION_EAGER, MQ_ATTENTION_XLA, MQ_ATTENTION_TENSORFLOW,
-		    MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1, MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE, MQ_N_ATTENTIONS };
+		    MQ_ATTENTION_FUSED_SOFTMAX, MQ_ATTENTION_FLASH1, MQ_ATTENTION_TRITON1, MQ_ATTENTION_FLASH2, MQ_ATTENTION_FLASH3, MQ_ATTENTION_TE, MQ_N_ATTENTIONS };
 MQ_API const char *mq_attention_name(enum mq_attention_kernel attention);
 
 /* One library call of a compute task: everything that executors and cost models need to know. */
@@ -233,9 +233,9 @@ struct mq_kernel {
 	uint32_t op;             /* id in the model, MQ_NONE if it belongs to none */
 	uint8_t kind, phase, dtype;
 	bool causal;
-	double speed;            /* MQ_KERNEL_ATTENTION: of this software / what cost.c has for its
-				  * implementation; 0 = 1 */
 	uint8_t attention;       /* MQ_KERNEL_ATTENTION: enum mq_attention_kernel */
+	double steps;            /* MQ_KERNEL_ATTENTION: calls, one after the other, over as many blocks of other
+				  * ranks' keys; 0 = one call over its own */
 	double layout;           /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
 				  * cores want; 0 = channels lie last */
 	double m, n, k, count;

@@ -61,7 +61,7 @@ static bool is_gemm(const struct mq_op *op)
 
 const char *mq_attention_name(enum mq_attention_kernel attention)
 {
-	static const char *const names[] = { "stored", "eager", "xla", "tensorflow", "fused-softmax", "flash1", "flash2", "flash3", "te" };
+	static const char *const names[] = { "stored", "eager", "xla", "tensorflow", "fused-softmax", "flash1", "triton1", "flash2", "flash3", "te" };
 
 	_Static_assert(sizeof(names) / sizeof(*names) == MQ_N_ATTENTIONS, "one name per implementation");
 	return (unsigned)attention < MQ_N_ATTENTIONS ? names[attention] : "?";
@@ -348,7 +348,6 @@ static void fused_attention(struct work *w, bool backward)
 	k->n = op->n * w->scale.keys;
 	k->k = op->k;
 	k->count = op->count * w->scale.count;
-	k->speed = w->software->attention_speed * (w->ring > 1 ? w->software->ring_speed : 1);
 	k->flop = (backward ? op->flop_bwd : op->flop) * w->scale.flop * w->documents;
 	k->bytes = (queries + op->write) * w->scale.read + keys * w->scale.kv;
 	if (backward) { /* Q, O, dO in, dQ out; K, V in, dK, dV out */
@@ -361,6 +360,7 @@ static void fused_attention(struct work *w, bool backward)
 	if (w->software->fp8_attention && w->fp8)
 		k->dtype = MQ_FP8;
 	k->launches = backward ? 2 * op->kernels : op->kernels;
+	k->steps = w->ring > 1 ? w->ring - 1 : 0;
 	k->attention = (uint8_t)w->software->attention;
 	if (w->software->rope == MQ_EAGER && op->rotated > 0 && !w->ring)
 		add_eager(w, MQ_PART_ROPE, op->rotated * w->scale.read, backward);

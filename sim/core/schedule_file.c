@@ -51,10 +51,10 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 		mq_phase_name(k->phase), mq_dtype_name(k->dtype));
 	if (k->op != MQ_NONE)
 		fprintf(f, ",\"op\":%" PRIu32, k->op);
-	if (k->speed > 0)
-		fprintf(f, ",\"speed\":%.17g", k->speed);
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		fprintf(f, ",\"attention\":\"%s\"", mq_attention_name(k->attention));
+	if (k->steps > 0)
+		fprintf(f, ",\"steps\":%.17g", k->steps);
 	if (k->layout > 0)
 		fprintf(f, ",\"layout\":%.17g", k->layout);
 	if (k->work > 0)
@@ -329,9 +329,9 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->op = get_u32(r, v, "op", MQ_NONE);
 	for (int i = 0; i < N_KERNEL_FLAGS; i++)
 		*(bool *)((char *)k + kernel_flag[i].offset) = json_is_true(json_object_get(v, kernel_flag[i].name));
-	k->speed = get_size(r, v, "speed", 0, 1e3);
 	if (k->kind == MQ_KERNEL_ATTENTION)
 		k->attention = NAME(r, v, "attention", mq_attention_name, MQ_N_ATTENTIONS, MQ_ATTENTION_FLASH2);
+	k->steps = get_size(r, v, "steps", 0, most_rows);
 	k->winograd = get_size(r, v, "winograd", 0, 1e3);
 	k->work = get_size(r, v, "work", 0, 1e18);
 	k->layout = get_size(r, v, "layout", 0, 1e3);

@@ -29,10 +29,8 @@
 
 static const struct mq_software_field fields[] = {
 	WORD(MQ_SW_KERNELS, attention, MQ_ATTENTION_FLASH2,
-	     "stored|eager|xla|tensorflow|fused-softmax|flash1|flash2|flash3|te",
+	     "stored|eager|xla|tensorflow|fused-softmax|flash1|triton1|flash2|flash3|te",
 	     "implementation of attention; the first five store scores"),
-	NUM(MQ_SW_KERNELS, attention_speed, "1", 1, .01, 10, "its fused attention / the device's attention_eff"),
-	NUM(MQ_SW_KERNELS, ring_speed, "1", 1, .01, 2, "later steps of a ring of attention / the first"),
 	WORD(MQ_SW_KERNELS, norm, MQ_FUSED, MAKES, "norms: one kernel; RMS op by op in fp32, others the framework's"),
 	WORD(MQ_SW_KERNELS, rope, MQ_FUSED, "fused|eager", "rotary positions: one kernel, or op by op"),
 	WORD(MQ_SW_KERNELS, activation, MQ_FUSED, MAKES, "activations: one kernel, or the framework's"),
@@ -197,7 +195,7 @@ const struct mq_software *mq_software_plain(void)
 	/* The defaults of the table, as a constant: a test compares the two. */
 	static const struct mq_software plain = {
 		.name = "plain", .file = "plain", .about = "", .flags = "", .attention = MQ_ATTENTION_FLASH2,
-		.attention_speed = 1, .ring_speed = 1, .traffic = 1,
+		.traffic = 1,
 		.traffic_32 = 1, .score_traffic = 1, .image_traffic = 1, .fp8_cast_B = 4,
 		.mxfp8_cast_B = 4, .fp4_cast_B = 5.125, .update_calls = 1, .host = 1,
 		.overlap_grads = true, .scatter_gather = true, .sequence_parallel = true,

@@ -112,8 +112,6 @@ struct mq_software {
 	uint32_t norm, rope, activation, dropout, bias; /* enum mq_fusion */
 	bool autocast;             /* layer norms are in fp32 between casts, in 16-bit training */
 	uint32_t copies_heads;     /* enum mq_head_copies: around attention that stores its scores */
-	double attention_speed;    /* of its fused attention / the device's attention_eff */
-	double ring_speed;         /* of a ring's later steps of attention / of its first */
 	double traffic;            /* bytes of element-wise kernels / fused minimum */
 	double traffic_32;         /* the same in 32-bit training / that in 16-bit training */
 	double score_traffic;      /* as traffic, of kernels over stored attention scores */

@@ -11,7 +11,7 @@ table() { # FILE SOURCE: runs without step times
 		done
 	done
 }
-planted="--set A100-SXM*.sustained=0.8 --set software:llm-foundry.traffic=2.6 --set A100*.attention_eff=0.55"
+planted="--set A100-SXM*.sustained=0.8 --set software:llm-foundry.traffic=2.6 --set A100*.attention_scale=0.55"
 for t in "one *llm-foundry" "two FSDP"; do
 	set -- $t
 	table "$1.csv" "${2#\*}"
@@ -20,8 +20,8 @@ for t in "one *llm-foundry" "two FSDP"; do
 	awk -F, -v OFS=, 'FNR == NR { at[$1] = $3; next } FNR > 1 { $19 = at[$1] } { print }' "$1/score.csv" "$1.csv" >"$1.new"
 	mv "$1.new" "$1.csv"
 done
-"$M" fit one.csv two.csv --free 'A100-SXM*.sustained,A100*.attention_eff' --free software:llm-foundry.traffic --draws 40 -o fitted >log || { cat log; bad=1; }
-awk -F, 'BEGIN { want["A100-SXM*.sustained"] = .8; want["A100*.attention_eff"] = .55; want["software:llm-foundry.traffic"] = 2.6 }
+"$M" fit one.csv two.csv --free 'A100-SXM*.sustained,A100*.attention_scale' --free software:llm-foundry.traffic --draws 40 -o fitted >log || { cat log; bad=1; }
+awk -F, 'BEGIN { want["A100-SXM*.sustained"] = .8; want["A100*.attention_scale"] = .55; want["software:llm-foundry.traffic"] = 2.6 }
 	NR > 1 { n++; r = $2 / want[$1]; if (r < .99 || r > 1.01) print $1, $2, "instead of", want[$1]
 		if (want[$1] < $4 * .999 || want[$1] > $5 * 1.001) print $1, want[$1], "outside", $4, "to", $5 }
 	END { if (n != 3) print n, "parameters" }' fitted/parameters.csv
@@ -29,7 +29,7 @@ awk -F, 'BEGIN { want["A100-SXM*.sustained"] = .8; want["A100*.attention_eff"] =
 awk -F, 'NR > 1 { if (!($3 > .02)) print "nothing to fit:", $0; if (!($5 < .002)) print "fitted:", $0; if (!($7 < .01)) print "left out:", $0 }' fitted/tables.csv
 grep -E '^one ' log | sed "s/.*%\\? *software/software/"
 head -n 1 fitted/rows.csv; wc -l <fitted/rows.csv
-"$M" fit one.csv two.csv --free 'A100-SXM*.sustained,A100*.attention_eff' --free software:llm-foundry.traffic --draws 40 -o again >/dev/null
+"$M" fit one.csv two.csv --free 'A100-SXM*.sustained,A100*.attention_scale' --free software:llm-foundry.traffic --draws 40 -o again >/dev/null
 cmp fitted/parameters.csv again/parameters.csv && echo "the same again, byte for byte"
 # --set of what is fitted is where it starts, of entries that differ too.
 "$M" fit one.csv --free software:llm-foundry.traffic --set software:llm-foundry.traffic=3 --rounds 1 --draws 10 -o from >/dev/null

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/attention.h"
+#include "core/cost.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 
@@ -37,7 +38,7 @@ static double key_s(void)
 /* 50 heads of 1,024 queries and keys: 400 tiles in 4 waves; one more head makes 408 tiles and a fifth. */
 static void test_waves(void **state)
 {
-	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, false, false, MQ_FP16 };
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .dtype = MQ_FP16 };
 
 	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), 4 * (1024 + 90) * key_s());
 	c.heads = c.kv_heads = 51;
@@ -50,7 +51,7 @@ static void test_waves(void **state)
  * of the longest tile at the end but for one of four waves. */
 static void test_causal(void **state)
 {
-	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, true, false, MQ_FP16 };
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .causal = true, .dtype = MQ_FP16 };
 	double even = 50 * (4608 + 8 * 90) / 100., last = .5 * (1024 + 90) * (1 - 1. / 4);
 
 	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), (even + last) * key_s());
@@ -61,7 +62,7 @@ static void test_causal(void **state)
 /* Narrow heads reach less of the peak; Ampere has no FlashAttention 3 and runs 2. */
 static void test_widths_and_generations(void **state)
 {
-	struct mq_attention_call wide = { 1, 50, 50, 1024, 1024, 128, false, false, MQ_FP16 }, narrow = wide;
+	struct mq_attention_call wide = { 1, 50, 50, 1024, 1024, 128, .dtype = MQ_FP16 }, narrow = wide;
 	struct mq_device_calib *a = hopper();
 
 	narrow.width = 64;
@@ -71,10 +72,68 @@ static void test_widths_and_generations(void **state)
 	near(mq_attention_time(a, MQ_LIBRARY_FLASH3, &wide), mq_attention_time(a, MQ_LIBRARY_FLASH2, &wide));
 }
 
+/* A library without kernels for Hopper runs Ampere's, which reach .63 of the peak that its own do, and half of
+ * that on Blackwell; a GPU before Ampere runs xFormers'. */
+static void test_kernels_of_other_generations(void **state)
+{
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .dtype = MQ_FP16 };
+	struct mq_device_calib *d = hopper();
+
+	d->compute_capability = 80;
+	double ampere = mq_attention_time(d, MQ_LIBRARY_FLASH1, &c), old = mq_attention_time(d, MQ_LIBRARY_CUTLASS, &c);
+	d->compute_capability = 90;
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH1, &c), ampere / .63);
+	d->compute_capability = 100;
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH1, &c), ampere / .315);
+	d->compute_capability = 70;
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH2, &c), old);
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH1, &c), ampere);
+	d->compute_capability = 120; /* tensor cores as Ada's */
+	double card = mq_attention_time(d, MQ_LIBRARY_FLASH2, &c);
+	d->compute_capability = 89;
+	near(mq_attention_time(d, MQ_LIBRARY_FLASH2, &c), card);
+}
+
+/* Windows that leave half of the pairs: each tile sees half of the keys, and costs its 90 all the same. */
+static void test_windows(void **state)
+{
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .dtype = MQ_FP16, .seen = .5 };
+
+	near(mq_attention_time(hopper(), MQ_LIBRARY_FLASH2, &c), 4 * (512 + 90) * key_s());
+}
+
+/* An operator of training asks the same model: flops below those of all pairs are windows', and the later steps of
+ * a ring, whose causal work is balanced, have all queries and half of a block's keys or the other way round. */
+static void test_operators_ask_it(void **state)
+{
+	struct mq_device_calib *d = hopper();
+	struct mq_kernel k = { .kind = MQ_KERNEL_ATTENTION, .attention = MQ_ATTENTION_FLASH2, .dtype = MQ_FP16, .m = 1024,
+			       .n = 1024, .k = 128, .count = 50, .launches = 1, .causal = true,
+			       .flop = 4. * 1024 * 1024 * 128 * 50 };
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .causal = true, .dtype = MQ_FP16 }, other;
+
+	d->gemm_kt = 1; /* a device with tiles */
+	near(mq_cost_kernel(d, &k), mq_attention_time(d, MQ_LIBRARY_FLASH2, &c));
+	k.flop /= 4;
+	c.seen = .25;
+	near(mq_cost_kernel(d, &k), mq_attention_time(d, MQ_LIBRARY_FLASH2, &c));
+	k.flop *= 3 * 4;
+	k.n *= 3;
+	k.steps = 3;
+	c = (struct mq_attention_call){ 1, 50, 50, 1024, 512, 128, .dtype = MQ_FP16 };
+	other = (struct mq_attention_call){ 1, 50, 50, 512, 1024, 128, .dtype = MQ_FP16 };
+	near(mq_cost_kernel(d, &k), 1.5 * (mq_attention_time(d, MQ_LIBRARY_FLASH2, &c) +
+					   mq_attention_time(d, MQ_LIBRARY_FLASH2, &other)));
+	d->attention_scale = .5; /* measured to be half as fast as counted */
+	double half = mq_cost_kernel(d, &k);
+	d->attention_scale = 1;
+	near(half, 2 * mq_cost_kernel(d, &k));
+}
+
 /* Scores of 50 heads, 1,024 x 1,024: two products, softmax reads and writes them and a copy of 8 bytes. */
 static void test_unfused_moves_scores(void **state)
 {
-	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, false, false, MQ_FP16 };
+	struct mq_attention_call c = { 1, 50, 50, 1024, 1024, 128, .dtype = MQ_FP16 };
 	struct mq_device_calib *d = hopper();
 
 	d->mem_bw_Bps = 1e6; /* nothing but memory: products 2 (q + k + scores) of 2 bytes, softmax and scale 8 */
@@ -87,6 +146,9 @@ int main(void)
 		cmocka_unit_test(test_waves),
 		cmocka_unit_test(test_causal),
 		cmocka_unit_test(test_widths_and_generations),
+		cmocka_unit_test(test_kernels_of_other_generations),
+		cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_operators_ask_it),
 		cmocka_unit_test(test_unfused_moves_scores),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

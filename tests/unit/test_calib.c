@@ -339,7 +339,7 @@ static void test_shipped(void **state)
 	assert_true(mq_calib_device(calib, "A100-SXM4-80GB")->peak_flops[MQ_BF16] == 312e12);
 	/* exported models: as their siblings but for NVLink */
 	const struct mq_device_calib *a800 = mq_calib_device(calib, "A800-SXM4-80GB");
-	assert_true(a800->peak_flops[MQ_BF16] == 312e12 && a800->nvlink_Bps == 200e9 && a800->sustained == .94);
+	assert_true(a800->peak_flops[MQ_BF16] == 312e12 && a800->nvlink_Bps == 200e9 && a800->sustained == .95);
 	assert_true(mq_calib_device(calib, "H800-SXM-80GB")->nvlink_Bps == 200e9);
 }
 

@@ -340,7 +340,6 @@ static void context_parallel_gathers_keys(void **state)
 }
 
 /* Pace of a ring's later steps. */
-#define RING .75
 
 static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
 {
@@ -354,7 +353,7 @@ static double attention_flop(const struct mq_schedule *s, uint32_t *remote)
 			if (kernel->kind != MQ_KERNEL_ATTENTION)
 				continue;
 			flop += kernel->flop;
-			*remote += kernel->speed == RING;
+			*remote += kernel->steps == 1;
 		}
 	return flop;
 }
@@ -371,7 +370,6 @@ static void context_parallel_takes_steps(void **state)
 	struct mq_model *gpt = w->model;
 	uint32_t none = 0, remote = 0;
 
-	w->software.ring_speed = RING;
 	assert_int_equal(mq_model_load(&rq, &w->arena, &w->model, &w->err), MQ_OK);
 	double one = attention_flop(lowered_shape(w, &(struct mq_shape){ .micro_batches = 1 }), &none);
 	struct mq_schedule *s = lowered_shape(w, &(struct mq_shape){ .cp = 2, .micro_batches = 1 });
@@ -384,7 +382,6 @@ static void context_parallel_takes_steps(void **state)
 	assert_within(lowered_count(s, MQ_TASK_COLLECTIVE, MQ_COLL_ALL_GATHER, MQ_FORWARD).bytes, 4 * shared,
 		    1e-6);
 	w->software.repeat_kv = false;
-	w->software.ring_speed = 1;
 	w->model = gpt;
 }
 

@@ -432,7 +432,6 @@ static void test_fused_attention(void **state)
 	assert_true(k[0].flop == 2 * 4 * 8 * 8 * 64 / 4);
 	assert_int_equal(kernels(*state, MQ_BACKWARD, &seq, k), 1);
 	assert_true(k[0].bytes == 2 * (4 * 256 + 2 * 1024));
-	assert_true(k[0].speed == 1);
 }
 
 /* A ring of four: its first step sees a quarter of the keys, the three later ones the rest, and what they
@@ -443,17 +442,15 @@ static void test_ring_attention(void **state)
 	const struct mq_share first = { .samples = 2, .split = { [MQ_DIM_SEQ] = 4 }, .keys = .25 };
 	struct mq_share later = first;
 
-	struct mq_software software = *mq_software_plain();
-
 	later.keys = .75;
 	later.remote = true;
 	attention(*state, true);
 	assert_int_equal(kernels(*state, MQ_FORWARD, &first, k), 1);
-	assert_true(k[0].n == 2 && k[0].speed == 1);
+	assert_true(k[0].n == 2 && k[0].steps == 0);
 	assert_true(k[0].flop == .25 * 2 * 4 * 8 * 8 * 64 / 4);
 	assert_true(k[0].bytes == 2 * (256 + 1024 / 4 + 256));
 	assert_int_equal(kernels(*state, MQ_FORWARD, &later, k), 2);
-	assert_true(k[0].n == 6 && k[0].speed == 1);
+	assert_true(k[0].n == 6 && k[0].steps == 3);
 	assert_true(k[0].flop == .75 * 2 * 4 * 8 * 8 * 64 / 4);
 	assert_int_equal(k[1].kind, MQ_KERNEL_MEMORY);
 	assert_true(k[1].bytes == 3 * .75 * 256 * (2 + 8));
@@ -461,13 +458,6 @@ static void test_ring_attention(void **state)
 	/* backwards, gradients of the 256 elements of keys and values at hand too */
 	assert_int_equal(kernels(*state, MQ_BACKWARD, &later, k), 2);
 	assert_true(k[1].bytes == 3 * (.75 * 256 + 256) * (2 + 8));
-	/* Software whose attention is slower than the device's best, and slower yet in later steps. */
-	software.attention_speed = .5;
-	software.ring_speed = .25;
-	kernels_of(*state, &FP16, &software, 0, MQ_FORWARD, &first, k);
-	assert_true(k[0].speed == .5);
-	kernels_of(*state, &FP16, &software, 0, MQ_FORWARD, &later, k);
-	assert_true(k[0].speed == .125);
 }
 
 /* Stored scores: products and softmax shrink with the keys that the step sees. */

@@ -204,7 +204,7 @@ static void fill_everything(struct mq_schedule *s)
 	s->work[pipe.backward].host = 2.5;
 	s->work[pipe.backward].waits = true;
 	uint32_t more = hand_work(s, 1); /* what belongs to one kind of kernel alone */
-	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_ATTENTION, .speed = .75, .count = 1,
+	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_ATTENTION, .steps = .75, .count = 1,
 						    .attention = MQ_ATTENTION_TE, .launches = 1 };
 	more = hand_work(s, 1);
 	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_CONV, .layout = 1.5, .count = 1,

@@ -416,8 +416,8 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 	choose(&attention, is_kernel, MQ_KERNEL_ATTENTION);
 	if (attention.n_obs < 6)
 		return MQ_OK;
-	add_param(&attention, "attention_eff", &c->device.attention_eff, .4, .001, 1);
-	add_param(&attention, "attention_bwd", &c->device.attention_bwd, .9, .01, 2);
+	add_param(&attention, "attention_scale", &c->device.attention_scale, 1, .001, 10);
+	add_param(&attention, "attention_bwd", &c->device.attention_bwd, 1, .01, 10);
 	if (r->kind == MQ_CPU)
 		add_param(&attention, "attention_score", &c->device.attention_score, 50, 1e-3, 1e4);
 	return fit_group(&attention, err);

@@ -288,7 +288,7 @@ enum mq_status mq_recalibrate(struct mq_recalibration *r, struct mq_calib *calib
 	const struct mq_calib_field *f = mq_calib_device_fields();
 	add_scale(compute, "matrix products", false, f, d, &d->gemm_eff, &d->gemm_bw_share);
 	add_scale(compute, "convolutions", false, f, d, &d->conv_eff, &d->conv_eff_simt);
-	add_scale(compute, "attention", false, f, d, &d->attention_eff, NULL);
+	add_scale(compute, "attention", false, f, d, &d->attention_scale, NULL);
 	add_scale(compute, "memory-bound kernels", false, f, d, &d->elementwise_bw_share, NULL);
 	add_scale(compute, "launch of kernels", true, f, d, &d->launch_s, &d->gemm_t0_s);
 	MQ_TRY(fit_scales(compute, observed, n, arena, err));
