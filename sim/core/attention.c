@@ -9,7 +9,8 @@
  * are of keys and go through the queries.
  *
  * The tiles run in waves over the SMs. Where all cost the same the last wave is as long as the others; causal
- * tiles differ, and the SMs are idle for a part `tail` of the longest at the end.
+ * tiles differ, and the SMs are idle for a part `tail` of the longest at the end: most of it in FlashAttention
+ * 2, which begins with the shortest.
  *
  * Beside the tiles a backward pass reads O and dO for their row sums, clears and converts the fp32 sum of dQ:
  * 14 bytes an element of Q. No pass takes less than its tensors at the bandwidth of memory-bound kernels.
@@ -40,18 +41,18 @@ struct numbers {
 
 static const struct numbers table[MQ_N_LIBRARIES][N_GENERATIONS] = {
 	[MQ_LIBRARY_FLASH1] = {
-		[AMPERE] = { { .38, .36, .2 }, { .31, .28, .15 }, 90, .5 },
+		[AMPERE] = { { .38, .36, .2 }, { .31, .28, .15 }, 30, .5 },
 	},
 	[MQ_LIBRARY_CUTLASS] = {
-		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, 90, .5 },
+		[AMPERE] = { { .33, .35, .2 }, { .20, .24, .12 }, 50, .5 },
 	},
 	[MQ_LIBRARY_TRITON1] = {
 		[AMPERE] = { { .41, .51, .43 }, { .25, .31, .24 }, 90, .5 },
 	},
 	[MQ_LIBRARY_FLASH2] = {
-		[AMPERE] = { { .58, .72, .6 }, { .50, .62, .48 }, 90, .5 },
-		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, 90, .5 },
-		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, 90, .5 },
+		[AMPERE] = { { .58, .72, .6 }, { .50, .62, .48 }, 90, .8 },
+		[ADA] = { { .80, .88, .7 }, { .65, .70, .5 }, 90, .8 },
+		[HOPPER] = { { .33, .377, .332 }, { .30, .332, .28 }, 90, .8 },
 	},
 	[MQ_LIBRARY_FLASH3] = {
 		[HOPPER] = { { .51, .66, .77 }, { .49, .58, .5 }, 190, .25 },
@@ -193,23 +194,31 @@ double mq_attention_launches(bool backward)
 	return backward ? 3 : 1;
 }
 
-/* Scores are batched products' output; a mask copies them where a bit says so, softmax reads and writes
- * them, and again backwards. */
+/* Scores are batched products' output; a mask copies them where a bit says so, softmax reads them twice and
+ * writes them, and backwards reads its output and their gradient twice. Each product wants the elements of a
+ * head together: copies of Q, K and V; backwards of dO, dQ, dK and dV, of which the last three are then joined.
+ * (attention_pytorch in FlashAttention's benchmarks: the scale is a factor of the product.) */
 double mq_attention_unfused(const struct mq_device_calib *d, const struct mq_attention_call *c)
 {
 	double m = c->queries, n = c->keys, k = c->width, count = c->batch * c->heads, bytes;
 	double size_B = mq_dtype_size(c->dtype), scores = count * m * n;
-	double products = mq_cost_gemm(d, c->dtype, m, n, k, count), mask = 0;
+	double products = mq_cost_gemm(d, c->dtype, m, n, k, count), mask = 0, q = count * m * k;
+	double kv = c->batch * c->kv_heads * n * k, copied, launches;
 
 	if (c->causal)
 		mask = scores * 46 / mq_device_int_rate(d) + d->launch_s;
 	if (c->backward) {
 		products += 2 * mq_cost_gemm(d, c->dtype, n, k, m, count) +
 			    mq_cost_gemm(d, c->dtype, m, k, n, count);
-		bytes = (3 + 2) * size_B; /* softmax; scale */
+		bytes = (2 + 2 + 1) * size_B;
+		copied = 2 * (3 * q + 4 * kv) * size_B;
+		launches = 6;
 	} else {
 		products += mq_cost_gemm(d, c->dtype, m, k, n, count);
-		bytes = (2 + 2) * size_B;
+		bytes = (2 + 1) * size_B;
+		copied = 2 * (q + 2 * kv) * size_B;
+		launches = 4;
 	}
-	return products + mask + scores * bytes / (d->mem_bw_Bps * d->elementwise_bw_share) + 2 * d->launch_s;
+	return products + mask + (scores * bytes + copied) / (d->mem_bw_Bps * d->elementwise_bw_share) +
+	       launches * d->launch_s;
 }
