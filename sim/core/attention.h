@@ -3,7 +3,7 @@
  *
  * The one model of it: operators of training and rows of `score --kernels` ask the same functions. The shares
  * of the peak, and what starts and ends a kernel, are read off published timings of single kernels, those
- * that `score --kernels` holds it against among them; no run of training has a say (attention.c).
+ * that `score --kernels` holds it against among them; of runs of training one share alone (attention.c).
  */
 #ifndef MQ_CORE_ATTENTION_H
 #define MQ_CORE_ATTENTION_H
