@@ -65,12 +65,13 @@ static double kernel_s(const struct mq_device_calib *d, enum mq_attention_librar
 	return mq_attention_time(d, lib, &c);
 }
 
+/* A later step of the rank that has most to do. */
 static double step_s(const struct mq_device_calib *d, enum mq_attention_library lib,
-		     const struct mq_attention_call *c, const struct spread *s, bool first)
+		     const struct mq_attention_call *c, enum layout layout)
 {
-	if (first || s->layout == STRIPE)
+	if (layout == STRIPE)
 		return kernel_s(d, lib, *c, c->queries, c->keys, c->causal);
-	if (s->layout == ZIGZAG && c->causal)
+	if (layout == ZIGZAG && c->causal)
 		return (kernel_s(d, lib, *c, c->queries / 2, c->keys, false) +
 			kernel_s(d, lib, *c, c->queries, c->keys / 2, false)) / 2;
 	return kernel_s(d, lib, *c, c->queries, c->keys, false);
@@ -84,31 +85,80 @@ static double link_Bps(const struct mq_device_calib *d)
 	return d->pcie_Bps * (d->p2p > 0 ? PCIE_SHARE : HOST_SHARE);
 }
 
+/* A rank's tensors, and what moves them. */
+struct rank {
+	const struct mq_device_calib *d;
+	enum mq_attention_library lib;
+	enum layout layout;
+	struct mq_attention_call call;
+	double q, kv;     /* elements */
+	double size_B, bw_Bps, link_Bps;
+};
+
+/* So many kernels that move so many bytes. */
+static double moved_s(const struct rank *r, double bytes, double kernels)
+{
+	return bytes / r->bw_Bps + kernels * r->d->launch_s;
+}
+
+/* zhuzilin/ring-flash-attention, forward. Each step sends keys and values on while its kernel works, and adds
+ * what that made to the sum in fp32, a kernel for each operation: cast 2 + 4, difference 12, times the weight 8,
+ * sum 12. Stripes and the half of a zigzag are then copied into their place, 8. */
+static double ring_forward_s(const struct rank *r, double ranks)
+{
+	double merge = 38 * r->q + (r->layout == STRIPE ? 8 : r->layout == ZIGZAG ? 4 : 0) * r->q;
+	double pass = r->kv * r->size_B / r->link_Bps;
+	double time = kernel_s(r->d, r->lib, r->call, r->call.queries, r->call.keys, r->call.causal);
+
+	if (ranks <= 1)
+		return time;
+	time += moved_s(r, (2 + 4) * r->q, 2);
+	for (double step = 1; step < ranks; step++)
+		time += fmax(step_s(r->d, r->lib, &r->call, r->layout) + moved_s(r, merge, 6), pass);
+	return time + moved_s(r, (4 + 2) * r->q, 1);
+}
+
+/* Backward. Gradients of keys and values follow them in fp32, a step behind: the last ones when all kernels are
+ * done. What a kernel made, in 16 bit, is added to what came. */
+static double ring_backward_s(const struct rank *r, double ranks)
+{
+	double pass = r->kv * (r->size_B + 4) / r->link_Bps;
+	double time = kernel_s(r->d, r->lib, r->call, r->call.queries, r->call.keys, r->call.causal);
+
+	if (ranks <= 1)
+		return time;
+	time += moved_s(r, (2 + 4) * (r->q + r->kv), 3);
+	for (double step = 1; step < ranks; step++)
+		time += fmax(step_s(r->d, r->lib, &r->call, r->layout), pass) +
+			moved_s(r, (4 + 2 + 4) * (r->q + r->kv), 3);
+	return time + r->kv * 4 / r->link_Bps + moved_s(r, (4 + 2) * (r->q + r->kv), 3);
+}
+
+/* Q, K, V and O, or their gradients, change heads for sequence: each is brought into the order of ranks, sent,
+ * and brought into that of heads (yunchang, DeepSpeed-Ulysses). */
+static double exchange_s(const struct rank *r, double ranks)
+{
+	double bytes = (2 * r->q + r->kv) * r->size_B;
+
+	return bytes * (ranks - 1) / ranks / r->link_Bps + moved_s(r, 4 * bytes, 8);
+}
+
 static double spread_s(const struct mq_device_calib *d, enum mq_attention_library lib,
 		       struct mq_attention_call c, const struct spread *s)
 {
-	double size_B = mq_dtype_size(c.dtype), q, kv, work, pass, merge;
+	struct rank r = { .d = d, .lib = lib, .layout = s->layout, .size_B = mq_dtype_size(c.dtype),
+			  .bw_Bps = d->mem_bw_Bps * d->elementwise_bw_share, .link_Bps = link_Bps(d) };
+	double time;
 
 	c.heads /= s->ulysses;
 	c.kv_heads = fmax(c.kv_heads / s->ulysses, 1);
 	c.queries /= s->ring;
 	c.keys /= s->ring;
-	q = c.batch * c.heads * c.queries * c.width;
-	kv = 2 * c.batch * c.kv_heads * c.keys * c.width;
-	/* backward passes on keys and values, and their gradients in fp32 */
-	pass = kv * (c.backward ? size_B + 4 : size_B) / link_Bps(d);
-	/* output, and the sum read and written; backward the gradients of queries, keys and values */
-	merge = (c.backward ? (q + kv) * 10 : q * 30) / (d->mem_bw_Bps * d->elementwise_bw_share) +
-		8 * d->host_launch_s;
-	work = step_s(d, lib, &c, s, true);
-	for (double step = 1; step < s->ring; step++)
-		work += fmax(step_s(d, lib, &c, s, false) + merge, pass);
-	if (s->ulysses > 1) { /* Q, K, V, O; backwards their gradients */
-		double part = (s->ulysses - 1) / s->ulysses;
-
-		work += (2 * q + kv) * size_B * part / link_Bps(d) + 4 * d->host_launch_s;
-	}
-	return work;
+	r.call = c;
+	r.q = c.batch * c.heads * c.queries * c.width;
+	r.kv = 2 * c.batch * c.kv_heads * c.keys * c.width;
+	time = (c.backward ? ring_backward_s : ring_forward_s)(&r, s->ring);
+	return s->ulysses > 1 ? time + exchange_s(&r, s->ulysses) : time;
 }
 
 static bool library_of(const char *name, const struct mq_device_calib *d, enum mq_attention_library *lib)
