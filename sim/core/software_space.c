@@ -216,7 +216,8 @@ static bool pipeline_runs(const struct ask *a, const struct mq_shape *p)
 	return layers_run(a, p, pp * chunks);
 }
 
-/* Mixed precision may be a matter of what shards the parameters. */
+/* Mixed precision may be a matter of what shards the parameters: torchtitan/distributed/utils.py, maybe_enable_amp, has
+ * autocast only where there is neither FSDP nor tensor or pipeline parallelism. */
 static bool half_runs(const struct ask *a, const struct mq_shape *p, bool whole)
 {
 	uint32_t tp = mq_or_1(p->tp), pp = mq_or_1(p->pp);
