@@ -1,5 +1,6 @@
 /*
- * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS computes, NCCL communicates.
+ * cuda.c - executor "cuda": real GPUs, one process each; cuBLAS, cublasLt, cuDNN and kernels of our own compute, NCCL
+ * communicates.
  *
  * Plain C on NVIDIA's libraries, opened at run time (cuda/libraries.c). Ranks come from mpirun,
  * srun or torchrun, or are spawned by maquette-replay. Several ranks on one GPU (share_gpu) get an
@@ -71,7 +72,7 @@ static enum mq_status check(const struct mq_replay_session *session, uint32_t *d
 		               "instances; replay plans of one device, or turn MIG off (nvidia-smi -mig 0)");
 	if (session->n_own > 1)
 		MQ_TRY(cuda_open_nccl(&kit, err));
-	return MQ_OK;
+	return cuda_kernels_ask(&kit, session, err);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -126,6 +127,8 @@ static enum mq_status fill_random(struct cuda *c, uint64_t seed, struct mq_err *
 		uint32_t high = 0x3e80u + (uint32_t)(r & 0xff),
 		         low = 0x3e80u + (uint32_t)(r >> 8 & 0xff);
 
+		low &= 0xbfbfu; /* bytes that are numbers in fp8 too, whichever of its types */
+		high &= 0xffbfu;
 		high |= (uint32_t)(r >> 16 & 1) << 15;
 		low |= (uint32_t)(r >> 17 & 1) << 15;
 		word[i] = high << 16 | low;
@@ -196,6 +199,8 @@ static enum mq_status open_cuda(void *state, const struct mq_replay_session *ses
 		MQ_TRY(cuda_script_build(c, session->schedule[i], &c->script[i], err));
 	MQ_TRY(cuda_staged_open(c, err));
 	MQ_TRY(make_streams(c, err));
+	MQ_TRY(cuda_kernels_ask(&c->kit, session, err));
+	MQ_TRY(cuda_kernels_prepare(c, err));
 	return cuda_calls_prove(c, err);
 }
 
@@ -242,6 +247,15 @@ static void release(struct cuda *c)
 			c->kit.cudaStreamDestroy(c->stream[l]);
 	if (c->blas)
 		c->kit.cublasDestroy_v2(c->blas);
+	if (c->lt_handle)
+		c->kit.cublasLtDestroy(c->lt_handle);
+	if (c->dnn)
+		c->kit.cudnnDestroy(c->dnn);
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		if (c->workspace[l])
+			c->kit.cudaFree(c->workspace[l]);
+	if (c->scales)
+		c->kit.cudaFree(c->scales);
 	if (c->pool.in)
 		c->kit.cudaFree(c->pool.in);
 	if (c->pool.out)
@@ -299,12 +313,19 @@ static void describe(void *state, char *text, size_t size)
 		c->kit.nvmlDeviceGetPowerUsage(c->nvml, &mW);
 	}
 	double buffers_B = 2 * (double)c->pool.size + c->session->options->memory_B;
+	int rtc_major = 0, rtc_minor = 0;
+	if (c->own_module)
+		c->kit.nvrtcVersion(&rtc_major, &rtc_minor);
 	int n = snprintf(text, size,
 	                 "gpu=%s\nranks=%u\ncuda_runtime=%d\ncuda_driver=%d\ncublas=%d\n"
 	                 "nccl=%d\nbuffers_B=%.0f\nmemory_total_B=%zu\nsm_count=%d\n"
 	                 "compute_capability=%d\nsm_clock_MHz=%u\ntemperature_C=%u\npower_W=%.1f\n",
 	                 name, c->ranks->size, runtime, driver, blas, nccl, buffers_B, total, sms,
 	                 10 * major + minor, MHz, celsius, mW / 1e3);
+	if (n > 0 && (size_t)n < size)
+		n += snprintf(text + n, size - (size_t)n, "cublaslt=%zu\ncudnn=%zu\nnvrtc=%d.%d\n",
+		              c->lt_handle ? c->kit.cublasLtGetVersion() : 0, c->dnn ? c->kit.cudnnGetVersion() : 0, rtc_major,
+		              rtc_minor);
 	cpu_set_t cpus;
 	if (n > 0 && (size_t)n < size && !sched_getaffinity(0, sizeof(cpus), &cpus))
 		n += snprintf(text + n, size - (size_t)n, "mig=%d\ncpus=%d\n", cuda_is_mig(&c->kit, c->nvml),
@@ -351,7 +372,7 @@ static void free_block(void *state, void *block, size_t bytes)
 
 MQ_REPLAY_EXECUTOR(cuda) = {
         MQ_REPLAY_HEAD("cuda"),
-        .summary = "GPUs: cuBLAS computes, NCCL communicates",
+        .summary = "GPUs: cuBLAS and cuDNN compute, NCCL communicates",
         .launcher = MQ_LAUNCH_SPAWN,
         .state_size = sizeof(struct cuda),
         .check = check,
@@ -364,5 +385,6 @@ MQ_REPLAY_EXECUTOR(cuda) = {
         .allocate = allocate,
         .release = free_block,
         .topology = cuda_topology,
+        .found = cuda_found,
         .imitates = cuda_imitates,
 };

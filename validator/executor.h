@@ -23,7 +23,7 @@
 #include "core/arena.h"
 #include "core/schedule.h"
 
-enum { MQ_REPLAY_ABI = 5 };
+enum { MQ_REPLAY_ABI = 6 };
 
 /* How the ranks of an executor are started when no launcher did it yet. */
 enum mq_launcher {
@@ -126,8 +126,10 @@ struct mq_replay_executor {
 	/* Required: memory of the device, touched; MQ_ENODEV where there is not as much. */
 	enum mq_status (*allocate)(void *state, size_t bytes, void **block, struct mq_err *err);
 	void (*release)(void *state, void *block, size_t bytes);
+	/* May be NULL: a bit for each library that is found here and that an executor can do without, for `imitates`. */
+	uint32_t (*found)(void);
 	/* May be NULL: what a kernel is that runs as something else, for the record ("conv"); NULL: it runs as what it is. */
-	const char *(*imitates)(const struct mq_kernel *kernel);
+	const char *(*imitates)(const struct mq_kernel *kernel, uint32_t found);
 };
 
 /* For executors: bytes that a pool of operands must hold for all schedules, at least `least`: the

@@ -48,6 +48,12 @@ enum mq_op_kind {
 };
 MQ_API const char *mq_op_kind_name(enum mq_op_kind kind);
 
+/* A convolution of two axes, symmetric about its input's edges. Zeroes: not known, or another. */
+struct mq_conv_image {
+	uint16_t h, w, out_h, out_w; /* pixels of input and output */
+	uint8_t kh, kw, stride_h, stride_w;
+};
+
 struct mq_op {
 	const char *name;     /* unique inside the model, e.g. "layer3.qkv" */
 	enum mq_op_kind kind;
@@ -74,6 +80,7 @@ struct mq_op {
 	double window;        /* CONV: pixels of its window; 0 where its input is not gathered by one
 				 (transposed convolutions), see model_kernels.c */
 	bool volume;          /* CONV: the window has three axes */
+	struct mq_conv_image image; /* CONV: for executors that run it as one */
 	double host_flop;     /* work of one core of the host in the forward pass, whatever the number of
 				 samples (each has a core); the device waits */
 	double halo;          /* elements a neighbour needs under a SPATIAL split, per cut */
@@ -238,13 +245,15 @@ struct mq_kernel {
 				  * ranks' keys; 0 = one call over its own */
 	double layout;           /* MQ_KERNEL_CONV: passes over its tensors to and from the layout that tensor
 				  * cores want; 0 = channels lie last */
-	double m, n, k, count;
+	double m, n, k, count;   /* MEMORY, EMBEDDING: n = elements of a row (of a norm, a softmax, a table); 0 = none */
 	double flop, bytes;      /* of all `count` */
 	double work;             /* MQ_KERNEL_MEMORY: integer instructions, where these may take longer */
 	double launches;         /* kernels that the host launches for it (eager) */
 	double winograd;         /* MQ_KERNEL_CONV, see struct mq_op */
 	bool volume, depthwise;  /* MQ_KERNEL_CONV: three axes; one filter per channel */
 	bool over_window;        /* MQ_KERNEL_CONV: the window is in the rows (weights' gradient) */
+	bool of_input;           /* MQ_KERNEL_CONV: the input's gradient */
+	struct mq_conv_image image;   /* MQ_KERNEL_CONV: of the forward pass, whichever this is */
 	double time_s;           /* MQ_KERNEL_TIMED, CALL and WAIT only */
 };
 

@@ -154,6 +154,7 @@ struct work {
 	const struct mq_model *model;
 	double traffic;          /* of element-wise kernels / their least */
 	bool fp8;                /* the layers' products are in fp8 */
+	double strips;           /* an image is cut into */
 	double load;             /* copies of tokens of this rank's experts / the mean */
 	double documents;        /* work of attention / that over whole sequences */
 	bool gathered;           /* a loss of whole logits that ranks have parts of */
@@ -196,6 +197,19 @@ static bool channels_first(const struct work *w)
 	return false;
 }
 
+/* A convolution's image on this device: whole rows of it, or not known. */
+static struct mq_conv_image image_of(const struct work *w)
+{
+	struct mq_conv_image i = w->op->image;
+	double out = i.out_h / w->strips, in = i.h / w->strips;
+
+	if (w->strips > 1 && (out != floor(out) || in != floor(in)))
+		return (struct mq_conv_image){ 0 };
+	i.out_h = (uint16_t)out;
+	i.h = (uint16_t)in;
+	return i;
+}
+
 static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
 {
 	struct mq_kernel *k =
@@ -212,6 +226,8 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->volume = w->op->volume;
 	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
 	k->layout = w->op->kind == MQ_OP_CONV && channels_first(w) ? w->software->layout_passes : 0;
+	if (w->op->kind == MQ_OP_CONV && !w->op->volume)
+		k->image = image_of(w);
 }
 
 /* The operands of a pass in fp8: comes after the products, whose places are known (see left_out in
@@ -303,6 +319,7 @@ static void gemm_kernels(struct work *w, bool backward)
 	if (op->flop_bwd > 1.5 * op->flop) {
 		flop /= 2;
 		add_gemm(w, (double[]){ m, k / window, n * window }, flop, elems);
+		w->kernel[w->n - 1].of_input = op->kind == MQ_OP_CONV;
 	}
 	add_gemm(w, (double[]){ k, n, m }, flop, elems);
 	w->kernel[w->n - 1].over_window = op->kind == MQ_OP_CONV;
@@ -415,6 +432,7 @@ static void unfused_attention(struct work *w, bool backward)
 	struct mq_kernel *softmax = add(w, MQ_KERNEL_MEMORY);
 	softmax->bytes = fmax(rest, 0) * w->scale.read * w->scale.keys * w->size_B * score_traffic(w);
 	softmax->launches = fmax(op->kernels - 2, 1);
+	softmax->n = n;
 	add_scores(w, m * n * count, backward);
 	add_heads(w, backward);
 	if (w->software->rope == MQ_EAGER && op->rotated > 0)
@@ -463,6 +481,7 @@ static void memory_kernels(struct work *w, bool backward, enum mq_kernel_kind ki
 	k->bytes = (elems + w->weights) * w->size_B * (kind == MQ_KERNEL_MEMORY ? more_moved(w) : 1);
 	k->flop = flop;
 	k->launches = op->kernels * calls(w);
+	k->n = op->kind == MQ_OP_NORM || op->kind == MQ_OP_EMBEDDING ? w->model->hidden : 0;
 	add_framework(w, backward);
 }
 
@@ -720,6 +739,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.model = q->model,
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),
+		.strips = degree(share->split, MQ_DIM_SPATIAL),
 		.load = load,
 		.documents = train->documents.work > 0 ? train->documents.work : 1,
 		.gathered = gathered,

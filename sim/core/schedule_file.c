@@ -42,6 +42,7 @@ static const struct {
 	{ "volume", offsetof(struct mq_kernel, volume) },
 	{ "depthwise", offsetof(struct mq_kernel, depthwise) },
 	{ "over_window", offsetof(struct mq_kernel, over_window) },
+	{ "of_input", offsetof(struct mq_kernel, of_input) },
 };
 enum { N_KERNEL_FLAGS = sizeof(kernel_flag) / sizeof(kernel_flag[0]) };
 
@@ -64,6 +65,9 @@ static void put_kernel(FILE *f, const struct mq_kernel *k)
 	for (int i = 0; i < N_KERNEL_FLAGS; i++)
 		if (*(const bool *)((const char *)k + kernel_flag[i].offset))
 			fprintf(f, ",\"%s\":true", kernel_flag[i].name);
+	if (k->image.h)
+		fprintf(f, ",\"image\":[%u,%u,%u,%u,%u,%u,%u,%u]", k->image.h, k->image.w, k->image.out_h,
+			k->image.out_w, k->image.kh, k->image.kw, k->image.stride_h, k->image.stride_w);
 	fprintf(f, ",\"m\":%.17g,\"n\":%.17g,\"k\":%.17g,\"count\":%.17g,\"flop\":%.17g,"
 		"\"bytes\":%.17g,\"launches\":%.17g", k->m, k->n, k->k, k->count, k->flop, k->bytes,
 		k->launches);
@@ -319,6 +323,28 @@ static json_t *get_array(struct reader *r, json_t *object, const char *key, uint
 	return v;
 }
 
+/* [h, w, out_h, out_w, kh, kw, stride_h, stride_w], each at least 1; none: zeroes. */
+static struct mq_conv_image get_image(struct reader *r, json_t *kernel)
+{
+	json_t *list = json_object_get(kernel, "image");
+	double x[8];
+
+	if (!list)
+		return (struct mq_conv_image){ 0 };
+	for (size_t i = 0; i < 8; i++) {
+		json_t *value = json_array_get(list, i);
+
+		x[i] = json_is_integer(value) ? (double)json_integer_value(value) : 0;
+		if (json_array_size(list) != 8 || !(x[i] >= 1) || x[i] > (i < 4 ? UINT16_MAX : UINT8_MAX)) {
+			wrong(r, "image", "[h, w, out_h, out_w, kh, kw, stride_h, stride_w], whole numbers from 1");
+			return (struct mq_conv_image){ 0 };
+		}
+	}
+	return (struct mq_conv_image){ .h = (uint16_t)x[0], .w = (uint16_t)x[1], .out_h = (uint16_t)x[2],
+				  .out_w = (uint16_t)x[3], .kh = (uint8_t)x[4], .kw = (uint8_t)x[5],
+				  .stride_h = (uint8_t)x[6], .stride_w = (uint8_t)x[7] };
+}
+
 static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 {
 	json_t *time = json_object_get(v, "time_s");
@@ -335,6 +361,7 @@ static void get_kernel(struct reader *r, json_t *v, struct mq_kernel *k)
 	k->winograd = get_size(r, v, "winograd", 0, 1e3);
 	k->work = get_size(r, v, "work", 0, 1e18);
 	k->layout = get_size(r, v, "layout", 0, 1e3);
+	k->image = get_image(r, v);
 	k->m = get_size(r, v, "m", 0, most_rows);
 	k->n = get_size(r, v, "n", 0, most_rows);
 	k->k = get_size(r, v, "k", 0, most_rows);

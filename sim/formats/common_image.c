@@ -33,6 +33,29 @@ static double winograd(const struct mq_window *w)
 	return applies ? 16 * tiles / (w->out.h * w->out.w) : 0;
 }
 
+/* The window's step along an axis, where the input is padded alike on both sides; 0: it is not. */
+static uint8_t stride_of(double in, double out, double size)
+{
+	for (double stride = 1; stride < 16; stride++) {
+		double pad = ceil(((out - 1) * stride + size - in) / 2);
+
+		if (out > 1 && pad >= 0 && pad < size && floor((in + 2 * pad - size) / stride) + 1 == out)
+			return (uint8_t)stride;
+	}
+	return out == 1 && in == size;
+}
+
+static struct mq_conv_image image_of(const struct mq_window *w)
+{
+	uint8_t down = stride_of(w->in.h, w->out.h, w->kh), across = stride_of(w->in.w, w->out.w, w->kw);
+
+	if (!down || !across || fmax(w->in.h, w->in.w) > UINT16_MAX || fmax(w->kh, w->kw) > UINT8_MAX || down != w->stride)
+		return (struct mq_conv_image){ 0 };
+	return (struct mq_conv_image){ .h = (uint16_t)w->in.h, .w = (uint16_t)w->in.w, .out_h = (uint16_t)w->out.h,
+				  .out_w = (uint16_t)w->out.w, .kh = (uint8_t)w->kh, .kw = (uint8_t)w->kw,
+				  .stride_h = down, .stride_w = across };
+}
+
 void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
 {
 	double out = elems_of(&w->out);
@@ -50,6 +73,7 @@ void mq_amounts_conv(struct mq_op *op, const struct mq_window *w)
 	op->halo = halo(w);
 	op->winograd = winograd(w);
 	op->window = w->kh * w->kw;
+	op->image = image_of(w);
 	op->kernels = 1;
 	allow(op, MQ_DIM_SPATIAL, w->out.h);
 	allow(op, MQ_DIM_OUT, w->groups > 1 ? w->groups : w->out.c);

@@ -1,8 +1,6 @@
 # Ranks as launchers start them, on mock libraries: where they meet, which GPU and cores they take, which libraries they
 # find; what a GPU in parts is told; a rank that takes long to open.
 . "$ROOT/tests/cli/lib.sh.inc"
-mocks() { export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-	export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so; }
 mocks
 "$M" calibrate --executor cuda --schedule-only --devices 2 --type G --samples two -o two/g.json >/dev/null || bad=1
 "$M" calibrate --executor cuda --schedule-only --devices 1 --type G --samples one -o one/g.json >/dev/null || bad=1

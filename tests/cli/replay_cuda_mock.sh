@@ -1,7 +1,6 @@
 # The cuda executor on mock libraries: faults end soon, with one line and their own exit status.
 . "$ROOT/tests/cli/lib.sh.inc"
-export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
+mocks
 "$MAQUETTE" calibrate --executor cuda --schedule-only --devices 2 --type G --samples m -o m/g.json >/dev/null
 run() { # SETTING...: the replay's line, its exit status, and whether it ended by deadline + 5 s
 	local begin=$(date +%s) rc

@@ -1,7 +1,6 @@
 # Where ranks meet: strays are turned away, names that others could guess are this user's alone, a long TMPDIR is one.
 . "$ROOT/tests/cli/lib.sh.inc"
-export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so MOCK_DEVICES=2
+mocks; export MOCK_DEVICES=2
 deep=$PWD/$(printf 'd%.0s' $(seq 150)); mkdir "$deep"
 "$MAQUETTE" calibrate --executor cuda --schedule-only --devices 2 --type G --samples m -o m/g.json >/dev/null
 replay=("$REPLAY" --executor cuda --deadline 20 --reps 1 --warmup 0 -o out m/comm.jsonl)

@@ -1,8 +1,7 @@
 # A CPU and a GPU of one plan: executor host beside cuda (on mock libraries), no MPI.
 . "$ROOT/tests/cli/lib.sh.inc"
 [ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || { echo "skipped: fewer than two cores"; exit 77; }
-export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
+mocks
 mixed="$REPLAY --executor cuda --cpu-types C --deadline 30"
 hide() { sed 's/[0-9]* CPU cores/N CPU cores/; s/, [0-9]* per device/, N per device/; s/task [0-9]*/task N/'; }
 

@@ -1,6 +1,6 @@
 # The closed loop on mock libraries: it ends, a killed run goes on where it was, and the same question gives the same plan.
-export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
+. "$ROOT/tests/cli/lib.sh.inc"
+mocks
 export LD_PRELOAD=$MAQUETTE_CUDART EXECUTOR=cuda DTYPE=bf16 ROUNDS=2 TOP=4 EVALS=20
 tune() { "$ROOT/validator/tune" "$1" 2>&1; }
 tune whole | sed 's/[0-9.]* %/N %/g; s/  */ /g' | grep -c 'round\|final plan'

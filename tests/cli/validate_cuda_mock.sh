@@ -1,7 +1,6 @@
 # validate on the mock libraries: from a bare node to measured plans, each way of doing it, and its ends.
 . "$ROOT/tests/cli/lib.sh.inc"
-export MAQUETTE_CUDART=$ROOT/$BUILD/mock/mock_cudart.so MAQUETTE_CUBLAS=$ROOT/$BUILD/mock/mock_cublas.so
-export MAQUETTE_NCCL=$ROOT/$BUILD/mock/mock_nccl.so MAQUETTE_NVML=$ROOT/$BUILD/mock/mock_nvml.so TMPDIR=$PWD
+mocks
 export LD_PRELOAD=$MAQUETTE_CUDART # the host's clock is the mocks' too
 "$M" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 20 -o c.json >/dev/null || bad=1
 # What the replay holds beside tensors is a software's: a context of 500 MB (planted), no framework.
@@ -20,8 +19,10 @@ cmp out/validate.csv again/validate.csv && cmp out/plans.csv again/plans.csv && 
 grep -oE '^step time: [0-9]+ plans, median error' said; grep -oE 'Kendall.s tau' said | head -n 1; grep -oE '[0-9]+ of [0-9]+ samples dropped' said
 head -n 1 out/validate.csv
 awk -F, 'NR > 1 && $2 == "step" { n++; if ($9 / $10 < .5 || $9 / $10 > 2) print "far off:", $0; if (!($11 <= $10 && $10 <= $12)) print "interval:", $0 } END { print n, "steps" }' out/validate.csv
-# What runs as something else is named in the timelines.
-cut -d, -f4 out/launch-1/one-plan-*.timeline.csv | sort -u | tr '\n' ' '; echo
+# What runs as something else is named in the timelines; by cuDNN and NVRTC nothing of these plans does.
+kinds() { cut -d, -f4 $1/launch-1/one-plan-*.timeline.csv | sort -u | tr '\n' ' '; echo; }
+kinds out
+MAQUETTE_NVRTC=off "$M" validate one --top 1 --launches 1 --reps 2 -o swept >/dev/null || bad=1; kinds swept
 # The trace has both lanes.
 for lane in predicted analytic measured; do grep -q "$lane" out/trace-one-plan-1.json && echo "lane $lane"; done
 # Memory by purpose: the plan's own tensors, live as long as the schedule says, and the planted context of 500 MB.

@@ -1,5 +1,6 @@
 /*
- * mock.h - stand-ins for libcudart, libcublas and libnccl with a clock of their own.
+ * mock.h - stand-ins for libcudart, libcublas, libcublasLt, libcudnn, libnvrtc, libcuda and libnccl with a clock of
+ * their own.
  *
  * Each stream is a queue of operations in virtual time: an operation starts when its stream is free
  * and lasts as planted. Nothing depends on the wall clock, so times are exact and repeatable. When
@@ -53,6 +54,9 @@
 #define MOCK_CONTEXT_B   500000000 /* of the driver, in use before anything is allocated */
 #define MOCK_CALL_A_S    12e-6
 #define MOCK_CALL_BPS    150e9
+
+#define MOCK_CONV_EFF    0.61
+#define MOCK_ADAM_SHARE  0.66 /* of a sweep's speed */
 
 enum mock_kind { MOCK_WORK, MOCK_RECORD, MOCK_WAIT, MOCK_CALL, MOCK_HOST };
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/cost.h"
 #include "mock.h"
+#include "planted.h"
 
 static cudaStream_t current;
 
@@ -23,36 +23,6 @@ static enum mq_dtype dtype_of(cudaDataType type, cublasComputeType_t compute)
 	default:
 		return MQ_FP32;
 	}
-}
-
-/* The truth that a calibration has to find. */
-static struct mq_device_calib planted(void)
-{
-	struct mq_device_calib d = {.kind = MQ_GPU,
-	                            .mem_bw_Bps = MOCK_MEM_BPS,
-	                            .sm_count = MOCK_SMS,
-	                            .compute_capability = 80,
-	                            .gemm_eff = MOCK_EFF,
-	                            .gemm_fp32 = 1,
-	                            .gemm_kt = MOCK_KT,
-	                            .gemm_a0 = MOCK_A0,
-	                            .gemm_q = MOCK_Q,
-	                            .gemm_bw_share = MOCK_BW_SHARE,
-	                            .gemm_t0_s = MOCK_T0_S,
-	                            .gemm_misaligned = 1,
-	                            .bmm_misaligned = 1,
-	                            .sustained = 1};
-	const struct mq_calib_field *f = mq_calib_device_fields();
-
-	for (; f->name; f++)
-		if (!strcmp(f->name, "gemm_corner"))
-			*(double *)(void *)((char *)&d + f->offset) = f->initial;
-	for (int i = 0; i < MQ_N_DTYPES; i++)
-		d.peak_flops[i] = MOCK_PEAK;
-	d.peak_flops[MQ_TF32] = MOCK_PEAK / 2;
-	d.peak_flops[MQ_FP32] = MOCK_PEAK / 10;
-	d.peak_flops[MQ_FP64] = MOCK_PEAK / 20;
-	return d;
 }
 
 struct operand {

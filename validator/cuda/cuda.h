@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/map.h"
 #include "cuda/toolkit.h"
 #include "executor.h"
 #include "wire.h"
@@ -17,6 +18,13 @@
 enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err);
 enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err); /* MAQUETTE_CUBLAS */
 enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err); /* MAQUETTE_NCCL */
+/* MQ_ENODEV: cublasLt (MAQUETTE_CUBLASLT), cuDNN (MAQUETTE_CUDNN) is missing; says what for. */
+enum mq_status cuda_open_lt(struct mq_toolkit *kit, struct mq_err *err);
+enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err);
+/* NVRTC and the driver's library (MAQUETTE_NVRTC, MAQUETTE_CUDA): are both there? */
+bool cuda_open_nvrtc(struct mq_toolkit *kit);
+/* Is a library to be done without, by VARIABLE=off? */
+bool cuda_is_off(const char *variable);
 void cuda_open_nvml(struct mq_toolkit *kit); /* optional */
 struct cuda;
 /* Binds the process to the cores that /sys calls near its GPU, unless whoever started it bound it already. */
@@ -103,6 +111,14 @@ struct cuda_pool {
 	size_t size, in_at, out_at;
 };
 
+/* What a kernel needs that is made before it is timed, by the kernel's place in its schedule. */
+struct cuda_prepared {
+	struct cuda_lt *lt;   /* NULL: cublasLt does not run it */
+	struct cuda_dnn *dnn; /* NULL: cuDNN does not run it */
+};
+
+enum cuda_own { CUDA_OWN_SWEEP, CUDA_OWN_ROWS, CUDA_OWN_ADAM, CUDA_OWN_GATHER, CUDA_N_OWN };
+
 struct cuda {
 	struct mq_toolkit kit;
 	const struct mq_ranks *ranks;
@@ -114,6 +130,17 @@ struct cuda {
 	cudaStream_t stream[MQ_N_STREAMS];
 	cudaEvent_t *begin, *end, base; /* [n_events] */
 	cublasHandle_t blas;
+	cublasLtHandle_t lt_handle; /* NULL: not asked for */
+	cudnnHandle_t dnn;          /* likewise */
+	CUmodule own_module;        /* NULL: without NVRTC */
+	CUfunction own[CUDA_N_OWN];
+	float *scales;              /* of fp8 operands: two ones on the device */
+	struct mq_map prepared_map; /* of kernels, to the table */
+	struct cuda_prepared *prepared;
+	uint32_t n_prepared, prepared_room;
+	void *workspace[MQ_N_STREAMS];
+	size_t workspace_B[MQ_N_STREAMS];
+	int sms;
 	struct cuda_pool pool;
 	struct cuda_stage stage;
 	struct cuda_gate *gate; /* [n_events], where calls are held */
@@ -175,12 +202,37 @@ enum mq_status cuda_calls_prove(struct cuda *c, struct mq_err *err);
 
 enum mq_status cuda_kernel_check(const struct mq_kernel *kernel, struct mq_err *err);
 size_t cuda_kernel_need(const struct mq_kernel *kernel);
+/* Bits: libraries that kernels can do without. */
+enum { CUDA_FOUND_DNN = 1, CUDA_FOUND_NVRTC = 2 };
+uint32_t cuda_found(void);
 /* What a kernel is that runs here as products, sweeps or copies; NULL: it is one of these. */
-const char *cuda_imitates(const struct mq_kernel *kernel);
-enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel,
-                                   cudaStream_t stream, struct mq_err *err);
+const char *cuda_imitates(const struct mq_kernel *kernel, uint32_t found);
+/* Opens the libraries that this session's kernels ask for. MQ_ENODEV: names what is missing. */
+enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_session *session, struct mq_err *err);
+/* Makes what this rank's kernels need before they are timed: descriptors, algorithms, workspaces. */
+enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err);
+enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *kernel, enum mq_stream stream,
+                                   struct mq_err *err);
 void *cuda_pool_in(struct cuda_pool *pool, size_t bytes);
 void *cuda_pool_out(struct cuda_pool *pool, size_t bytes);
+
+/* ---- lt.c, dnn.c, own.c ---------------------------------------------------------------------- */
+
+/* Plans live as long as the session; `workspace` has at least workspace_B bytes. */
+enum mq_status cuda_lt_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_lt **plan, size_t *workspace_B,
+                               struct mq_err *err);
+enum mq_status cuda_lt_enqueue(struct cuda *c, const struct cuda_lt *plan, const struct mq_kernel *kernel, void *workspace,
+                               cudaStream_t stream, struct mq_err *err);
+bool cuda_dnn_runs(const struct mq_kernel *kernel); /* a convolution whose image is known */
+size_t cuda_dnn_need(const struct mq_kernel *kernel); /* bytes of its tensors */
+enum mq_status cuda_dnn_prepare(struct cuda *c, const struct mq_kernel *kernel, struct cuda_dnn **plan, size_t *workspace_B,
+                                struct mq_err *err);
+enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *plan, const struct mq_kernel *kernel, void *workspace,
+                                cudaStream_t stream, struct mq_err *err);
+/* Compiles and loads the kernels for this rank's device. */
+enum mq_status cuda_own_open(struct cuda *c, struct mq_err *err);
+enum mq_status cuda_own_enqueue(struct cuda *c, const struct mq_kernel *kernel, cudaStream_t stream, struct mq_err *err);
+const char *cuda_own_source(void);
 
 /* ---- staged.c -------------------------------------------------------------------------------- */
 

@@ -1,18 +1,18 @@
 /*
- * kernels.c - the kernels of a schedule on a GPU, by cuBLAS and copies: no kernels of our own, so
- * plain C and no compiler for device code.
+ * kernels.c - the kernels of a schedule on a GPU, each by the library that frameworks call for it.
  *
  * Matrix products: cublasGemmEx, batched ones by their strided form, row-major operands by swapping
- * A and B. Convolutions: the product they imply. Memory-bound kernels and optimizers: y += a x over
- * the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory speed). Gathers
- * and packs: device-to-device copies. Attention: its two products per head (four in the backward
- * pass) without the softmax: cuBLAS has no fused attention, so a fused kernel's speed is not what
- * is measured here, and calibrate fits none.
+ * A and B; in fp8 cublasLt (lt.c). Convolutions: cuDNN (dnn.c); where their image is not known, or cuDNN is off, the
+ * product they imply. Memory-bound kernels, norms, softmaxes, optimizers and embeddings: kernels of our own (own.c) where
+ * NVRTC is there; else y += a x over the bytes stated (two thirds read, one third written; cuBLAS axpy runs at memory
+ * speed), and copies. Packs: device-to-device copies. Attention: its two products per head (four in the backward
+ * pass) without the softmax, so that a fused kernel's speed is not what is measured here, and calibrate fits none.
  *
- * Operands walk round a pool larger than the L2 cache and are random, never overwritten: all-zero
- * data runs faster than real data does.
+ * Operands walk round a pool larger than the L2 cache and are random; those that are read alone are never
+ * overwritten: all-zero data runs faster than real data does.
  */
 #include <math.h>
+#include <string.h>
 
 #include "cuda/cuda.h"
 
@@ -79,15 +79,26 @@ static bool is_product(const struct mq_kernel *k)
 	       k->kind == MQ_KERNEL_ATTENTION || k->kind == MQ_KERNEL_RECURRENT;
 }
 
+/* Products that cublasLt runs. */
+static bool is_fp8(const struct mq_kernel *k)
+{
+	return k->kind == MQ_KERNEL_GEMM && k->dtype == MQ_FP8;
+}
+
+static bool is_swept(const struct mq_kernel *k)
+{
+	return k->kind == MQ_KERNEL_MEMORY || k->kind == MQ_KERNEL_OPTIMIZER || k->kind == MQ_KERNEL_EMBEDDING;
+}
+
 enum mq_status cuda_kernel_check(const struct mq_kernel *k, struct mq_err *err)
 {
 	struct types t;
 
-	if (is_product(k) && !types_of(k->dtype, &t))
+	if (is_product(k) && !types_of(k->dtype, &t) && !is_fp8(k))
 		return mq_fail(err, MQ_EINPUT,
-		               "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, "
-		               "the schedule asks for %s",
-		               mq_dtype_name(k->dtype));
+		               "executor cuda multiplies fp32, tf32, fp16, bf16 and fp64, and fp8 in plain products; "
+		               "the schedule asks for %s in %s kernels",
+		               mq_dtype_name(k->dtype), mq_kernel_kind_name(k->kind));
 	if (k->kind == MQ_KERNEL_HOST_UPDATE)
 		return mq_fail(err, MQ_EINPUT,
 		               "executor cuda runs no optimizer on the host's CPU: replay "
@@ -112,11 +123,13 @@ size_t cuda_kernel_need(const struct mq_kernel *k)
 	double m = rows_of(k), n = fmax(k->n, 1), depth = fmax(k->k, 1);
 	bool batched = k->kind == MQ_KERNEL_GEMM || k->kind == MQ_KERNEL_ATTENTION;
 
-	if (!is_product(k) || !types_of(k->dtype, &t))
+	if (is_fp8(k))
+		t.size = 2; /* of the result */
+	else if (!is_product(k) || !types_of(k->dtype, &t))
 		return 65536; /* streamed in parts */
 	/* No device has 1e18 bytes, so that they cannot be had is said where they are asked for. */
-	return (size_t)fmin((double)t.size * (batched ? fmax(k->count, 1) : 1) *
-	                            (m * depth + depth * n + m * n), 1e18) +
+	return (size_t)fmin(fmax((double)t.size * (batched ? fmax(k->count, 1) : 1) *
+	                                 (m * depth + depth * n + m * n), (double)cuda_dnn_need(k)), 1e18) +
 	       65536;
 }
 
@@ -203,34 +216,123 @@ static enum mq_status attention(struct cuda *c, const struct mq_kernel *k, struc
 	return product(c, k, k->n, k->k, k->m, err);
 }
 
-const char *cuda_imitates(const struct mq_kernel *k)
+uint32_t cuda_found(void)
+{
+	struct mq_toolkit kit = {0};
+	struct mq_err ignored;
+	uint32_t found = cuda_is_off("MAQUETTE_CUDNN") ? 0 : CUDA_FOUND_DNN; /* refused where it is missing */
+
+	if (cuda_open_runtime(&kit, &ignored) == MQ_OK && cuda_open_nvrtc(&kit))
+		found |= CUDA_FOUND_NVRTC;
+	return found;
+}
+
+const char *cuda_imitates(const struct mq_kernel *k, uint32_t found)
 {
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_CONV:
-		return "conv";
+		return found & CUDA_FOUND_DNN && cuda_dnn_runs(k) ? NULL : "conv";
 	case MQ_KERNEL_ATTENTION:
 		return "attention";
 	case MQ_KERNEL_SCAN:
 		return "scan";
 	case MQ_KERNEL_OPTIMIZER:
-		return "optimizer";
+		return found & CUDA_FOUND_NVRTC ? NULL : "optimizer";
 	case MQ_KERNEL_EMBEDDING:
-		return "embedding";
+		return found & CUDA_FOUND_NVRTC ? NULL : "embedding";
 	default:
 		return NULL;
 	}
 }
 
-enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cudaStream_t stream,
-                                   struct mq_err *err)
-{
-	int bad = (int)c->kit.cublasSetStream_v2(c->blas, stream);
+/* ---- libraries and plans --------------------------------------------------------------------- */
 
-	if (bad)
-		return blas_failed(bad, err);
-	/* What a product launches besides itself: bias and the like, of no size. */
-	if (is_product(k) && k->launches > 1)
-		MQ_TRY(sweep(c, 0, k->launches - 1, err));
+/* Calls `visit` with each kernel of the executor's own devices (of one rank alone, where that is not MQ_NONE). */
+static enum mq_status each_kernel(const struct mq_replay_session *session, uint32_t rank,
+                                  enum mq_status (*visit)(void *context, const struct mq_kernel *k, enum mq_stream stream,
+                                                          struct mq_err *err),
+                                  void *context, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < session->n_schedules; i++) {
+		const struct mq_schedule *s = session->schedule[i];
+
+		for (uint32_t t = 0; t < s->n_tasks; t++) {
+			const struct mq_task *task = &s->task[t];
+			bool here = rank == MQ_NONE ? !strcmp(session->owner[task->device]->name, "cuda") : task->device == rank;
+
+			if (task->kind != MQ_TASK_COMPUTE || !here)
+				continue;
+			for (uint32_t k = 0; k < s->work[task->work].n_kernels; k++)
+				MQ_TRY(visit(context, &s->work[task->work].kernel[k], (enum mq_stream)task->stream, err));
+		}
+	}
+	return MQ_OK;
+}
+
+static bool is_dnn(const struct mq_kernel *k)
+{
+	return cuda_dnn_runs(k) && !cuda_is_off("MAQUETTE_CUDNN");
+}
+
+static enum mq_status ask(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
+{
+	struct mq_toolkit *kit = context;
+
+	if (is_fp8(k) && !kit->cublasLtCreate)
+		MQ_TRY(cuda_open_lt(kit, err));
+	if (is_dnn(k) && !kit->cudnnCreate)
+		MQ_TRY(cuda_open_dnn(kit, err));
+	if (is_swept(k) && !kit->nvrtcCreateProgram)
+		cuda_open_nvrtc(kit);
+	return MQ_OK;
+}
+
+enum mq_status cuda_kernels_ask(struct mq_toolkit *kit, const struct mq_replay_session *session, struct mq_err *err)
+{
+	return each_kernel(session, MQ_NONE, ask, kit, err);
+}
+
+static enum mq_status prepare(void *context, const struct mq_kernel *k, enum mq_stream stream, struct mq_err *err)
+{
+	struct cuda *c = context;
+	struct cuda_prepared p = {NULL, NULL};
+	size_t workspace_B = 0;
+
+	if (is_swept(k) && c->kit.cuLaunchKernel && !c->own_module)
+		return cuda_own_open(c, err);
+	if (!is_fp8(k) && !is_dnn(k))
+		return MQ_OK;
+	if (mq_map_add(&c->prepared_map, (uint64_t)(uintptr_t)k) != c->n_prepared)
+		return MQ_OK;
+	MQ_TRY(is_fp8(k) ? cuda_lt_prepare(c, k, &p.lt, &workspace_B, err) : cuda_dnn_prepare(c, k, &p.dnn, &workspace_B, err));
+	MQ_PUSH(c->session->arena, c->prepared, c->n_prepared, c->prepared_room, p);
+	if (workspace_B > c->workspace_B[stream])
+		c->workspace_B[stream] = workspace_B;
+	return MQ_OK;
+}
+
+enum mq_status cuda_kernels_prepare(struct cuda *c, struct mq_err *err)
+{
+	CUDA_TRY(c, cudaDeviceGetAttribute(&c->sms, cudaDevAttrMultiProcessorCount, c->device));
+	mq_map_init(&c->prepared_map, c->session->arena, 256);
+	MQ_TRY(each_kernel(c->session, c->ranks->rank, prepare, c, err));
+	for (int l = 0; l < MQ_N_STREAMS; l++)
+		if (c->workspace_B[l])
+			CUDA_TRY(c, cudaMalloc(&c->workspace[l], c->workspace_B[l]));
+	return MQ_OK;
+}
+
+static const struct cuda_prepared *prepared(const struct cuda *c, const struct mq_kernel *k)
+{
+	uint32_t at = is_fp8(k) || k->kind == MQ_KERNEL_CONV ? mq_map_find(&c->prepared_map, (uint64_t)(uintptr_t)k) : MQ_NONE;
+
+	return at == MQ_NONE ? NULL : &c->prepared[at];
+}
+
+/* ---- enqueuing ------------------------------------------------------------------------------- */
+
+static enum mq_status with_blas(struct cuda *c, const struct mq_kernel *k, cudaStream_t stream, struct mq_err *err)
+{
 	switch ((enum mq_kernel_kind)k->kind) {
 	case MQ_KERNEL_GEMM:
 	case MQ_KERNEL_CONV:
@@ -257,4 +359,24 @@ enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, cu
 		break;
 	}
 	return mq_fail(err, MQ_EBUG, "a kernel that was checked cannot run");
+}
+
+enum mq_status cuda_kernel_enqueue(struct cuda *c, const struct mq_kernel *k, enum mq_stream on, struct mq_err *err)
+{
+	cudaStream_t stream = c->stream[on];
+	const struct cuda_prepared *p = prepared(c, k);
+	int bad = (int)c->kit.cublasSetStream_v2(c->blas, stream);
+
+	if (bad)
+		return blas_failed(bad, err);
+	/* What a product launches besides itself: bias and the like, of no size. */
+	if (is_product(k) && k->launches > 1)
+		MQ_TRY(sweep(c, 0, k->launches - 1, err));
+	if (p && p->lt)
+		return cuda_lt_enqueue(c, p->lt, k, c->workspace[on], stream, err);
+	if (p && p->dnn)
+		return cuda_dnn_enqueue(c, p->dnn, k, c->workspace[on], stream, err);
+	if (c->own_module && is_swept(k))
+		return cuda_own_enqueue(c, k, stream, err);
+	return with_blas(c, k, stream, err);
 }

@@ -4,9 +4,9 @@
  * Where the loader does not find them, they are looked for where conda and Python's wheels (nvidia-*-cu12, -cu13) put
  * them: below CONDA_PREFIX and VIRTUAL_ENV.
  *
- * MAQUETTE_CUDART, MAQUETTE_CUBLAS, MAQUETTE_NCCL and MAQUETTE_NVML name other files: another
- * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only
- * when needed.
+ * MAQUETTE_CUDART, _CUBLAS, _CUBLASLT, _CUDNN, _NVRTC, _CUDA (the driver), _NCCL and _NVML name other files: another
+ * version, or the mocks of the tests. cuBLAS takes most of a second to open, so it is opened only when needed, and
+ * cublasLt, cuDNN and NVRTC only by schedules that have kernels for them.
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -119,27 +119,94 @@ enum mq_status cuda_open_runtime(struct mq_toolkit *kit, struct mq_err *err)
 	return MQ_OK;
 }
 
+/* Of names by falling CUDA versions 13, 12, 11, how many are newer than the runtime: they want a newer driver too. */
+static int too_new(const struct mq_toolkit *kit, int *major)
+{
+	int version = 0;
+
+	if (kit->cudaRuntimeGetVersion(&version) != cudaSuccess || !version)
+		version = 13000;
+	*major = version / 1000;
+	return version < 12000 ? 2 : version < 13000 ? 1 : 0;
+}
+
 enum mq_status cuda_open_blas(struct mq_toolkit *kit, struct mq_err *err)
 {
 	/* Never plain libcublas.so, which may be of any version. */
 	static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", NULL};
-	static const char *const names_text[] = {"libcublas.so.13, .12 or .11", "libcublas.so.12 or .11",
-	                                         "libcublas.so.11"};
+	static const char *const text[] = {"libcublas.so.13, .12 or .11", "libcublas.so.12 or .11", "libcublas.so.11"};
 	const char *what = "cuBLAS";
-	int version = 0, skip = 0;
-
-	/* Of the runtime's major version or older: a newer one wants a newer driver too. */
-	if (kit->cudaRuntimeGetVersion(&version) == cudaSuccess && version)
-		skip = version < 12000 ? 2 : version < 13000 ? 1 : 0;
+	int major, skip = too_new(kit, &major);
 	void *library = open_one("MAQUETTE_CUBLAS", names + skip);
 
 	if (!library)
 		return mq_fail(err, MQ_ENODEV,
 		               "no cuBLAS (%s) for CUDA %d's runtime: install it, or set MAQUETTE_CUBLAS to the "
 		               "library's path",
-		               names_text[skip], version / 1000);
+		               text[skip], major);
 	MQ_CUBLAS_FUNCTIONS(TAKE)
 	return MQ_OK;
+}
+
+enum mq_status cuda_open_lt(struct mq_toolkit *kit, struct mq_err *err)
+{
+	static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", NULL};
+	static const char *const text[] = {"libcublasLt.so.13, .12 or .11", "libcublasLt.so.12 or .11", "libcublasLt.so.11"};
+	const char *what = "cublasLt";
+	int major, skip = too_new(kit, &major);
+	void *library = open_one("MAQUETTE_CUBLASLT", names + skip);
+
+	if (!library)
+		return mq_fail(err, MQ_ENODEV,
+		               "the plan multiplies in fp8, and there is no cublasLt (%s): install it, set MAQUETTE_CUBLASLT to "
+		               "the library's path, or replay plans in bf16",
+		               text[skip]);
+	MQ_CUBLASLT_FUNCTIONS(TAKE)
+	return MQ_OK;
+}
+
+enum mq_status cuda_open_dnn(struct mq_toolkit *kit, struct mq_err *err)
+{
+	static const char *const names[] = {"libcudnn.so.9", "libcudnn.so.8", NULL};
+	const char *what = "cuDNN";
+	void *library = open_one("MAQUETTE_CUDNN", names);
+
+	if (!library)
+		return mq_fail(err, MQ_ENODEV,
+		               "the plan has convolutions, and there is no cuDNN (libcudnn.so.9 or .8): install it, set "
+		               "MAQUETTE_CUDNN to its path, or to off: then products stand for them, and nothing is fitted to these");
+	MQ_CUDNN_FUNCTIONS(TAKE)
+	return MQ_OK;
+}
+
+bool cuda_is_off(const char *variable)
+{
+	const char *given = getenv(variable);
+
+	return given && !strcmp(given, "off");
+}
+
+bool cuda_open_nvrtc(struct mq_toolkit *kit)
+{
+	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", NULL};
+	static const char *const driver_names[] = {"libcuda.so.1", NULL};
+	const char *what = "NVRTC";
+	struct mq_err ignored, *err = &ignored;
+	int major, skip = too_new(kit, &major);
+
+	if (cuda_is_off("MAQUETTE_NVRTC"))
+		return false;
+	void *library = open_one("MAQUETTE_NVRTC", names + skip);
+	void *driver = library ? open_one("MAQUETTE_CUDA", driver_names) : NULL;
+	if (!driver)
+		return false;
+#define HAVE(name)                                                                                 \
+	if (take(library, what, #name, &kit->name, err) != MQ_OK)                                  \
+		return false;
+	MQ_NVRTC_FUNCTIONS(HAVE)
+	library = driver;
+	MQ_DRIVER_FUNCTIONS(HAVE)
+	return true;
 }
 
 enum mq_status cuda_open_nccl(struct mq_toolkit *kit, struct mq_err *err)

@@ -123,7 +123,7 @@ static enum mq_status issue(struct enqueue *e, uint32_t id, int *result, struct 
 
 	if (t->kind == MQ_TASK_COMPUTE)
 		for (uint32_t i = 0; i < s->work[t->work].n_kernels; i++)
-			MQ_TRY(cuda_kernel_enqueue(c, &s->work[t->work].kernel[i], stream, err));
+			MQ_TRY(cuda_kernel_enqueue(c, &s->work[t->work].kernel[i], (enum mq_stream)t->stream, err));
 	if (t->kind == MQ_TASK_COPY)
 		MQ_TRY(copy(c, t, stream, err));
 	/* A communicator of one rank has nothing to move. */

@@ -1,5 +1,5 @@
 /*
- * toolkit.h - what we use of the CUDA runtime, cuBLAS, NCCL and NVML.
+ * toolkit.h - what we use of the CUDA runtime and driver, cuBLAS and cublasLt, cuDNN, NVRTC, NCCL and NVML.
  *
  * With the toolkit's headers (MQ_CUDA_HEADERS) the declarations are theirs and every use is
  * type-checked against them; without, the few that are needed are declared here with the same
@@ -147,6 +147,154 @@ ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t 
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
 #endif
 
+/* cublasLt, cuDNN, NVRTC and the driver: opened only by schedules that ask for them. */
+#if defined(MQ_CUDA_HEADERS) && __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#else
+enum { CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29 };
+enum { CUBLAS_OP_T = 1 };
+typedef struct cublasLtContext *cublasLtHandle_t;
+typedef struct cublasLtDesc *cublasLtMatmulDesc_t;
+typedef struct cublasLtLayout *cublasLtMatrixLayout_t;
+typedef struct cublasLtPreference *cublasLtMatmulPreference_t;
+typedef struct {
+	uint64_t data[8];
+} cublasLtMatmulAlgo_t;
+typedef struct {
+	cublasLtMatmulAlgo_t algo;
+	size_t workspaceSize;
+	cublasStatus_t state;
+	float wavesCount;
+	int reserved[4];
+} cublasLtMatmulHeuristicResult_t;
+typedef enum {
+	CUBLASLT_MATMUL_DESC_TRANSA = 3,
+	CUBLASLT_MATMUL_DESC_TRANSB = 4,
+	CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,
+	CUBLASLT_MATMUL_DESC_B_SCALE_POINTER = 18,
+	CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25
+} cublasLtMatmulDescAttributes_t;
+typedef enum {
+	CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
+	CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
+} cublasLtMatrixLayoutAttribute_t;
+typedef enum { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1 } cublasLtMatmulPreferenceAttributes_t;
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
+size_t cublasLtGetVersion(void);
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType scale);
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t size);
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows,
+                                          uint64_t cols, int64_t ld);
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t size);
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference);
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference);
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+                                                    size_t size);
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t *result, int *found);
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
+                              const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo, void *workspace,
+                              size_t workspace_B, cudaStream_t stream);
+#endif
+
+#if defined(MQ_CUDA_HEADERS) && __has_include(<cudnn.h>)
+#include <cudnn.h>
+#else
+typedef int cudnnStatus_t;
+typedef struct cudnnContext *cudnnHandle_t;
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+typedef enum { CUDNN_DATA_FLOAT = 0, CUDNN_DATA_DOUBLE = 1, CUDNN_DATA_HALF = 2, CUDNN_DATA_BFLOAT16 = 9 } cudnnDataType_t;
+typedef enum { CUDNN_TENSOR_NCHW = 0, CUDNN_TENSOR_NHWC = 1 } cudnnTensorFormat_t;
+typedef enum { CUDNN_CROSS_CORRELATION = 1 } cudnnConvolutionMode_t;
+typedef enum { CUDNN_DEFAULT_MATH = 0, CUDNN_TENSOR_OP_MATH = 1, CUDNN_FMA_MATH = 3 } cudnnMathType_t;
+typedef int cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t, cudnnConvolutionBwdFilterAlgo_t;
+typedef struct {
+	int algo;
+	cudnnStatus_t status;
+	float time;
+	size_t memory;
+	int determinism;
+	cudnnMathType_t mathType;
+	int reserved[3];
+} cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdFilterAlgoPerf_t;
+size_t cudnnGetVersion(void);
+const char *cudnnGetErrorString(cudnnStatus_t status);
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle);
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);
+cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *tensor);
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format, cudnnDataType_t type,
+                                         int n, int c, int h, int w);
+cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filter);
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format,
+                                         int k, int c, int h, int w);
+cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *conv);
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t conv, int pad_h, int pad_w, int stride_h,
+                                              int stride_w, int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t compute);
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups);
+cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math);
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                                                     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, int asked,
+                                                     int *found, cudnnConvolutionFwdAlgoPerf_t *result);
+cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, cudnnFilterDescriptor_t w,
+                                                          cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t conv,
+                                                          cudnnTensorDescriptor_t dx, int asked, int *found,
+                                                          cudnnConvolutionBwdDataAlgoPerf_t *result);
+cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, cudnnTensorDescriptor_t x,
+                                                            cudnnTensorDescriptor_t dy, cudnnConvolutionDescriptor_t conv,
+                                                            cudnnFilterDescriptor_t dw, int asked, int *found,
+                                                            cudnnConvolutionBwdFilterAlgoPerf_t *result);
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc, const void *x,
+                                      cudnnFilterDescriptor_t w_desc, const void *w, cudnnConvolutionDescriptor_t conv,
+                                      cudnnConvolutionFwdAlgo_t algo, void *workspace, size_t workspace_B, const void *beta,
+                                      cudnnTensorDescriptor_t y_desc, void *y);
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha, cudnnFilterDescriptor_t w_desc,
+                                           const void *w, cudnnTensorDescriptor_t dy_desc, const void *dy,
+                                           cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdDataAlgo_t algo,
+                                           void *workspace, size_t workspace_B, const void *beta,
+                                           cudnnTensorDescriptor_t dx_desc, void *dx);
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x_desc,
+                                             const void *x, cudnnTensorDescriptor_t dy_desc, const void *dy,
+                                             cudnnConvolutionDescriptor_t conv, cudnnConvolutionBwdFilterAlgo_t algo,
+                                             void *workspace, size_t workspace_B, const void *beta,
+                                             cudnnFilterDescriptor_t dw_desc, void *dw);
+#endif
+
+#if defined(MQ_CUDA_HEADERS) && __has_include(<nvrtc.h>) && __has_include(<cuda.h>)
+#include <cuda.h>
+#include <nvrtc.h>
+#else
+typedef int CUresult, nvrtcResult;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct nvrtcProgramOpaque *nvrtcProgram;
+CUresult cuModuleLoadData(CUmodule *module, const void *image);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_B,
+                        cudaStream_t stream, void **arguments, void **extra);
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *source, const char *name, int n_headers,
+                               const char *const *headers, const char *const *names);
+nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int n_options, const char *const *options);
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size);
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *cubin);
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *size);
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log);
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program);
+nvrtcResult nvrtcVersion(int *major, int *minor);
+#endif
+
 /* Functions that must be there, per library. */
 #define MQ_CUDART_FUNCTIONS(X)                                                                     \
 	X(cudaRuntimeGetVersion)                                                                   \
@@ -173,6 +321,30 @@ ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t 
 	                        X(ncclRecv) X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) \
 	                                X(ncclBroadcast) X(ncclReduce)
 
+#define MQ_CUBLASLT_FUNCTIONS(X)                                                                   \
+	X(cublasLtCreate)                                                                          \
+	X(cublasLtDestroy) X(cublasLtGetVersion) X(cublasLtMatmulDescCreate)                       \
+	        X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)                    \
+	        X(cublasLtMatrixLayoutSetAttribute) X(cublasLtMatmulPreferenceCreate)              \
+	        X(cublasLtMatmulPreferenceDestroy) X(cublasLtMatmulPreferenceSetAttribute)         \
+	        X(cublasLtMatmulAlgoGetHeuristic) X(cublasLtMatmul)
+#define MQ_CUDNN_FUNCTIONS(X)                                                                      \
+	X(cudnnGetVersion)                                                                         \
+	X(cudnnGetErrorString) X(cudnnCreate) X(cudnnDestroy) X(cudnnSetStream)                    \
+	        X(cudnnCreateTensorDescriptor) X(cudnnSetTensor4dDescriptor)                       \
+	        X(cudnnCreateFilterDescriptor) X(cudnnSetFilter4dDescriptor)                       \
+	        X(cudnnCreateConvolutionDescriptor) X(cudnnSetConvolution2dDescriptor)             \
+	        X(cudnnSetConvolutionGroupCount) X(cudnnSetConvolutionMathType)                    \
+	        X(cudnnGetConvolutionForwardAlgorithm_v7)                                          \
+	        X(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                     \
+	        X(cudnnGetConvolutionBackwardFilterAlgorithm_v7) X(cudnnConvolutionForward)        \
+	        X(cudnnConvolutionBackwardData) X(cudnnConvolutionBackwardFilter)
+#define MQ_NVRTC_FUNCTIONS(X)                                                                      \
+	X(nvrtcCreateProgram)                                                                      \
+	X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) X(nvrtcGetProgramLogSize)     \
+	        X(nvrtcGetProgramLog) X(nvrtcDestroyProgram) X(nvrtcVersion)
+#define MQ_DRIVER_FUNCTIONS(X) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
+
 /* NVML's nvmlPciInfo_t. */
 struct mq_nvml_pci {
 	char busIdLegacy[16];
@@ -186,6 +358,11 @@ struct mq_toolkit {
 	MQ_CUDART_FUNCTIONS(MQ_FUNCTION_POINTER)
 	MQ_CUBLAS_FUNCTIONS(MQ_FUNCTION_POINTER)
 	MQ_NCCL_FUNCTIONS(MQ_FUNCTION_POINTER)
+	/* NULL where no schedule asks for them, or none is there. */
+	MQ_CUBLASLT_FUNCTIONS(MQ_FUNCTION_POINTER)
+	MQ_CUDNN_FUNCTIONS(MQ_FUNCTION_POINTER)
+	MQ_NVRTC_FUNCTIONS(MQ_FUNCTION_POINTER)
+	MQ_DRIVER_FUNCTIONS(MQ_FUNCTION_POINTER)
 	/* NVML is optional: NULL where the library is missing. */
 	int (*nvmlInit_v2)(void);
 	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned int index, void **device);

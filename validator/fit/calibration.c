@@ -56,11 +56,12 @@ enum { SWEEPS_MIN = 6, PRODUCTS_MIN = 8, SHARE_MIN = 4 };
 
 typedef bool chooser(const struct mq_observed *o, uint32_t what);
 
+/* One that ran as what it is: an imitation tells of something else. */
 static bool is_kernel(const struct mq_observed *o, uint32_t kind)
 {
 	const struct mq_kernel *k = kernel_of(o);
 
-	return k && k->kind == kind;
+	return k && k->kind == kind && !o->imitated;
 }
 
 static bool is_product(const struct mq_observed *o, uint32_t dtype)
@@ -404,8 +405,7 @@ static enum mq_status fit_shares(const struct mq_calibration_request *r, struct 
 	struct group attention = group_begin(r, c, arena, "attention");
 
 	choose(&conv, is_kernel, MQ_KERNEL_CONV);
-	/* On a GPU the replay's convolutions are products: their speed says nothing of cuDNN's. */
-	if (conv.n_obs >= 4 && r->kind == MQ_CPU) {
+	if (conv.n_obs >= 4) {
 		struct mq_device_calib *d = &c->device;
 		bool plain = beside_tensor_cores(d, kernel_of(conv.obs[0])->dtype);
 
@@ -440,10 +440,8 @@ static enum mq_status fit_memory(const struct mq_calibration_request *r, struct 
 	add_param(&g, "elementwise_bw_share", &d->elementwise_bw_share, .7, .001, 1.2);
 	add_param(&g, "launch_s", &d->launch_s, r->kind == MQ_CPU ? 5e-7 : 3e-6, 1e-9, 1e-3);
 	MQ_TRY(fit_group(&g, err));
-	/* A GPU's replay has sweeps in the optimizer's place. */
-	if (r->kind == MQ_CPU)
-		MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER,
-		                 &d->optimizer_share, err));
+	MQ_TRY(fit_share(r, c, arena, "optimizer_share", is_kernel, MQ_KERNEL_OPTIMIZER,
+	                 &d->optimizer_share, err));
 	choose(&copy, is_copy, 0);
 	if (copy.n_obs < 4)
 		return MQ_OK;

@@ -23,7 +23,7 @@ struct mq_measured {
 	double *lost_s;  /* [n_samples * n_tasks] by involuntary switches; INFINITY: steal time,
 	                  * throttling, or switches of a length that was not recorded */
 	double *step_s;  /* [n_samples] */
-	bool *imitated;  /* [n_tasks] the replay ran convolutions or attention of it as something else; NULL: of none */
+	uint8_t *imitated; /* [n_tasks] bits of what the replay ran as something else; NULL: of none */
 	bool *disturbed; /* [n_samples] a rank lost more than 1 % of the step, or INFINITY */
 	uint32_t n_disturbed;
 };
@@ -32,6 +32,7 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
                                struct mq_arena *arena, struct mq_err *err) MQ_MUST_CHECK;
 
 /* One library call as measured: a compute or copy task, a message, or a collective. */
+enum { MQ_IMITATES_PRODUCTS = 1 /* convolutions, attention */, MQ_IMITATES_SWEEPS = 2 /* optimizers, embeddings, scans */ };
 struct mq_observed {
 	const struct mq_schedule *schedule;
 	uint32_t task; /* of a call: the member with the lowest id */
@@ -39,7 +40,7 @@ struct mq_observed {
 	        time; /* seconds; of communication: from the last arrival to the last finish */
 	uint32_t n_dropped; /* samples left out because of time lost, steal or throttling */
 	bool weak;          /* fewer than three clean samples: least times of all were taken */
-	bool imitated;      /* it holds convolutions or attention that ran as something else: tells nothing of these */
+	uint8_t imitated;   /* bits: what of it ran as something else and tells nothing of its own kind */
 	double beside;      /* share of its time in which its device communicated: mq_measured_beside; 0 = not known */
 };
 /* One entry per call, in task order. */

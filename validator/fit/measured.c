@@ -100,8 +100,12 @@ static enum mq_status take_row(struct mq_measured *m, const struct mq_csv *csv,
 	*cell = true;
 	/* "compute~conv+optimizer" */
 	const char *imitates = c->kind == UINT32_MAX ? NULL : strchr(mq_csv_text(csv, row, c->kind), '~');
-	if (imitates)
-		m->imitated[(uint32_t)task] |= strstr(imitates, "conv") || strstr(imitates, "attention");
+	if (imitates) {
+		bool products = strstr(imitates, "conv") || strstr(imitates, "attention");
+		bool sweeps = strstr(imitates, "optimizer") || strstr(imitates, "embedding") || strstr(imitates, "scan");
+
+		m->imitated[(uint32_t)task] |= (products ? MQ_IMITATES_PRODUCTS : 0) | (sweeps ? MQ_IMITATES_SWEEPS : 0);
+	}
 	if (!(finish >= start))
 		return mq_fail(err, MQ_EINPUT, "%s:%u: task %g ends before it starts", csv->path,
 		               csv->line[row], task);
@@ -148,7 +152,7 @@ enum mq_status mq_measured_add(struct mq_measured *measured, const char *path,
 	if (status == MQ_OK)
 		add_room(measured, csv.n_rows / tasks, arena);
 	if (!measured->imitated)
-		measured->imitated = mq_arena_array(arena, tasks, bool);
+		measured->imitated = mq_arena_array(arena, tasks, uint8_t);
 	bool *seen = status == MQ_OK ? mq_arena_array(&own, csv.n_rows, bool) : NULL;
 	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
 		status = take_row(measured, &csv, &c, row, seen, err);
@@ -188,7 +192,7 @@ static struct mq_observed observe(const struct mq_measured *m, const struct call
 {
 	struct mq_observed o = {.schedule = m->schedule, .task = call->member[0]};
 
-	o.imitated = m->imitated && m->imitated[o.task];
+	o.imitated = m->imitated ? m->imitated[o.task] : 0;
 
 	for (uint32_t s = 0; s < m->n_samples; s++) {
 		double start = 0, finish = 0, lost_s = 0;

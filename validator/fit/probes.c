@@ -141,8 +141,7 @@ enum shapes { LAYERS, HEADS, ODD };
 /* A random shape. Layers are 128 wide and more, heads 64 and more, both in multiples of 64, and have rows by the eight:
  * such strides meet in the same cache sets, and whole blocks have no edges, so that the odd shapes, of
  * which there are some, say nothing of their speed. */
-static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind,
-                                    enum mq_dtype dtype, enum shapes shapes, double count)
+static struct mq_kernel random_gemm(struct builder *b, enum mq_dtype dtype, enum shapes shapes, double count)
 {
 	static const double narrowest[] = {[LAYERS] = 100, [HEADS] = 40, [ODD] = 16};
 	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
@@ -158,7 +157,27 @@ static struct mq_kernel random_gemm(struct builder *b, enum mq_kernel_kind kind,
 			n = whole(n, 64);
 			k = whole(k, 64);
 		}
-		g = gemm_kernel(kind, dtype, m, n, k, count);
+		g = gemm_kernel(MQ_KERNEL_GEMM, dtype, m, n, k, count);
+	} while (g.flop > most || g.flop < least);
+	return g;
+}
+
+/* A random convolution as networks of images have them, its image stated: kernels of 1 x 1 and 3 x 3. */
+static struct mq_kernel random_conv(struct builder *b, enum mq_dtype dtype)
+{
+	double most = b->request->speed_flops * 6e-3, least = b->request->speed_flops * 4e-6;
+	struct mq_kernel g;
+
+	do {
+		uint32_t side = 7u << mq_rng_below(&b->rng, 4), window = mq_rng_below(&b->rng, 2) ? 3 : 1;
+		double images = 1u << mq_rng_below(&b->rng, 7), channels = 32u << mq_rng_below(&b->rng, 5);
+
+		g = gemm_kernel(MQ_KERNEL_CONV, dtype, images * side * side, 32u << mq_rng_below(&b->rng, 5),
+		                channels * window * window, 1);
+		g.bytes = (images * side * side * (channels + g.n) + g.n * g.k) * mq_dtype_size(dtype);
+		g.image = (struct mq_conv_image){.h = (uint16_t)side, .w = (uint16_t)side, .out_h = (uint16_t)side,
+		                                 .out_w = (uint16_t)side, .kh = (uint8_t)window, .kw = (uint8_t)window,
+		                                 .stride_h = 1, .stride_w = 1};
 	} while (g.flop > most || g.flop < least);
 	return g;
 }
@@ -169,15 +188,14 @@ static void build_gemm(struct builder *b)
 
 	for (uint32_t t = 0; t < r->n_dtypes; t++)
 		for (uint32_t i = 0; i < (t ? N_GEMM_OTHER : N_GEMM); i++) {
-			struct mq_kernel g = random_gemm(b, MQ_KERNEL_GEMM, r->dtype[t], i % 5 == 4 ? ODD : LAYERS, 1);
+			struct mq_kernel g = random_gemm(b, r->dtype[t], i % 5 == 4 ? ODD : LAYERS, 1);
 
 			add_work(b, &g);
 		}
 	for (uint32_t i = 0; i < N_BATCHED; i++) {
 		double count = floor(log_uniform(&b->rng, 2, 32));
-		struct mq_kernel g = random_gemm(b, i % 2 ? MQ_KERNEL_CONV : MQ_KERNEL_GEMM,
-		                                 r->dtype[0], i % 2 ? LAYERS : HEADS,
-		                                 i % 2 ? 1 : count);
+		struct mq_kernel g = i % 2 ? random_conv(b, r->dtype[0])
+		                           : random_gemm(b, r->dtype[0], HEADS, count);
 
 		add_work(b, &g);
 	}

@@ -125,7 +125,7 @@ static void choose(struct context *c, const struct mq_observed *observed, uint32
 
 		if (comm != c->comm || t->kind == MQ_TASK_COPY || !(observed[i].time.median > 0))
 			continue;
-		if (!comm && (strcmp(type, c->r->device->name) || observed[i].imitated ||
+		if (!comm && (strcmp(type, c->r->device->name) || observed[i].imitated & MQ_IMITATES_PRODUCTS ||
 		              (company != ANY && (observed[i].beside > APART) != (company == BESIDE))))
 			continue;
 		c->obs[c->n_obs] = &observed[i];

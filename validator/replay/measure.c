@@ -244,9 +244,20 @@ static enum mq_status open_records(struct measure *m, struct mq_err *err)
 		return mq_fail(err, MQ_EINPUT, "--output %s: cannot make the folder: %s",
 		               job->set->out, strerror(errno));
 	m->record = mq_arena_array(&m->arena, n, struct replay_record);
-	for (uint32_t i = 0; i < n; i++)
+	uint32_t *found = mq_arena_array(&m->arena, job->session.n_devices, uint32_t);
+	for (uint32_t d = 0; d < job->session.n_devices; d++) {
+		const struct mq_replay_executor *executor = job->session.owner[d];
+
+		if (d && executor == job->session.owner[d - 1])
+			found[d] = found[d - 1];
+		else if (executor->found)
+			found[d] = executor->found();
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		m->record[i].found = found;
 		MQ_TRY(replay_record_open(&m->record[i], replay_record_path(job, i, &m->arena),
 		                          err));
+	}
 	return MQ_OK;
 }
 

@@ -50,7 +50,7 @@ static const char *task_label(const struct mq_schedule *schedule, const struct m
 
 /* "compute", or "compute~conv+optimizer" where kernels run as something else. */
 static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct mq_task *task,
-                     const struct mq_replay_executor *executor)
+                     const struct mq_replay_executor *executor, uint32_t found)
 {
 	const char *said[8];
 	uint32_t n = 0;
@@ -60,7 +60,7 @@ static void put_kind(FILE *f, const struct mq_schedule *schedule, const struct m
 		return;
 	const struct mq_work *work = &schedule->work[task->work];
 	for (uint32_t k = 0; k < work->n_kernels; k++) {
-		const char *name = executor->imitates(&work->kernel[k]);
+		const char *name = executor->imitates(&work->kernel[k], found);
 		uint32_t known = 0;
 
 		while (name && known < n && said[known] != name)
@@ -87,7 +87,7 @@ void replay_record_sample(struct replay_record *record, const struct mq_schedule
 		fprintf(f, "%u,", i);
 		put_quoted(f, schedule->device_name[t->device]);
 		fprintf(f, ",%s,", mq_stream_name(t->stream));
-		put_kind(f, schedule, t, owner[t->device]);
+		put_kind(f, schedule, t, owner[t->device], record->found[t->device]);
 		fputc(',', f);
 		put_quoted(f, task_label(schedule, t));
 		fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%s,%u,%.0f,%.3g,%d,%.3g\n", values->start_s[i],

@@ -106,6 +106,7 @@ void replay_hold(const struct mq_replay_executor *executor, void *state,
 struct replay_record {
 	FILE *file;
 	const char *path;
+	const uint32_t *found; /* [devices] of the session: see struct mq_replay_executor; set by the caller */
 };
 enum mq_status replay_record_open(struct replay_record *record, const char *path,
                                   struct mq_err *err);
