@@ -426,3 +426,15 @@ struct mq_model_totals mq_model_totals(const struct mq_model *model)
 	}
 	return t;
 }
+
+struct mq_conv_image mq_conv_image_part(const struct mq_op *op, double strips)
+{
+	struct mq_conv_image i = op->image;
+	double out = i.out_h / strips, in = i.h / strips;
+
+	if (op->kind != MQ_OP_CONV || op->volume || out != floor(out) || in != floor(in))
+		return (struct mq_conv_image){ 0 };
+	i.out_h = (uint16_t)out;
+	i.h = (uint16_t)in;
+	return i;
+}

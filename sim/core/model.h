@@ -286,6 +286,8 @@ struct mq_question; /* core/question.h: of it model, software and train are aske
 MQ_API uint32_t mq_op_kernels(const struct mq_question *q, uint32_t op, enum mq_phase phase,
 			      const struct mq_share *share, const char *type, struct mq_kernel *kernel);
 
+/* A convolution's image where it is cut into strips: whole rows of it; zeroes: these are not whole, or it is not known. */
+MQ_API struct mq_conv_image mq_conv_image_part(const struct mq_op *op, double strips);
 /* Elements of the op's parameters held by one device under a split. */
 MQ_API double mq_op_param_shard(const struct mq_op *op, const double split[MQ_N_DIMS]);
 /* Elements (see `saved`) one device keeps per micro-batch share; selective: without that part. */

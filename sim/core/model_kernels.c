@@ -197,19 +197,6 @@ static bool channels_first(const struct work *w)
 	return false;
 }
 
-/* A convolution's image on this device: whole rows of it, or not known. */
-static struct mq_conv_image image_of(const struct work *w)
-{
-	struct mq_conv_image i = w->op->image;
-	double out = i.out_h / w->strips, in = i.h / w->strips;
-
-	if (w->strips > 1 && (out != floor(out) || in != floor(in)))
-		return (struct mq_conv_image){ 0 };
-	i.out_h = (uint16_t)out;
-	i.h = (uint16_t)in;
-	return i;
-}
-
 static void add_gemm(struct work *w, const double mnk[3], double flop, double elems)
 {
 	struct mq_kernel *k =
@@ -226,8 +213,7 @@ static void add_gemm(struct work *w, const double mnk[3], double flop, double el
 	k->volume = w->op->volume;
 	k->depthwise = w->op->kind == MQ_OP_CONV && w->op->n == 1 && w->op->k == w->op->window;
 	k->layout = w->op->kind == MQ_OP_CONV && channels_first(w) ? w->software->layout_passes : 0;
-	if (w->op->kind == MQ_OP_CONV && !w->op->volume)
-		k->image = image_of(w);
+	k->image = mq_conv_image_part(w->op, w->strips);
 }
 
 /* The operands of a pass in fp8: comes after the products, whose places are known (see left_out in

@@ -135,6 +135,42 @@ static void test_convolution_kernels(void **state)
 	assert_true(op_of(load("unet3d", 0, &TRAIN), "down1.conv1")->volume);
 }
 
+/* What a library is told of a convolution; cut into strips only where its rows are whole. */
+static void test_convolution_images(void **state)
+{
+	static const char *const specs[] = { "resnet50", "vgg19", "inception_v3", "efficientnet_b0" };
+	const struct mq_model *m = load("resnet50", 0, &TRAIN);
+	const struct mq_conv_image first = { 224, 224, 112, 112, 7, 7, 2, 2 }, none = { 0 };
+	const struct mq_op *op = op_of(m, "stage2.block1.conv2");
+	struct mq_kernel k[MQ_MAX_KERNELS_PER_OP];
+	struct mq_share share = { .samples = 2, .split = { [MQ_DIM_SPATIAL] = 4 } };
+	struct mq_question q = { .model = m, .train = &TRAIN };
+
+	for (uint32_t i = 0; i < m->n_ops; i++)
+		if (m->op[i].kind == MQ_OP_CONV) {
+			assert_memory_equal(&m->op[i].image, &first, sizeof(first));
+			break;
+		}
+	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_BACKWARD, &share, "*", k), 2);
+	assert_true(k[0].of_input && !k[1].of_input);
+	assert_true(k[0].image.out_h == 7 && k[0].image.h * 28 == 7 * op->image.h && k[0].image.out_w == 28);
+	share.split[MQ_DIM_SPATIAL] = 3;
+	assert_int_equal(mq_op_kernels(&q, (uint32_t)(op - m->op), MQ_FORWARD, &share, "*", k), 1);
+	assert_memory_equal(&k[0].image, &none, sizeof(none));
+	assert_true(!mq_conv_image_part(op_of(load("unet3d", 0, &TRAIN), "down1.conv1"), 1).h);
+	for (size_t s = 0; s < sizeof(specs) / sizeof(*specs); s++) {
+		m = load(specs[s], 0, &TRAIN);
+		for (uint32_t i = 0; i < m->n_ops; i++) {
+			const struct mq_conv_image *at = &m->op[i].image;
+
+			if (m->op[i].kind != MQ_OP_CONV)
+				continue;
+			if (!at->h || at->out_h * at->out_w != m->op[i].m || at->kh * at->kw != m->op[i].window)
+				fail_msg("%s: %s: image of %u x %u", specs[s], m->op[i].name, at->h, at->w);
+		}
+	}
+}
+
 /* On the host, overlaps of the best 2,000 boxes of four maps and all 819 of the fifth. */
 static void test_suppression(void **state)
 {
@@ -159,7 +195,7 @@ int main(void)
 		cmocka_unit_test(test_image_network_keeps),
 		cmocka_unit_test(test_published_shapes),
 		cmocka_unit_test(test_frozen_layers),
-		cmocka_unit_test(test_convolution_kernels),
+		cmocka_unit_test(test_convolution_kernels), cmocka_unit_test(test_convolution_images),
 		cmocka_unit_test(test_suppression),
 	};
 

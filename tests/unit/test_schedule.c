@@ -209,7 +209,8 @@ static void fill_everything(struct mq_schedule *s)
 	more = hand_work(s, 1);
 	*s->work[more].kernel = (struct mq_kernel){ .op = 1, .kind = MQ_KERNEL_CONV, .layout = 1.5, .count = 1,
 						    .winograd = 1.25, .volume = true, .depthwise = true,
-						    .over_window = true, .launches = 1 };
+						    .over_window = true, .of_input = true, .launches = 1,
+						    .image = { 224, 225, 112, 113, 7, 5, 2, 1 } };
 	s->work[pipe.forward].kernel->time_s = INFINITY;
 	s->n_ops = 2;
 	s->op_name = mq_arena_array(s->arena, 2, const char *);
@@ -333,6 +334,10 @@ static void sizes_are_bounded(void **state)
 		{ "\"bytes\":1e19", "\"bytes\" must be a number from 0 to 1e+18" },
 		{ "\"flop\":-1", "\"flop\" must be" }, { "\"time_s\":-1", "\"time_s\" must be" },
 		{ "\"launches\":-1", "\"launches\" must be" },
+		{ "\"image\":[7,7,7,7,3,3,1]", "\"image\" must be [h, w, out_h" },
+		{ "\"image\":[7,7,7,7,3,3,1,0]", "\"image\" must be" },
+		{ "\"image\":[7,7,7,7,300,3,1,1]", "\"image\" must be" },
+		{ "\"image\":7", "\"image\" must be" },
 	};
 	struct fixture *f = *state;
 	char text[512];
