@@ -74,8 +74,15 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 
 typedef int cublasStatus_t;
 typedef struct cublasContext *cublasHandle_t;
-typedef enum { CUBLAS_OP_N = 0 } cublasOperation_t;
-typedef enum { CUDA_R_32F = 0, CUDA_R_64F = 1, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType;
+typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
+typedef enum {
+	CUDA_R_32F = 0,
+	CUDA_R_64F = 1,
+	CUDA_R_16F = 2,
+	CUDA_R_16BF = 14,
+	CUDA_R_8F_E4M3 = 28,
+	CUDA_R_8F_E5M2 = 29
+} cudaDataType;
 typedef enum {
 	CUBLAS_COMPUTE_32F = 68,
 	CUBLAS_COMPUTE_64F = 70,
@@ -151,8 +158,6 @@ ncclResult_t ncclReduce(const void *in, void *out, size_t count, ncclDataType_t 
 #if defined(MQ_CUDA_HEADERS) && __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 #else
-enum { CUDA_R_8F_E4M3 = 28, CUDA_R_8F_E5M2 = 29 };
-enum { CUBLAS_OP_T = 1 };
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct cublasLtDesc *cublasLtMatmulDesc_t;
 typedef struct cublasLtLayout *cublasLtMatrixLayout_t;
