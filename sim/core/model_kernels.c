@@ -725,7 +725,7 @@ uint32_t mq_op_kernels(const struct mq_question *q, uint32_t id, enum mq_phase p
 		.model = q->model,
 		.traffic = traffic_of(q, software),
 		.fp8 = mq_train_casts(train),
-		.strips = degree(share->split, MQ_DIM_SPATIAL),
+		.strips = mq_degree(share->split, MQ_DIM_SPATIAL),
 		.load = load,
 		.documents = train->documents.work > 0 ? train->documents.work : 1,
 		.gathered = gathered,

@@ -204,6 +204,12 @@ static cudnnStatus_t run(const struct run *r)
 	mock_extent(r->at[0], size * elements(r->x), "image of a convolution");
 	mock_extent(r->at[1], size * elements(r->w), "filters of a convolution");
 	mock_extent(r->at[2], size * elements(r->y), "output of a convolution");
+	const double bytes[] = {size * elements(r->x), size * elements(r->w), size * elements(r->y)};
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < i; j++)
+			if ((double)((const char *)r->at[i] - (const char *)r->at[j]) < bytes[j] &&
+			    (double)((const char *)r->at[j] - (const char *)r->at[i]) < bytes[i])
+				mock_wrong("operands %d and %d of a convolution lie over each other", j, i);
 	enum mq_dtype dtype = dtype_of(r->x->type, r->conv->math);
 	mock_log(current, "conv %s %s %s x %d %d %d %d w %d %d %d %d stride %d %d pad %d %d groups %d", names[r->pass],
 	         mq_dtype_name(dtype), r->x->format == CUDNN_TENSOR_NHWC ? "nhwc" : "nchw", r->x->n, r->x->c, r->x->h, r->x->w,
