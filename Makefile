@@ -322,6 +322,8 @@ accuracy: $(BUILD)/maquette ## predictions against published runs; updates READM
 	@tests/accuracy.sh
 identity: all ## every scored row of the published runs, run again from its job file: equal to the last digit (an hour)
 	@MAQUETTE=$(BUILD)/maquette tests/identity.sh $(BUILD)/identity
+peers: all ## plans of other planners beside ours, judged by our simulator: results/peers/peers.csv
+	@tests/peers.sh $(BUILD)/maquette results/peers/peers.csv
 fits: $(BUILD)/maquette ## the joint fits behind the calibrations, each table left out once
 	@tests/fits.sh
 calib-readme: $(BUILD)/maquette ## README.md of platforms/calib and platforms/software from the field tables
@@ -342,5 +344,5 @@ compile_commands.json: Makefile $(BUILD)/flags
 		done; echo '{"directory":"$(CURDIR)","file":"/dev/null","command":"true"}]'; } >$@
 clean: ## remove build/
 	rm -rf build compile_commands.json
-.PHONY: fuzz fuzzers soak accuracy identity fits calib-readme help all deps doctor demo plots contest contest-figure install uninstall dist deb tests test check unit bless mutants tune-host validate-host \
+.PHONY: fuzz fuzzers soak accuracy identity peers fits calib-readme help all deps doctor demo plots contest contest-figure install uninstall dist deb tests test check unit bless mutants tune-host validate-host \
 	validate-gpu bench format tidy clean FORCE
