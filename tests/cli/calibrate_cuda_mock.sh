@@ -37,9 +37,9 @@ done
 [ "$(grep -c inside intervals)" -ge 40 ] || sort intervals | uniq -c
 calibrate 1 20
 # What runs as something else is fitted to nothing: attention never, without cuDNN and NVRTC neither of the two.
-grep -c attention_eff log
+grep -c attention_scale log
 MAQUETTE_CUDNN=off MAQUETTE_NVRTC=off "$MAQUETTE" calibrate --executor cuda --devices 2 --reps 3 --launches 1 --draws 10 -o bare.json >bare.log 2>&1 || cat bare.log
-grep -cE '^ *(conv_eff|optimizer_share|attention_eff)' bare.log
+grep -cE '^ *(conv_eff|optimizer_share|attention_scale)' bare.log
 grep -c "held out" log
 # The probes inside the simulator, communication included: what was fitted is what is simulated.
 awk '/^the probes in the simulator/ { on = 1; next } on && $NF ~ /^[0-9.]+$/ { n++; if ($NF < .95 || $NF > 1.05) print }
