@@ -37,7 +37,7 @@ struct fuser {
 	struct fused *fused;
 };
 
-/* ---- collectives of fixed length ------------------------------------------------------------------------- */
+/* ---- collectives of fixed length ----------------------------------------------------------------- */
 
 struct counter {
 	struct fuser *f;
@@ -163,7 +163,7 @@ static enum mq_status known_time(struct fuser *f, const struct mq_task *t, doubl
 	return MQ_OK;
 }
 
-/* ---- works ------------------------------------------------------------------------------------------------- */
+/* ---- works --------------------------------------------------------------------------------------- */
 
 static void add_call(struct fuser *f, struct mq_fused *fused, uint32_t *room, const struct mq_fused_call *call)
 {
@@ -219,7 +219,7 @@ static uint32_t fused_work(struct fuser *f, const struct mq_lines *l, const stru
 	return fused.work;
 }
 
-/* ---- templates ------------------------------------------------------------------------------------------------ */
+/* ---- templates ----------------------------------------------------------------------------------- */
 
 struct swallowed {
 	uint32_t *head;          /* [tasks] first task of the run that it is part of, MQ_NONE = of none */

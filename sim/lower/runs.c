@@ -18,7 +18,7 @@ bool mq_lines_computes(const struct mq_lines *l, uint32_t at)
 	return task_at(l, at)->stream == MQ_STREAM_COMPUTE;
 }
 
-/* ---- who waits for whom --------------------------------------------------------------------------------------- */
+/* ---- who waits for whom -------------------------------------------------------------------------- */
 
 /* Place of the k-th task that the one at a place waits for; MQ_NONE: on no line of this template. */
 static uint32_t dep_at(const struct mq_lines *l, uint32_t at, uint32_t k)
@@ -119,7 +119,7 @@ void mq_lines_ends(const struct mq_lines *l, uint32_t device, struct mq_line_end
 	ends->busy |= busy;
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------ */
+/* ---- runs ---------------------------------------------------------------------------------------- */
 
 /* Inside a run that begins at `from`: does all that this task waits for lie there? A collective that waits for
  * nothing might have begun before. */
