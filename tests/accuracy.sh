@@ -71,9 +71,10 @@ function put(kind, label, resting,    k) {
 END {
 	put("step-time", "never fitted:", 0)
 	put("left-out", "source left out:", -1)
+	put("model-left-out", "network left out:", -1)
 	put("step-time", "fitted:", 1)
 	put("memory", "memory:", -1)
-	told["step-time"] = told["left-out"] = told["memory"] = 1
+	told["step-time"] = told["left-out"] = told["model-left-out"] = told["memory"] = 1
 	for (i = 1; i <= n; i++)
 		if (!(kinds[i] in told)) {
 			told[kinds[i]] = 1

@@ -14,7 +14,7 @@ record() { # NAME "TABLE..." FREE TEXT SET
 	echo "== $1"
 	build/maquette fit $tables --free "$3" --rounds "${ROUNDS:-2}" ${5:+--set "$5"} -o "build/fits/$1"
 	mkdir -p "$out"
-	cp "build/fits/$1/parameters.csv" "build/fits/$1/tables.csv" "$out"
+	cp "build/fits/$1/parameters.csv" "build/fits/$1/tables.csv" "build/fits/$1/without.csv" "$out"
 	echo "$4" >"$out/about.md"
 }
 
@@ -53,4 +53,27 @@ END
 record images "$names" \
 	"A100*.conv_eff,V100*.conv_eff,V100*.conv_eff_simt,A100*.conv_depthwise,V100*.conv_depthwise,A100*.conv_volume,V100*.conv_volume,software:tensorflow-xla-images.image_traffic,software:tensorflow-xla-images.layout_passes,software:nvidia-convnets.layout_passes" \
 	"NVIDIA's image examples as ten tables, one a network; their runs on several GPUs had no say, but for GPUNet-2's. $note"
+# All runs of each network, for what they cost the host: what the networks give without one of them, here and in
+# the fit above, stands in platforms/fitted-models.csv where it is 2 % or more from the value shipped.
+names=
+while read -r name model; do
+	awk -F, -v model="$model" 'NR == 1 || index($2, model)' \
+		"$data/nvidia_dl_examples_v100_a100.csv" >"$split/all-$name.csv"
+	names="$names $split/all-$name.csv"
+done <<-END
+	resnet50-pytorch PyTorch/Classification/ConvNets/resnet50
+	resnext101 /resnext101
+	se-resnext101 /se-resnext101
+	transformer-xl Transformer-XL
+	bert BERT-Large
+	electra ELECTRA
+	resnet50-tensorflow TensorFlow/Classification/ConvNets/resnet50
+	unet3d UNet_3D
+	efficientdet Efficientdet
+	mask-rcnn MaskRCNN
+	unet UNet_Medical
+END
+record networks "$names" \
+	"V100*.gemm_fp32,software:ddp-jit.host,software:nvidia-convnets.sync_ms,software:tensorflow-xla-images.step_ms,software:tensorflow-xla-images.sync_ms" \
+	"NVIDIA's examples as eleven tables, one a network, for what their hosts take. $note"
 echo "fits: results/accuracy/fit-*; run make calib-readme"

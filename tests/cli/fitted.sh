@@ -24,6 +24,9 @@ for name in sorted(fitted):
 for value in sorted(ledger):
     if not value.startswith("constant:") and not any(fnmatch.fnmatch(name, value) for name in fitted):
         good = print("platforms/fitted.csv:", value, "is fitted no more: take it out") or False
+for r in csv.DictReader(open(root + "/fitted-models.csv")):
+    if r["value"] not in ledger or not r["models"]:
+        good = print("platforms/fitted-models.csv:", r["value"], "is not in fitted.csv, or its line names no models") or False
 sys.exit(not good)
 P
 # A platforms folder of its own, where one value of an ancestor rests on table "one" and stands in by a number,
@@ -44,6 +47,16 @@ mean() { awk -F, -v kind="$2" '$1 == kind { print $5 }' "$1/summary.csv"; }
 [ "$(mean left step-time)" != "$(mean left left-out)" ] || { echo "leaving out changes nothing"; bad=1; }
 cut -d, -f1,2,4,5 left/fitted.csv
 "$M" score three.csv --platforms p --left-out -o third | grep fitted; grep -c left-out third/summary.csv
+# Rows of a model of their own: what the table's others give.
+printf 'value,tables,models,without,about\nA100-SXM*.sustained,one,x*,%s,\nsoftware:megatron-lm-2021.host,one,y,9,\n' "$h100" >p/fitted-models.csv
+"$M" score one.csv --platforms p --left-out -o part >log || bad=1
+"$M" score one.csv --platforms p --set "A100-SXM*.sustained=$h100" -o set >/dev/null || bad=1
+[ -n "$(mean part model-left-out)" ] && [ "$(mean part model-left-out)" = "$(mean set step-time)" ] || {
+	echo "model left out $(mean part model-left-out), set by hand $(mean set step-time)"; bad=1; }
+[ "$(mean part left-out)" = "$(mean left left-out)" ] || { echo "the whole table left out is another with parts"; bad=1; }
+printf 'value,tables,models,without,about\nA100-SXM*.sustained,one,x*,7,\n' >p/fitted-models.csv
+try 2 "fitted-models.csv:2: without '7': give a number from 0.1 to 1" score one.csv --platforms p --left-out -o x
+rm p/fitted-models.csv
 # What a ledger may not say.
 ledger 'software:none.host,one,1,'; try 2 'fitted.csv:2: .*no such software' score one.csv --platforms p --left-out -o x
 ledger 'A100-SXM*.sustained,,1,'; try 2 "fitted.csv:2: .*rests on no table" score one.csv --platforms p --left-out -o x

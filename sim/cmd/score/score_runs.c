@@ -299,6 +299,39 @@ static enum mq_status put_fitted(const struct mq_ledger *ledger, const struct mq
 	return MQ_OK;
 }
 
+/* Each part of the table whose models the ledger names, with what the table's other rows give in place of the
+ * values: the rows are left as so judged. */
+static enum mq_status leave_out_models(const struct mq_score_options *o, const struct mq_score_tables *tables,
+				       const struct mq_ledger *ledger, struct mq_judged_table *t, struct outputs *f,
+				       struct mq_err *err)
+{
+	bool *wanted = mq_arena_array(o->arena, t->n, bool);
+	uint32_t parts = 0;
+
+	for (uint32_t i = 0; i < ledger->n; i++) {
+		const char *models = mq_ledger_part(ledger, i, t->stem);
+		struct mq_score_options without = *o;
+
+		if (!models)
+			continue;
+		parts++;
+		for (uint32_t k = 0; k < t->n; k++)
+			wanted[k] = t->ready[k] && mq_pattern_fits(models, t->run[k].model);
+		MQ_TRY(mq_ledger_without(ledger, t->stem, models, o->arena, &without.stand_in, err));
+		MQ_TRY(mq_table_renew(&without, tables, t, err));
+		MQ_TRY(mq_table_judge(&without, t, wanted, err));
+	}
+	if (!parts)
+		return MQ_OK;
+	struct mq_score_groups groups = mq_score_groups(t, o->arena);
+	struct mq_score_line line = summarise(o, t, "model-left-out", &groups);
+	line.table = mq_arena_printf(o->arena, "%s models left out", t->stem);
+	mq_score_print_line(&line);
+	line.table = t->stem;
+	mq_score_put_line(&f->summary, &line);
+	return mq_csv_end_row(&f->summary, err);
+}
+
 /* The table again, with what stands in for the values that rest on it. Its rows are left as so judged. */
 static enum mq_status leave_out(const struct mq_score_options *o, const struct mq_score_tables *tables,
 				const struct mq_ledger *ledger, struct mq_judged_table *t, struct outputs *f,
@@ -308,7 +341,8 @@ static enum mq_status leave_out(const struct mq_score_options *o, const struct m
 	struct mq_score_line line;
 
 	MQ_TRY(put_fitted(ledger, t, &f->fitted, err));
-	MQ_TRY(mq_ledger_without(ledger, t->stem, o->arena, &without.stand_in, err));
+	MQ_TRY(leave_out_models(o, tables, ledger, t, f, err));
+	MQ_TRY(mq_ledger_without(ledger, t->stem, "", o->arena, &without.stand_in, err));
 	if (!without.stand_in.n) {
 		printf("  nothing is fitted to this table\n");
 		return MQ_OK;
