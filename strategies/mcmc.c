@@ -11,7 +11,8 @@
  * fit count as longer than any. Graphs with backward ops of their own move whole colours between
  * devices.
  *
- * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; alpha may be made
+ * Differs: one proposal at a time, scored by our simulator instead of FlexFlow's; a step whose time without
+ * contention is refused already is refused without a simulation, the chain being the same; alpha may be made
  * relative (alpha_relative), because a step may last 1 ms or 100 s. A heuristic without a bound.
  */
 #include <math.h>
@@ -20,14 +21,18 @@
 #include "lib/placements.h"
 #include "lib/plans.h"
 
+/* Steps refused by their screened times before one is simulated all the same. */
+enum { SCREENS = 8 };
+
 struct mcmc {
 	double alpha, alpha_relative, propagate;
 	uint32_t micro_batches;
 	struct mq_devices devices;
 	struct placements placements;
 	bool place; /* moves devices, not splits */
-	struct mq_plan now, next, best;
-	double now_s, best_s;
+	struct mq_plan now, best;
+	struct mq_arena of_now, of_best; /* owned: these two plans */
+	double now_s, best_s, chance; /* chance: that the proposal is held against */
 	uint64_t step, restart;
 	bool started;
 };
@@ -289,6 +294,46 @@ static void mutate_place(struct mcmc *s, const struct mq_problem *problem, struc
 /* ---- hooks ------------------------------------------------------------------------------------
  */
 
+/* Longer than any step, and the longer the more memory is missing: the chain finds its way out. */
+static double time_of(const struct mq_result *result)
+{
+	if (result->verdict == MQ_VERDICT_OOM && result->memory_limit_B > 0)
+		return 1e6 * (1 + result->peak_memory_B / result->memory_limit_B);
+	return result->verdict == MQ_VERDICT_OK ? result->step_time_s : (double)INFINITY;
+}
+
+static bool accepts(const struct mcmc *s, double time)
+{
+	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s
+	                                     : s->alpha * 1e3 * (time - s->now_s);
+
+	return time <= s->now_s || (isfinite(time) && s->chance < exp(-worse));
+}
+
+static void keep(struct mq_plan *to, struct mq_arena *arena, const struct mq_plan *from)
+{
+	mq_arena_fini(arena);
+	mq_plan_copy(to, from, arena);
+}
+
+static void end_step(struct mcmc *s)
+{
+	if (++s->step % s->restart == 0 && s->now_s > s->best_s) {
+		keep(&s->now, &s->of_now, &s->best);
+		s->now_s = s->best_s;
+	}
+}
+
+/* Is the step refused whatever the simulator says? Its answer is no less than the screened time. */
+static bool surely_refused(const struct mcmc *s, const struct mq_problem *problem, const struct mq_plan *plan)
+{
+	const struct mq_costs *costs = problem->costs;
+	struct mq_result result;
+
+	return costs->screen && costs->screen(costs->context, plan, &result) &&
+	       (result.verdict == MQ_VERDICT_OK || result.verdict == MQ_VERDICT_OOM) && !accepts(s, time_of(&result));
+}
+
 static enum mq_status propose(void *state, const struct mq_problem *problem, struct mq_arena *arena,
                               struct mq_plan *plan, struct mq_err *err)
 {
@@ -298,54 +343,51 @@ static enum mq_status propose(void *state, const struct mq_problem *problem, str
 		first_plan(s, problem, arena, plan);
 		return MQ_OK;
 	}
-	mq_plan_copy(plan, &s->now, arena);
-	if (s->place)
-		mutate_place(s, problem, arena, plan);
-	else
-		mutate_split(s, problem, arena, plan);
-	drop_unused(plan, arena);
-	plan->engine_objective = NAN;
-	return MQ_OK;
-}
+	for (uint32_t i = 0;; i++) {
+		struct mq_arena_mark mark = mq_arena_mark(arena);
 
-/* Plans of the chain live in the run's arena, so they are copied only when they change. */
-static void keep(struct mq_plan *to, const struct mq_plan *from, const struct mq_problem *problem)
-{
-	mq_plan_copy(to, from, problem->arena);
+		mq_plan_copy(plan, &s->now, arena);
+		if (s->place)
+			mutate_place(s, problem, arena, plan);
+		else
+			mutate_split(s, problem, arena, plan);
+		drop_unused(plan, arena);
+		plan->engine_objective = NAN;
+		/* one number per step, whatever happens, so that the chain repeats */
+		s->chance = mq_rng_unit(problem->rng);
+		if (i == SCREENS || !surely_refused(s, problem, plan))
+			return MQ_OK;
+		mq_arena_rewind(arena, mark);
+		end_step(s);
+		if (problem->tick && !problem->tick(problem->tick_context, (double)NAN, "refused steps"))
+			return MQ_DONE;
+	}
 }
 
 static void observe(void *state, const struct mq_problem *problem, const struct mq_plan *plan,
                     const struct mq_result *result)
 {
 	struct mcmc *s = state;
-	double time = result->verdict == MQ_VERDICT_OK ? result->step_time_s : (double)INFINITY;
+	double time = time_of(result);
 
-	/* Longer than any step, and the longer the more memory is missing: the chain finds its way
-	 * out. */
-	if (result->verdict == MQ_VERDICT_OOM && result->memory_limit_B > 0)
-		time = 1e6 * (1 + result->peak_memory_B / result->memory_limit_B);
-	double worse = s->alpha_relative > 0 ? s->alpha_relative * (time - s->now_s) / s->now_s
-	                                     : s->alpha * 1e3 * (time - s->now_s);
-	bool accept = !s->started || time <= s->now_s;
-
-	/* One number per step, whatever happens, so that the chain repeats. */
-	double chance = mq_rng_unit(problem->rng);
-
-	if (!accept && isfinite(time))
-		accept = chance < exp(-worse);
-	if (accept) {
-		keep(&s->now, plan, problem);
+	if (!s->started || accepts(s, time)) {
+		keep(&s->now, &s->of_now, plan);
 		s->now_s = time;
 	}
 	if (!s->started || time < s->best_s) {
-		keep(&s->best, plan, problem);
+		keep(&s->best, &s->of_best, plan);
 		s->best_s = time;
 	}
 	s->started = true;
-	if (++s->step % s->restart == 0 && s->now_s > s->best_s) {
-		keep(&s->now, &s->best, problem);
-		s->now_s = s->best_s;
-	}
+	end_step(s);
+}
+
+static void stop(void *state, const struct mq_problem *problem)
+{
+	struct mcmc *s = state;
+
+	mq_arena_fini(&s->of_now);
+	mq_arena_fini(&s->of_best);
 }
 
 MQ_ENGINE(mcmc) = {
@@ -359,4 +401,5 @@ MQ_ENGINE(mcmc) = {
         .start = start,
         .propose = propose,
         .observe = observe,
+        .stop = stop,
 };

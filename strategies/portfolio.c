@@ -264,12 +264,17 @@ static uint64_t trial(const struct portfolio *s, uint32_t i)
 	return i ? each : evals < 8 * s->trial ? evals / 2 + 1 : 4 * (uint64_t)s->trial;
 }
 
-/* Trial turns first, in order; then the least handicap: turns since the last success, weighted with how far
- * the best is from the best of all. Refinement starts from the best, and has three turns for one. */
+/* Trial turns first, in order, those of the second engine on among two of refinement each; then the least handicap:
+ * turns since the last success, weighted with how far the best is from the best of all. Refinement starts from the
+ * best, and has three turns for one. */
 static uint32_t choose(struct portfolio *s, bool refine)
 {
 	uint32_t best = MQ_NONE;
 	double least = INFINITY;
+	uint64_t others = 0;
+
+	for (uint32_t i = 1; i < s->n; i++)
+		others += s->child[i].turns;
 
 	for (uint32_t i = 0; i < s->n; i++) {
 		struct child *c = &s->child[i];
@@ -279,7 +284,7 @@ static uint32_t choose(struct portfolio *s, bool refine)
 		if (c->done || c->waiting)
 			continue;
 		if (c->turns < trial(s, i))
-			return i;
+			return i && refine && isfinite(s->best_s) && s->refined < 2 * others ? REFINE : i;
 		if (handicap < least)
 			least = handicap, best = i;
 	}

@@ -74,7 +74,7 @@ struct screening {
 	uint32_t *tries;  /* [n] by first item */
 	double *best;     /* [n] by first item: screened time */
 	uint8_t *known;   /* [n] 1 = screened and fits, 2 = does not */
-	uint32_t left;
+	uint32_t left, fit, unfit;
 };
 
 static void screen_item(struct screening *w, uint32_t i)
@@ -86,14 +86,18 @@ static void screen_item(struct screening *w, uint32_t i)
 
 	w->known[i] = 2;
 	w->tries[w->family[i]]++;
-	w->left--;
 	if (w->s->make(w->s, item, &w->arena, &plan) &&
 	    w->problem->costs->screen(w->problem->costs->context, &plan, &result) &&
 	    result.verdict == MQ_VERDICT_OK) {
 		w->known[i] = 1;
+		w->fit++;
+		w->left--;
 		item->step_s = result.step_time_s;
 		w->best[w->family[i]] = fmin(w->best[w->family[i]], item->step_s);
 	}
+	/* what does not fit says nothing of time: a list of such is walked through */
+	if (w->known[i] == 2 && ++w->unfit % 8 == 0)
+		w->left--;
 	mq_arena_rewind(&w->arena, mark);
 }
 
@@ -101,9 +105,11 @@ static void screen_families(struct screening *w, uint32_t n)
 {
 	uint32_t half = w->left / 2;
 
-	for (uint32_t i = 0; i < n && w->left > half; i++) /* again where the first did not fit */
-		if (isinf(w->best[w->family[i]]) && w->tries[w->family[i]] < 3)
-			screen_item(w, i);
+	/* again where the first did not fit; and more often where nothing does */
+	for (uint32_t most = 3; w->left > half && most <= n && !w->fit; most *= 4)
+		for (uint32_t i = 0; i < n && w->left > half; i++)
+			if (!w->known[i] && isinf(w->best[w->family[i]]) && w->tries[w->family[i]] < most)
+				screen_item(w, i);
 	while (w->left) {
 		uint32_t pick = MQ_NONE;
 		double least = INFINITY;

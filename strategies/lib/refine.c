@@ -10,7 +10,7 @@
  * slack (chosen): neighbours screened as more than that slower are forgotten. gain: what is
  * less is no progress, so that a way down ends. */
 enum { WIDTH = 128, DEPTH = 8, KICKS = 24, RING = 64 };
-static const double slack = 0.03, gain = 1e-3;
+static const double slack = 0.03, gain = 1e-3, PI = 3.14159265358979323846;
 
 void mq_refine_init(struct mq_refine *r, const struct mq_problem *problem)
 {
@@ -150,31 +150,42 @@ static bool may_look(const struct mq_refine *r)
 	return r->known.n < r->width * (4 + r->n_asked / 3);
 }
 
-/* What the next neighbour of a point promises; of a point whose neighbours are not known, what the best one of those
- * that are known brought in the mean. */
-static double promise(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
+/* What a point's next neighbour is thought to take, of a point whose neighbours are not known what the best one of
+ * those that are known brought in the mean; +inf: it has none that is worth it. */
+static double expected(const struct mq_refine *r, const struct mq_refine_point *p, bool look)
 {
 	if (!p->expanded)
 		return r->expansions ? p->value * r->brought / (double)r->expansions : p->value;
 	if (p->next >= p->n)
 		return INFINITY;
-	/* no simulation is below the screened time */
-	if (look && p->near[p->next].screened_s > r->best * (1 - gain))
+	/* no simulation is below the screened time: it is no better than the best, and no step down from here */
+	if (look && p->near[p->next].screened_s > fmax(r->best, p->screened_s) * (1 - gain))
 		return INFINITY;
 	return p->near[p->next].screened_s * contention(p);
+}
+
+/* By how much it will be below the best, in the mean: Jones, Schonlau, Welch, "Efficient Global Optimization of
+ * Expensive Black-Box Functions", 1998, with the spread that contention was seen to have. */
+static double improvement(const struct mq_refine *r, double mean)
+{
+	double sd = r->n_spread ? mean * sqrt(r->spread / (double)r->n_spread) : 0, less = r->best - mean;
+
+	if (!(sd > 0) || isinf(mean))
+		return fmax(less, 0);
+	return less * 0.5 * erfc(-less / sd / sqrt(2)) + sd * exp(-0.5 * less * less / sd / sd) / sqrt(2 * PI);
 }
 
 static struct mq_refine_point *choose(struct mq_refine *r)
 {
 	struct mq_refine_point *best = NULL;
-	double least = INFINITY;
+	double most = 0, least = INFINITY;
 	bool look = may_look(r);
 
 	for (uint32_t i = 0; i < r->n; i++) {
-		double value = promise(r, &r->point[i], look);
+		double mean = expected(r, &r->point[i], look), gained = improvement(r, mean);
 
-		if (value < least)
-			least = value, best = &r->point[i];
+		if (isfinite(mean) && (gained > most || (gained == most && mean < least)))
+			most = gained, least = mean, best = &r->point[i];
 	}
 	return best;
 }
@@ -317,6 +328,8 @@ static bool neighbour(struct mq_refine *r, struct mq_refine_point *p, struct mq_
 
 	if (screened_s < p->screened_s * (1 - gain))
 		go_down(r, plan, &screened_s, arena);
+	if (may_look(r) && screened_s > r->best * (1 - gain))
+		return false;
 	propose(r, p, plan, screened_s);
 	return true;
 }
@@ -352,6 +365,8 @@ static bool kick(struct mq_refine *r, struct mq_arena *arena, struct mq_plan *pl
 		struct mq_plan now = wander(r, best->plan, 2 + round / 8, arena);
 		double s;
 
+		for (uint32_t i = 0; i < KICKS && mq_refine_met(r, &now); i++)
+			now = wander(r, &now, 1, arena);
 		if (mq_refine_met(r, &now))
 			continue;
 		s = screen(r, &now, mq_plan_effect(&r->space, &now, &r->scratch));
@@ -390,8 +405,14 @@ void mq_refine_hear(struct mq_refine *r, const struct mq_plan *plan, const struc
 	const struct mq_refine_asked *asked = &r->asked[r->heard++ % RING];
 	struct mq_refine_point *p = &r->point[asked->point];
 
-	if (result->verdict == MQ_VERDICT_OK) {
-		p->sum += value_of(r, plan, result->step_time_s) / asked->screened_s;
+	/* another plan may have taken the point's place since */
+	if (result->verdict == MQ_VERDICT_OK && p->expanded && isfinite(p->screened_s)) {
+		double ratio = value_of(r, plan, result->step_time_s) / asked->screened_s;
+		double off = ratio / contention(p) - 1;
+
+		r->spread += off * off;
+		r->n_spread++;
+		p->sum += ratio;
 		p->heard++;
 	}
 	mq_refine_offer(r, plan, result);

@@ -2,9 +2,9 @@
  * refine.h - local search from judged plans: the neighbours of a good plan (moves.h) in the order that the
  * analytic executor gives them, each as far down as that executor sees a way, for the simulator to judge.
  *
- * Start from any plans: offer them with their results. What promises the shortest step comes next: a neighbour its
- * screened time, times what contention added to others of its point; a plan whose neighbours are not known, what
- * the best neighbours of other plans brought. No simulation is below its screened time: neighbours above the best
+ * Start from any plans: offer them with their results. Next comes what will improve most on the best in the mean: of
+ * a neighbour its screened time is known, and what contention added to others of its point; of a plan whose neighbours
+ * are not known, what the best neighbours of other plans brought. No simulation is below its screened time: neighbours above the best
  * are not proposed while there is more to look at, and when nothing below is left, random moves are made from the
  * best. No plan is proposed twice, nor one that lowers to the schedule of another, nor one that does not fit.
  *
@@ -51,6 +51,8 @@ struct mq_refine {
 	double best;                /* value judged */
 	uint64_t expansions;        /* and the sum of what their best neighbours promised, over what the point had */
 	double brought;
+	double spread;              /* squares of how far judged plans were from what was expected, over that */
+	uint64_t n_spread;
 	uint32_t width;             /* screens of one expansion */
 	uint32_t n, n_asked, heard;
 	struct mq_refine_asked asked[64]; /* a ring: proposals not heard yet */
