@@ -185,20 +185,22 @@ enum mq_status cuda_dnn_enqueue(struct cuda *c, const struct cuda_dnn *d, const 
 	bool wide = k->dtype == MQ_FP64;
 	const void *alpha = wide ? (const void *)&one_d : &one, *beta = wide ? (const void *)&zero_d : &zero;
 
+	bool weights = k->over_window, data = k->of_input && !weights, forward = !weights && !data;
+	void *x = data ? cuda_pool_out(&c->pool, d->x_B) : cuda_pool_in(&c->pool, d->x_B);
+	void *w = weights ? cuda_pool_out(&c->pool, d->w_B) : cuda_pool_in(&c->pool, d->w_B);
+	void *y = forward ? cuda_pool_out(&c->pool, d->y_B) : cuda_pool_in(&c->pool, d->y_B);
+
 	DNN(cudnnSetStream(c->dnn, stream));
-	if (k->over_window)
-		DNN(cudnnConvolutionBackwardFilter(c->dnn, alpha, d->x, cuda_pool_in(&c->pool, d->x_B), d->y,
-		                                   cuda_pool_in(&c->pool, d->y_B), d->conv,
+	if (weights)
+		DNN(cudnnConvolutionBackwardFilter(c->dnn, alpha, d->x, x, d->y, y, d->conv,
 		                                   (cudnnConvolutionBwdFilterAlgo_t)d->algorithm, workspace, d->workspace_B,
-		                                   beta, d->w, cuda_pool_out(&c->pool, d->w_B)));
-	else if (k->of_input)
-		DNN(cudnnConvolutionBackwardData(c->dnn, alpha, d->w, cuda_pool_in(&c->pool, d->w_B), d->y,
-		                                 cuda_pool_in(&c->pool, d->y_B), d->conv,
+		                                   beta, d->w, w));
+	else if (data)
+		DNN(cudnnConvolutionBackwardData(c->dnn, alpha, d->w, w, d->y, y, d->conv,
 		                                 (cudnnConvolutionBwdDataAlgo_t)d->algorithm, workspace, d->workspace_B, beta,
-		                                 d->x, cuda_pool_out(&c->pool, d->x_B)));
+		                                 d->x, x));
 	else
-		DNN(cudnnConvolutionForward(c->dnn, alpha, d->x, cuda_pool_in(&c->pool, d->x_B), d->w,
-		                            cuda_pool_in(&c->pool, d->w_B), d->conv, (cudnnConvolutionFwdAlgo_t)d->algorithm,
-		                            workspace, d->workspace_B, beta, d->y, cuda_pool_out(&c->pool, d->y_B)));
+		DNN(cudnnConvolutionForward(c->dnn, alpha, d->x, x, d->w, w, d->conv, (cudnnConvolutionFwdAlgo_t)d->algorithm,
+		                            workspace, d->workspace_B, beta, d->y, y));
 	return MQ_OK;
 }
