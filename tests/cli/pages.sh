@@ -39,8 +39,8 @@ P
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o cost >cost.txt; grep -q '^rank  *cost ' cost.txt || { cat cost.txt; bad=1; }
 "$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p 'gpu=MI300X nodes=1' --batch 8 -e data-parallel --evals 2 -j 1 --objective cost -o free >free.txt; grep 'no price of MI300X is known' free.txt || { cat free.txt; bad=1; }
 grep -q 'V100-SXM2-16GB: 3.06 $/h (AWS .*read 20' cost.txt || { echo "a price without source or date"; bad=1; }
-"$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost --change 'device.V100-SXM2-16GB.price_per_h=$6.12' -o dear >dear.txt
-[ "$(awk '$1 == 1 {print 0 + substr($2, 2); exit}' dear.txt)" = "$(awk '$1 == 1 {print 2 * substr($2, 2); exit}' cost.txt)" ] || { head -3 dear.txt cost.txt; bad=1; }
+"$M" search -m gpt:layers=2,hidden=64,heads=2,vocab=512 -p dgx1_v100 --batch 8 -e data-parallel --evals 2 -j 1 --objective cost --change 'device.V100-SXM2-16GB.price_per_h=$30.6' -o dear >dear.txt
+[ "$(awk '$1 == 1 {print 0 + substr($2, 2); exit}' dear.txt)" = "$(awk '$1 == 1 {print 10 * substr($2, 2); exit}' cost.txt)" ] || { head -3 dear.txt cost.txt; bad=1; }
 grep -qE '\$ ?nan|\$ ?inf' cost.txt free.txt && bad=1
 # A plan is not compared with one that reads like it.
 "$M" search -m gpt:layers=6,hidden=128,heads=2,vocab=512 -p cloud_v100_t4 --batch 32 -e hybrid --evals 12 -j 1 -o alike >alike.txt
