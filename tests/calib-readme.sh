@@ -121,14 +121,14 @@ How the fitted values came about:
   *Written out op by op* (`norm`, `rope`, `activation` = eager; `attention` = stored): bytes are counted in PyTorch's kernels
   (sim/core/model_kernels.c), so `traffic` of InternEvo and of torchtitan without its compiler is 1 and not fitted. Experts without `fused_experts`
   are a kernel per step, counted there too. Pipelines under DeepSpeed as in the Sailor table store scores in fp32 (counted); with that their runs on
-  GH200 fit at the clock of the H100, with a `host` of 15 (fit). AMP's, with one softmax kernel, have 24 (fit).
+  GH200 fit at the clock of the H100, their `host` (fit) and AMP's, with one softmax kernel, stand in their files.
   *Casts*: of fp8 operands, tensor-wise without fusion 7 (read for the maximum 2, read again 2, write 1, transpose 2), Transformer Engine 1.5 (fit: NeMo's
   dense runs); MXFP8 takes two copies, by rows and by columns: read 2, write 1 + 1. `cast_B` and `accum_B`: weights cast down and gradients cast up and
   unscaled 4 + 2 + 2 + 4, a gradient added to the sum of those before it 8 + 4. `update_B` in TensorFlow: clipping 12, weight decay of its own 20,
   unscaling 8, finite or not 4, LAMB's norms 20 (60 taken for all). `reduce_B`: to the library's buffer and back 16, cast to 16 bit on the way 20.
   `update_calls` is below 1 where a call updates many parameters (apex: Megatron). All but the fit are counted in the sources of these frameworks and models.
-  *Host*: 6.3 for Megatron core in eager modules (fit: NeMo's mixtures before release 26.06, with a call per local expert). BigScience ran with
-  CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose; 16 is a fit to the BLOOM table.
+  *Host*: 8.4 for Megatron core in eager modules (fit: NeMo's mixtures before release 26.06, with a call per local expert). BigScience ran with
+  CUDA_LAUNCH_BLOCKING=1 (`launch_waits`): host time adds to the device's, which is what its small micro-batches lose.
   *Rings*: a later step is a call over a block of keys, with a sum in fp32 after it. torchtitan's three runs on cp 2, 4 and 8 come out 11 % slow, 15 % and
   18 % fast: from 4 on each block takes twice what it takes on 2; why is open.
   *Fits*: `traffic`, `score_traffic` and `traffic_32` of `tensorflow-xla` are one fit to BERT and ELECTRA on V100 and A100 (BERT's own values predict ELECTRA
