@@ -51,10 +51,10 @@ ALL_LDFLAGS := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 cflags_of = $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(1) 2>/dev/null))
 libs_of = $(filter-out -lgslcblas,$(shell pkg-config --libs $(1) 2>/dev/null))
 
-CORE     := $(call sources,sim/core/*.c)
-FORMATS  := $(call sources,sim/formats/*.c)
-SIM      := $(FORMATS) $(call sources,sim/platform/*.c sim/lower/*.c sim/executors/*.c)
-SIMXX    := $(call sources,sim/platform/*.cpp sim/executors/*.cpp)
+CORE     := $(call sources,sim/core/*.c sim/core/*/*.c)
+FORMATS  := $(call sources,sim/formats/*.c sim/models/*.c)
+SIM      := $(FORMATS) $(call sources,$(addsuffix /*.c,$(addprefix sim/,platform lower costing executors executors/simgrid judge)))
+SIMXX    := $(call sources,sim/platform/*.cpp sim/executors/*.cpp sim/executors/simgrid/*.cpp)
 CMD      := $(call sources,sim/cmd/*.c)
 CMDLIB   := $(call sources,sim/cmd/*/*.c)
 FITLIB   := $(call sources,validator/fit/*.c validator/trace/*.c)
@@ -229,8 +229,8 @@ install: all $(BUILD)/maquette.1 $(BUILD)/maquette.bash $(BUILD)/_maquette ## co
 	install -m 644 $(BUILD)/maquette.1 $(DESTDIR)$(PREFIX)/share/man/man1
 	install -D -m 644 $(BUILD)/maquette.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/maquette
 	install -D -m 644 $(BUILD)/_maquette $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_maquette
-	for h in $(notdir $(wildcard sim/core/*.h)); do \
-		install -D -m 644 sim/core/$$h $(DESTDIR)$(PREFIX)/include/maquette/core/$$h; done
+	for h in $(patsubst sim/%,%,$(wildcard sim/core/*.h sim/core/*/*.h)); do \
+		install -D -m 644 sim/$$h $(DESTDIR)$(PREFIX)/include/maquette/$$h; done
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	printf 'prefix=%s\nenginesdir=$${prefix}/lib/maquette/engines\n\nName: maquette\nDescription: headers for search engines\nVersion: %s\nCflags: -I$${prefix}/include/maquette\n' \
 		'$(PREFIX)' '$(VERSION)' >$(DESTDIR)$(PREFIX)/lib/pkgconfig/maquette.pc

@@ -383,7 +383,7 @@ static void close_dying(struct mq_pool *pool, const char *appointment)
 /* Two workers at first: each plan has its first death, the first tried alone its second. */
 static void two_deaths_are_a_verdict(void **state)
 {
-	static const struct mq_outputs none = { NULL, NULL, NULL };
+	static const struct mq_outputs none;
 	struct fixture *f = *state;
 	struct mq_result result[2];
 	struct mq_pool *pool = open_dying(f, DYING_WORKERS, 3);
