@@ -282,12 +282,12 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/$(1)/%.c.o $(2) $(LIB_OBJ) $(BUILD)/englib.
 	$$(Q)$(CXX) $(ALL_LDFLAGS) $(3) -rdynamic -o $$@ $$^ $$(call link_libs,tests/$(1)/$$*.c) -lcmocka $(SIM_LIBS)
 endef
 # The replay links none of the library: its parts are tested beside it.
-$(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,meet.c wire.c wire_coll.c))))
+$(eval $(call test_rule,unit,$(call obj,$(addprefix validator/replay/,rendezvous.c wire.c wire_coll.c))))
 $(eval $(call test_rule,engines,))
 $(eval $(call test_rule,bench,))
 # libFuzzer brings its own main; without it replay.c goes through the corpus.
 FUZZ_HOST := validator/host/kernels.c validator/host/run.c validator/host/script.c validator/host/wire.c \
-	validator/replay/room.c validator/replay/wire.c validator/replay/wire_coll.c
+	validator/replay/capacity.c validator/replay/wire.c validator/replay/wire_coll.c
 $(eval $(call test_rule,fuzz,$(call obj,tests/fuzz/file.c $(if $(FUZZER),,tests/fuzz/replay.c) $(FUZZ_HOST)),$(if $(FUZZER),-fsanitize=fuzzer)))
 
 tests: $(UNIT) $(FUZZ) $(MOCKS)

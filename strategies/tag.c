@@ -39,7 +39,7 @@
 #include <math.h>
 
 #include "core/engine.h"
-#include "lib/beside.h"
+#include "lib/plugin_file.h"
 #include "lib/plans.h"
 #include "lib/sfb_model.h"
 #include "lib/tag_net.h"
@@ -126,7 +126,7 @@ static enum mq_status make_network(struct tag *s, const struct mq_problem *p, st
 	if (!s->gnn || (path && !strcmp(path, "none")))
 		return MQ_OK;
 	if (!path)
-		MQ_TRY(mq_file_beside(&mq_engine_tag, "tag.weights", p->arena, &path, err));
+		MQ_TRY(mq_plugin_file(&mq_engine_tag, "tag.weights", p->arena, &path, err));
 	if (nn_params_load(&s->net.params, path, err) != MQ_OK)
 		return mq_wrap(err, "engine 'tag': weights=none starts without training");
 	return MQ_OK;

@@ -15,6 +15,7 @@
 #include "core/loader.h"
 #include "core/opt.h"
 #include "executors/executor.h"
+#include "executors/judge.h"
 #include "executors/pool.h"
 #include "lower/lower.h"
 

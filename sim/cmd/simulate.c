@@ -2,6 +2,7 @@
  * simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the
  * memory go, what every device and link does, and the bottleneck in words.
  */
+#include "executors/judge.h"
 #include "cmd/cmd.h"
 
 #include <errno.h>

@@ -40,21 +40,4 @@ mq_execute_fn mq_execute_simgrid;
  * Results are the same to the last bit in all processes that are asked this before every schedule. */
 bool mq_simgrid_is_worn(void);
 
-/* check -> lower -> memory verdict -> execute -> breakdown, bottleneck, bound: the whole judgement of
- * one plan. `schedule` and `timeline` (each may be NULL) receive what was run. */
-struct mq_judge {
-	const struct mq_question *q;
-	mq_execute_fn *execute;
-	bool fold, interference;
-	bool keep_tasks;      /* see mq_lower_request */
-	double max_tasks;     /* see mq_lower_request */
-	bool time_oom;        /* plans that do not fit are timed too; their verdict stands */
-	double timeout_s;
-	struct mq_jitter jitter; /* draws > 0: nothing is folded */
-};
-enum mq_status mq_judge_plan(const struct mq_judge *judge, const struct mq_plan *plan,
-			     struct mq_arena *arena, struct mq_result *result,
-			     struct mq_schedule **schedule, struct mq_timeline *timeline,
-			     struct mq_err *err) MQ_MUST_CHECK;
-
 #endif

@@ -7,6 +7,7 @@
  *   memory.csv   one row per device: bytes at the peak by purpose
  *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
  */
+#include "executors/judge.h"
 #include "executors/outputs.h"
 
 #include <math.h>

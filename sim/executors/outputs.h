@@ -4,7 +4,7 @@
 #ifndef MQ_EXECUTORS_OUTPUTS_H
 #define MQ_EXECUTORS_OUTPUTS_H
 
-#include "executors/verdict.h"
+#include "executors/judge.h"
 
 enum mq_outputs_timeline { MQ_TIMELINE_FOLDED, MQ_TIMELINE_NONE, MQ_TIMELINE_ALL };
 struct mq_outputs {

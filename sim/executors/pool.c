@@ -26,7 +26,7 @@
 #include "core/spawn.h"
 #include "platform/platform.h"
 #include "executors/pool_order.h"
-#include "executors/pool_wire.h"
+#include "executors/pool_message.h"
 
 struct worker {
 	pid_t pid;
@@ -762,8 +762,8 @@ enum mq_status mq_pool_detail(struct mq_pool *p, const struct mq_plan *plan,
 	return status;
 }
 
-enum mq_status mq_pool_together(struct mq_pool *p, const struct mq_together_job *job, uint32_t n,
-				uint32_t steps, struct mq_arena *arena, struct mq_together *out,
+enum mq_status mq_pool_coscheduled(struct mq_pool *p, const struct mq_coscheduled_job *job, uint32_t n,
+				uint32_t steps, struct mq_arena *arena, struct mq_coscheduled *out,
 				struct mq_err *err)
 {
 	struct mq_arena scratch = MQ_ARENA_INIT;
@@ -771,13 +771,13 @@ enum mq_status mq_pool_together(struct mq_pool *p, const struct mq_together_job 
 	struct mq_result lost;
 	size_t size;
 	void *answer;
-	void *bytes = mq_together_pack_ask(job, n, steps, &scratch, &size);
+	void *bytes = mq_coscheduled_pack_ask(job, n, steps, &scratch, &size);
 	const struct question question = { MQ_WIRE_TOGETHER, bytes, size };
 	enum mq_status status = ask_worker(p, &question, &lost, &head, &answer, err);
 
 	mq_arena_fini(&scratch);
 	if (status == MQ_OK)
-		status = answer ? mq_together_unpack(answer, head.size, arena, out, err) :
+		status = answer ? mq_coscheduled_unpack(answer, head.size, arena, out, err) :
 				  mq_fail(err, MQ_ETIME, "jobs together: %s", lost.message);
 	forget_message(p);
 	return status;

@@ -17,7 +17,7 @@
 #include "executors/executor.h"
 #include "executors/job.h"
 #include "executors/outputs.h"
-#include "executors/together.h"
+#include "executors/coscheduled.h"
 
 struct mq_pool;
 
@@ -46,9 +46,9 @@ enum mq_status mq_pool_detail(struct mq_pool *pool, const struct mq_plan *plan,
 			      const struct mq_outputs *outputs, struct mq_result *result,
 			      struct mq_err *err) MQ_MUST_CHECK;
 /* Jobs at once on the pool's platform, whole, with the calibration and changes of the pool's own job.
- * `out` lives in `arena`. MQ_EINPUT: see mq_together_run. MQ_ETIME: the worker died of it, twice. */
-enum mq_status mq_pool_together(struct mq_pool *pool, const struct mq_together_job *job, uint32_t n,
-				uint32_t steps, struct mq_arena *arena, struct mq_together *out,
+ * `out` lives in `arena`. MQ_EINPUT: see mq_coscheduled_run. MQ_ETIME: the worker died of it, twice. */
+enum mq_status mq_pool_coscheduled(struct mq_pool *pool, const struct mq_coscheduled_job *job, uint32_t n,
+				uint32_t steps, struct mq_arena *arena, struct mq_coscheduled *out,
 				struct mq_err *err) MQ_MUST_CHECK;
 /* Ends all processes. NULL is fine. */
 void mq_pool_close(struct mq_pool *pool);

@@ -17,12 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "executors/judge.h"
 #include "core/change.h"
 #include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
 #include "executors/pool.h"
-#include "executors/pool_wire.h"
-#include "executors/together.h"
+#include "executors/pool_message.h"
+#include "executors/coscheduled.h"
 
 enum { LARGE_TASKS = 1000000 };
 
@@ -154,7 +155,7 @@ static bool together(struct server *s, int fd, const void *bytes, size_t size)
 	void *answer;
 
 	s->judged_tasks = LARGE_TASKS + 1; /* gives memory back */
-	if (mq_together_answer(&whole, bytes, size, &s->scratch, &answer, &answer_size, &err) != MQ_OK) {
+	if (mq_coscheduled_answer(&whole, bytes, size, &s->scratch, &answer, &answer_size, &err) != MQ_OK) {
 		send_error(fd, &err);
 		return true;
 	}

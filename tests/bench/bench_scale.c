@@ -17,7 +17,7 @@
 #include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
 #include "platform/platform_generate.h"
-#include "executors/verdict.h"
+#include "executors/judge.h"
 
 struct point {
 	const char *what, *model, *platform;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "executors/verdict.h"
+#include "executors/judge.h"
 #include "platform/platform_generate.h"
 #include "lower/fold.h"
 #include "lower/lower.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "executors/pool.h"
-#include "executors/verdict.h"
+#include "executors/judge.h"
 
 enum { N_PLANS = 12 };
 

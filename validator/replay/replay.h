@@ -42,7 +42,7 @@ void replay_take_rank(struct replay_job *job, uint32_t rank);
 /* "rank 1 (cpu0 on host)": for messages. Lives in the arena. */
 const char *replay_rank_name(const struct replay_job *job, uint32_t rank);
 
-/* ---- meet.c: ranks meet without MPI ---------------------------------------------------------- */
+/* ---- rendezvous.c: ranks meet without MPI ---------------------------------------------------------- */
 
 enum { REPLAY_MEET_MAX = 64 };
 /* A star of TCP connections with rank 0 in the middle. */
@@ -79,7 +79,7 @@ bool replay_rank_from_environment(uint32_t *rank, uint32_t *size, uint32_t *loca
 /* validator/replay/measure.c: warm-up and repetitions of all schedules; rank 0 writes the files. */
 enum mq_status replay_measure(struct replay_job *job, struct mq_err *err);
 
-/* ---- hold.c: a plan's memory, held for real ---------------------------------------------------
+/* ---- memory.c: a plan's memory, held for real ---------------------------------------------------
  */
 
 enum {

@@ -1,6 +1,6 @@
 /*
  * study_jobs.c - a point of a study with several jobs: each job's plan is searched (or given) on its
- * own devices as if it were alone, then all run at once (executors/together.h).
+ * own devices as if it were alone, then all run at once (executors/coscheduled.h).
  *
  * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and
  * job_links.csv one per link that jobs share and job that uses it: its bytes per step, and the share of
@@ -26,7 +26,7 @@ struct jobs {
 	struct mq_search_outcome *outcome;
 	struct mq_session whole;        /* the platform with all its devices */
 	bool whole_open;
-	struct mq_together together;
+	struct mq_coscheduled together;
 	bool crashed;                   /* a simulator died over one of the plans */
 	struct mq_err *err;
 };
@@ -69,8 +69,8 @@ static enum mq_status find_plans(struct jobs *g, const char **verdict, const cha
 static enum mq_status run_all(struct jobs *g)
 {
 	struct mq_asked *whole = mq_arena_alloc(&g->arena, sizeof(*whole));
-	struct mq_together_job *job =
-		mq_arena_array(&g->arena, g->study->n_jobs, struct mq_together_job);
+	struct mq_coscheduled_job *job =
+		mq_arena_array(&g->arena, g->study->n_jobs, struct mq_coscheduled_job);
 
 	*whole = g->point->job[0].asked;
 	whole->devices = NULL;
@@ -78,16 +78,16 @@ static enum mq_status run_all(struct jobs *g)
 	MQ_TRY(mq_session_open(&g->whole, whole, g->err));
 	g->whole_open = true;
 	for (uint32_t j = 0; j < g->study->n_jobs; j++)
-		job[j] = (struct mq_together_job){ mq_session_job(&g->session[j]),
+		job[j] = (struct mq_coscheduled_job){ mq_session_job(&g->session[j]),
 						   g->outcome[j].best[0].plan,
 						   g->point->job[j].start_s };
-	return mq_pool_together(g->whole.pool, job, g->study->n_jobs, g->study->job_steps, &g->arena,
+	return mq_pool_coscheduled(g->whole.pool, job, g->study->n_jobs, g->study->job_steps, &g->arena,
 				&g->together, g->err);
 }
 
 /* ---- rows --------------------------------------------------------------------------------------------- */
 
-static double slowdown(const struct mq_together_score *s)
+static double slowdown(const struct mq_coscheduled_score *s)
 {
 	return s->together_s / s->alone_s;
 }
@@ -101,10 +101,10 @@ static double rounded(double x)
 	return strtod(text, NULL);
 }
 
-static void round_scores(struct mq_together *t)
+static void round_scores(struct mq_coscheduled *t)
 {
 	for (uint32_t j = 0; j < t->n_jobs; j++) {
-		struct mq_together_score *s = &t->job[j];
+		struct mq_coscheduled_score *s = &t->job[j];
 
 		s->alone_s = rounded(s->alone_s);
 		s->together_s = rounded(s->together_s);
@@ -113,7 +113,7 @@ static void round_scores(struct mq_together *t)
 
 static void put_row(struct mq_csv_writer *w, const struct jobs *g)
 {
-	const struct mq_together *t = &g->together;
+	const struct mq_coscheduled *t = &g->together;
 	uint32_t worst = 0;
 	double sum = 0;
 
@@ -143,8 +143,8 @@ void mq_study_jobs_nothing(struct mq_csv_writer *w, const struct mq_study *study
 
 static void put_job(struct mq_csv_writer *w, struct jobs *g, uint32_t j)
 {
-	const struct mq_together *t = &g->together;
-	const struct mq_together_score *s = &t->job[j];
+	const struct mq_coscheduled *t = &g->together;
+	const struct mq_coscheduled_score *s = &t->job[j];
 	const struct mq_link *busiest = NULL;
 	double shared_B = 0, most_B = 0;
 

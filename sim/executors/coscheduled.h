@@ -1,5 +1,5 @@
 /*
- * together.h - several jobs at once on one cluster: how much each slows the others.
+ * coscheduled.h - several jobs at once on one cluster: how much each slows the others.
  *
  * Every job repeats its step; a step starts on all devices of the job when the one before has ended on
  * all of them, as in a step that is simulated alone. The steps of all jobs become one schedule that is
@@ -11,12 +11,13 @@
  * Devices belong to one job each; what jobs share is links. Every rank is simulated: symmetry of one job is
  * not that of all.
  */
-#ifndef MQ_EXECUTORS_TOGETHER_H
-#define MQ_EXECUTORS_TOGETHER_H
+#ifndef MQ_EXECUTORS_COSCHEDULED_H
+#define MQ_EXECUTORS_COSCHEDULED_H
 
 #include "executors/executor.h"
+#include "executors/judge.h"
 
-struct mq_together_score {
+struct mq_coscheduled_score {
 	enum mq_verdict verdict;   /* of the job's own plan; only where all are OK is there more */
 	char message[256];         /* where not OK */
 	double alone_s;            /* a step with nobody else about */
@@ -25,16 +26,16 @@ struct mq_together_score {
 	uint32_t steps;            /* how many count */
 };
 
-struct mq_together {
+struct mq_coscheduled {
 	uint32_t n_jobs, n_links;
-	struct mq_together_score *job; /* [n_jobs] */
+	struct mq_coscheduled_score *job; /* [n_jobs] */
 	/* Links that several jobs use, most bytes first; those that never limit are left out. */
 	uint32_t *link;                /* [n_links] cluster links */
 	double *link_B;                /* [n_links * n_jobs] bytes per step of each job */
 };
 
 /* One step of a job. `schedule->device` are ranks of request->cluster; never folded. */
-struct mq_together_step {
+struct mq_coscheduled_step {
 	const struct mq_schedule *schedule;
 	double start_s;            /* when its first step begins */
 };
@@ -43,26 +44,26 @@ enum { MQ_TOGETHER_TASKS = 12000000 }; /* more would not fit into memory */
 
 /* Simulates them with `execute`; request->schedule is not looked at. MQ_EINPUT: a device in two jobs, more
  * than MQ_TOGETHER_TASKS tasks (says what to do). */
-enum mq_status mq_together_run(const struct mq_exec_request *request, mq_execute_fn *execute,
-			       const struct mq_together_step *step, uint32_t n, uint32_t steps,
-			       struct mq_arena *arena, struct mq_together *out,
+enum mq_status mq_coscheduled_run(const struct mq_exec_request *request, mq_execute_fn *execute,
+			       const struct mq_coscheduled_step *step, uint32_t n, uint32_t steps,
+			       struct mq_arena *arena, struct mq_coscheduled *out,
 			       struct mq_err *err) MQ_MUST_CHECK;
 
 /* ---- between the main process and a worker (pool.c) ------------------------------------------------ */
 
 struct mq_job;
-struct mq_together_job {
+struct mq_coscheduled_job {
 	const struct mq_job *job;  /* model, training options, devices; its platform is not looked at */
 	const struct mq_plan *plan;/* in the ranks of the job's devices */
 	double start_s;
 };
-void *mq_together_pack_ask(const struct mq_together_job *job, uint32_t n, uint32_t steps,
+void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps,
 			   struct mq_arena *arena, size_t *size);
 /* The worker's answer to packed jobs; judge->cluster is the whole one. *answer is packed, too. */
-enum mq_status mq_together_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
+enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
 				  struct mq_arena *arena, void **answer, size_t *size,
 				  struct mq_err *err) MQ_MUST_CHECK;
-enum mq_status mq_together_unpack(const void *answer, size_t size, struct mq_arena *arena,
-				  struct mq_together *out, struct mq_err *err) MQ_MUST_CHECK;
+enum mq_status mq_coscheduled_unpack(const void *answer, size_t size, struct mq_arena *arena,
+				  struct mq_coscheduled *out, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif

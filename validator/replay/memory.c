@@ -1,5 +1,5 @@
 /*
- * hold.c - the memory that a plan says its devices hold, held for real: what is in use, as the
+ * memory.c - the memory that a plan says its devices hold, held for real: what is in use, as the
  * device or the kernel counts it, before and at the worst moment.
  *
  * After the repetitions, untimed, each rank walks the computations of its device in the schedule's

@@ -1,11 +1,11 @@
 /*
- * pool_wire.h - messages between the main process, the server and its workers; nobody else includes it.
+ * pool_message.h - messages between the main process, the server and its workers; nobody else includes it.
  *
  * A message is a head and `size` bytes; both sides are the same program on the same machine, so structs
  * travel as they are. File descriptors travel beside the head of a FORK answer.
  */
-#ifndef MQ_EXECUTORS_POOL_WIRE_H
-#define MQ_EXECUTORS_POOL_WIRE_H
+#ifndef MQ_EXECUTORS_POOL_MESSAGE_H
+#define MQ_EXECUTORS_POOL_MESSAGE_H
 
 #include "core/arena.h"
 #include "core/err.h"
@@ -23,7 +23,7 @@ enum mq_wire_kind {
 	MQ_WIRE_JUDGE,  /* main: a plan; worker: struct mq_result */
 	MQ_WIRE_LAST,   /* worker: the same as its last answer, replace me */
 	MQ_WIRE_DETAIL, /* main: struct mq_wire_detail and a plan; worker: struct mq_result */
-	MQ_WIRE_TOGETHER, /* main: packed jobs; worker: packed scores (together.h) */
+	MQ_WIRE_TOGETHER, /* main: packed jobs; worker: packed scores (coscheduled.h) */
 };
 
 struct mq_wire_head {

@@ -1,8 +1,8 @@
 /*
- * together.c - the steps of several jobs as one schedule, and what each job's steps take in it. See
- * together.h for what is measured; together_wire.c brings the jobs to a worker.
+ * coscheduled.c - the steps of several jobs as one schedule, and what each job's steps take in it. See
+ * coscheduled.h for what is measured; coscheduled_message.c brings the jobs to a worker.
  */
-#include "executors/together.h"
+#include "executors/coscheduled.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@ enum { MOST_RUNS = 8 };
 struct together {
 	const struct mq_exec_request *request;
 	mq_execute_fn *execute;
-	const struct mq_together_step *step;
+	const struct mq_coscheduled_step *step;
 	uint32_t n_jobs, steps;
 	uint32_t *repeat;         /* [n_jobs] steps simulated */
 	struct mq_arena *arena;   /* of the result */
 	struct mq_arena scratch;  /* one simulation */
-	struct mq_together *out;
+	struct mq_coscheduled *out;
 	struct mq_err *err;
 };
 
@@ -208,7 +208,7 @@ static enum mq_status run_alone(struct together *g, double *link_B)
 	uint32_t n_links = g->request->cluster->n_links;
 
 	for (uint32_t j = 0; j < g->n_jobs; j++) {
-		struct mq_together_step late = g->step[j];
+		struct mq_coscheduled_step late = g->step[j];
 		struct together one = *g;
 		uint32_t first, once = 1;
 		double *end_s;
@@ -228,7 +228,7 @@ static enum mq_status run_alone(struct together *g, double *link_B)
 
 /* Steps of a job that count, and their times; how many there are is returned. */
 static uint32_t count_steps(const double *end_s, uint32_t n, double window_s,
-			    struct mq_together_score *score)
+			    struct mq_coscheduled_score *score)
 {
 	uint32_t last = 0;
 
@@ -325,7 +325,7 @@ static void list_shared(struct together *g, const double *link_B)
 {
 	const struct mq_cluster *c = g->request->cluster;
 	struct load *load = mq_arena_array(g->arena, c->n_links, struct load);
-	struct mq_together *out = g->out;
+	struct mq_coscheduled *out = g->out;
 
 	for (uint32_t l = 0; l < c->n_links; l++) {
 		uint32_t users = 0;
@@ -370,17 +370,17 @@ static enum mq_status check_devices(const struct together *g)
 	return MQ_OK;
 }
 
-enum mq_status mq_together_run(const struct mq_exec_request *request, mq_execute_fn *execute,
-			       const struct mq_together_step *step, uint32_t n, uint32_t steps,
-			       struct mq_arena *arena, struct mq_together *out, struct mq_err *err)
+enum mq_status mq_coscheduled_run(const struct mq_exec_request *request, mq_execute_fn *execute,
+			       const struct mq_coscheduled_step *step, uint32_t n, uint32_t steps,
+			       struct mq_arena *arena, struct mq_coscheduled *out, struct mq_err *err)
 {
 	struct together g = { .request = request, .execute = execute, .step = step, .n_jobs = n,
 			      .steps = steps, .arena = arena, .out = out, .err = err };
 	uint32_t n_links = request->cluster->n_links;
 	double *link_B = mq_arena_array(arena, (size_t)n * n_links, double);
 
-	*out = (struct mq_together){ .n_jobs = n };
-	out->job = mq_arena_array(arena, n, struct mq_together_score);
+	*out = (struct mq_coscheduled){ .n_jobs = n };
+	out->job = mq_arena_array(arena, n, struct mq_coscheduled_score);
 	g.repeat = mq_arena_array(arena, n, uint32_t);
 	MQ_TRY(check_devices(&g));
 	enum mq_status status = run_alone(&g, link_B);

@@ -1,5 +1,5 @@
 /*
- * room.c - what executors ask about a run: how large a pool of operands must be, and whose ranks
+ * capacity.c - what executors ask about a run: how large a pool of operands must be, and whose ranks
  * are whose. See executor.h.
  */
 #include "executor.h"

@@ -1,10 +1,10 @@
-/* beside.c - see beside.h. */
-#include "lib/beside.h"
+/* plugin_file.c - see plugin_file.h. */
+#include "lib/plugin_file.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
-enum mq_status mq_file_beside(const struct mq_engine *engine, const char *name, struct mq_arena *arena,
+enum mq_status mq_plugin_file(const struct mq_engine *engine, const char *name, struct mq_arena *arena,
 			      const char **path, struct mq_err *err)
 {
 	Dl_info where;

@@ -1,9 +1,10 @@
 /*
- * together_wire.c - jobs on their way to a worker, lowered there, and the scores on their way back. Both
+ * coscheduled_message.c - jobs on their way to a worker, lowered there, and the scores on their way back. Both
  * sides are the same program on the same machine, so numbers travel as they are.
  */
+#include "executors/judge.h"
 #include "executors/job.h"
-#include "executors/together.h"
+#include "executors/coscheduled.h"
 #include "lower/lower.h"
 
 struct bytes {
@@ -39,7 +40,7 @@ struct job_head {
 	uint32_t n_args, plan_size;
 };
 
-void *mq_together_pack_ask(const struct mq_together_job *job, uint32_t n, uint32_t steps,
+void *mq_coscheduled_pack_ask(const struct mq_coscheduled_job *job, uint32_t n, uint32_t steps,
 			   struct mq_arena *arena, size_t *size)
 {
 	struct bytes b = { .arena = arena };
@@ -110,8 +111,8 @@ static enum mq_status take_job(struct bytes *b, const struct mq_judge *judge, st
 
 /* One step of a job in the ranks of the whole cluster; *score says where it has none. */
 static enum mq_status lower(const struct mq_judge *judge, const struct lowered_job *j,
-			    struct mq_arena *arena, struct mq_together_step *step,
-			    struct mq_together_score *score, struct mq_err *err)
+			    struct mq_arena *arena, struct mq_coscheduled_step *step,
+			    struct mq_coscheduled_score *score, struct mq_err *err)
 {
 	const struct mq_lower_request ask = { .q = &j->q, .plan = &j->plan };
 	struct mq_lowered low;
@@ -123,7 +124,7 @@ static enum mq_status lower(const struct mq_judge *judge, const struct lowered_j
 		return MQ_OK;
 	for (uint32_t d = 0; d < low.schedule->n_devices; d++)
 		low.schedule->device[d] = j->q.cluster->rank[low.schedule->device[d]];
-	*step = (struct mq_together_step){ low.schedule, j->start_s };
+	*step = (struct mq_coscheduled_step){ low.schedule, j->start_s };
 	return MQ_OK;
 }
 
@@ -131,7 +132,7 @@ struct answer_head {
 	uint32_t n_jobs, n_links;
 };
 
-static void *pack_answer(const struct mq_together *t, struct mq_arena *arena, size_t *size)
+static void *pack_answer(const struct mq_coscheduled *t, struct mq_arena *arena, size_t *size)
 {
 	struct bytes b = { .arena = arena };
 	const struct answer_head head = { t->n_jobs, t->n_links };
@@ -144,7 +145,7 @@ static void *pack_answer(const struct mq_together *t, struct mq_arena *arena, si
 	return b.at;
 }
 
-enum mq_status mq_together_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
+enum mq_status mq_coscheduled_answer(const struct mq_judge *judge, const void *ask, size_t ask_size,
 				  struct mq_arena *arena, void **answer, size_t *size,
 				  struct mq_err *err)
 {
@@ -153,13 +154,13 @@ enum mq_status mq_together_answer(const struct mq_judge *judge, const void *ask,
 	struct mq_exec_request request = { .cluster = judge->q->cluster, .calib = judge->q->calib,
 					   .timeout_s = judge->timeout_s,
 					   .interference = judge->interference };
-	struct mq_together t;
+	struct mq_coscheduled t;
 	bool all = true;
 
 	if (!head || !head->n_jobs)
 		return cut_short(err);
-	struct mq_together_score *score = mq_arena_array(arena, head->n_jobs, struct mq_together_score);
-	struct mq_together_step *step = mq_arena_array(arena, head->n_jobs, struct mq_together_step);
+	struct mq_coscheduled_score *score = mq_arena_array(arena, head->n_jobs, struct mq_coscheduled_score);
+	struct mq_coscheduled_step *step = mq_arena_array(arena, head->n_jobs, struct mq_coscheduled_step);
 	struct lowered_job *job = mq_arena_array(arena, head->n_jobs, struct lowered_job);
 	for (uint32_t j = 0; j < head->n_jobs; j++) {
 		MQ_TRY(take_job(&b, judge, &job[j], err));
@@ -167,16 +168,16 @@ enum mq_status mq_together_answer(const struct mq_judge *judge, const void *ask,
 		all = all && score[j].verdict == MQ_VERDICT_OK;
 	}
 	if (all)
-		MQ_TRY(mq_together_run(&request, judge->execute, step, head->n_jobs, head->steps, arena, &t,
+		MQ_TRY(mq_coscheduled_run(&request, judge->execute, step, head->n_jobs, head->steps, arena, &t,
 				       err));
 	else
-		t = (struct mq_together){ .n_jobs = head->n_jobs, .job = score };
+		t = (struct mq_coscheduled){ .n_jobs = head->n_jobs, .job = score };
 	*answer = pack_answer(&t, arena, size);
 	return MQ_OK;
 }
 
-enum mq_status mq_together_unpack(const void *answer, size_t size, struct mq_arena *arena,
-				  struct mq_together *out, struct mq_err *err)
+enum mq_status mq_coscheduled_unpack(const void *answer, size_t size, struct mq_arena *arena,
+				  struct mq_coscheduled *out, struct mq_err *err)
 {
 	struct bytes b = { .arena = arena, .at = (char *)(uintptr_t)answer, .room = (uint32_t)size };
 	const struct answer_head *head = take(&b, sizeof(*head));

@@ -1,5 +1,5 @@
-/* pool_wire.c - see pool_wire.h. */
-#include "executors/pool_wire.h"
+/* pool_message.c - see pool_message.h. */
+#include "executors/pool_message.h"
 
 #include <errno.h>
 #include <sys/socket.h>

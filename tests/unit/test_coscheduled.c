@@ -1,5 +1,5 @@
 /*
- * test_together.c - several jobs at once: closed forms of two jobs that share one link, jobs that share
+ * test_coscheduled.c - several jobs at once: closed forms of two jobs that share one link, jobs that share
  * nothing, steps that follow each other; a part of a cluster.
  */
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "executors/together.h"
+#include "executors/coscheduled.h"
 #include "schedules.h"
 #include "simulated.h"
 
@@ -38,22 +38,22 @@ struct pair {
 	uint32_t steps;
 };
 
-static struct mq_together run_pair(struct simulated *s, const struct pair *p)
+static struct mq_coscheduled run_pair(struct simulated *s, const struct pair *p)
 {
 	struct mq_exec_request request = { .cluster = s->cluster, .calib = s->calib,
 					   .timeout_s = INFINITY };
-	struct mq_together_step step[2] = {
+	struct mq_coscheduled_step step[2] = {
 		{ hand_job(&s->arena, s->cluster, 0, p->c_s[0], p->B[0]), 0 },
 		{ hand_job(&s->arena, s->cluster, 1, p->c_s[1], p->B[1]), p->begin_s },
 	};
-	struct mq_together out = { 0 };
+	struct mq_coscheduled out = { 0 };
 	struct mq_err err = MQ_ERR_INIT;
 
-	if (mq_together_run(&request, mq_execute_simgrid, step, 2, p->steps, &s->arena, &out, &err) !=
+	if (mq_coscheduled_run(&request, mq_execute_simgrid, step, 2, p->steps, &s->arena, &out, &err) !=
 	    MQ_OK) {
 		fprintf(stderr, "%s\n", err.text);
 		s->failures++;
-		out.job = mq_arena_array(&s->arena, 2, struct mq_together_score);
+		out.job = mq_arena_array(&s->arena, 2, struct mq_coscheduled_score);
 	}
 	return out;
 }
@@ -63,7 +63,7 @@ static struct mq_together run_pair(struct simulated *s, const struct pair *p)
 static void in_step(struct simulated *s)
 {
 	const struct pair p = { { 0.3, 0.3 }, { 1e9, 1e9 }, 0, 6 };
-	struct mq_together t = run_pair(s, &p);
+	struct mq_coscheduled t = run_pair(s, &p);
 
 	for (int j = 0; j < 2; j++) {
 		EXPECT_NEAR(s, t.job[j].alone_s, 0.4, 1e-3); /* and a latency */
@@ -82,7 +82,7 @@ static void in_step(struct simulated *s)
 static void out_of_step(struct simulated *s)
 {
 	const struct pair p = { { 0.3, 0.3 }, { 1e9, 1e9 }, 0.2, 6 };
-	struct mq_together t = run_pair(s, &p);
+	struct mq_coscheduled t = run_pair(s, &p);
 
 	for (int j = 0; j < 2; j++)
 		EXPECT_NEAR(s, t.job[j].together_s, t.job[j].alone_s, 1e-9);
@@ -94,7 +94,7 @@ static void out_of_step(struct simulated *s)
 static void against_a_sender(struct simulated *s)
 {
 	const struct pair p = { { 0.3, 0 }, { 1e9, 1e8 }, 0, 10 };
-	struct mq_together t = run_pair(s, &p);
+	struct mq_coscheduled t = run_pair(s, &p);
 
 	EXPECT_NEAR(s, t.job[0].together_s, 0.5, 1e-3);
 	EXPECT_NEAR(s, t.job[1].alone_s, 0.01, 1e-3);
@@ -108,7 +108,7 @@ static void against_a_sender(struct simulated *s)
 static void apart(struct simulated *s)
 {
 	const struct pair p = { { 0.3, 0.0371 }, { 1e9, 3e8 }, 0.013, 20 };
-	struct mq_together t = run_pair(s, &p);
+	struct mq_coscheduled t = run_pair(s, &p);
 
 	for (int j = 0; j < 2; j++) {
 		EXPECT_NEAR(s, t.job[j].together_s, t.job[j].alone_s, 1e-12);
@@ -122,16 +122,16 @@ static void refused(struct simulated *s)
 	struct mq_exec_request request = { .cluster = s->cluster, .calib = s->calib,
 					   .timeout_s = INFINITY };
 	struct mq_schedule *job = hand_job(&s->arena, s->cluster, 0, 0.1, 1e6);
-	const struct mq_together_step same[2] = { { job, 0 }, { job, 0 } };
-	struct mq_together_step far[2] = { { job, 0 }, { NULL, 0 } };
-	struct mq_together out;
+	const struct mq_coscheduled_step same[2] = { { job, 0 }, { job, 0 } };
+	struct mq_coscheduled_step far[2] = { { job, 0 }, { NULL, 0 } };
+	struct mq_coscheduled out;
 	struct mq_err err = MQ_ERR_INIT;
 
-	EXPECT(s, mq_together_run(&request, mq_execute_simgrid, same, 2, 3, &s->arena, &out, &err) ==
+	EXPECT(s, mq_coscheduled_run(&request, mq_execute_simgrid, same, 2, 3, &s->arena, &out, &err) ==
 			  MQ_EINPUT);
 	EXPECT(s, strstr(err.text, "device 0 ('d0') is in two jobs") != NULL);
 	far[1].schedule = hand_job(&s->arena, s->cluster, 1, 2e5, 1e6);
-	EXPECT(s, mq_together_run(&request, mq_execute_simgrid, far, 2, 3, &s->arena, &out, &err) ==
+	EXPECT(s, mq_coscheduled_run(&request, mq_execute_simgrid, far, 2, 3, &s->arena, &out, &err) ==
 			  MQ_EINPUT);
 	EXPECT(s, strstr(err.text, "fewer steps") != NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * meet.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
+ * rendezvous.c - ranks find each other and talk without MPI: a star of TCP connections around rank 0.
  *
  * "file:PATH": rank 0 listens on a port of its choice and writes "address port token" to PATH (by
  * rename, so that nobody reads half of it); "memory:PATH": the same in a file in the launcher's memory, heard
