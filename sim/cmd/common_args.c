@@ -13,7 +13,7 @@
 #include "core/ini.h"
 #include "core/opt.h"
 #include "core/quantity.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 enum { KEY_BATCH = 1000, KEY_SEQ, KEY_DTYPE, KEY_GRAD_DTYPE, KEY_PRODUCTS, KEY_OPTIMIZER, KEY_MODE, KEY_CALIB,
        KEY_FIX, KEY_MAX, KEY_START, KEY_SEED, KEY_TIMEOUT, KEY_NO_INTERFERENCE, KEY_NO_FOLD, KEY_DEBUG_CHECK, KEY_CHANGE,

@@ -12,7 +12,7 @@
 
 #include "cmd/common.h"
 #include "cmd/validate/validate_dir.h"
-#include "platform/platform_import.h"
+#include "platform/import.h"
 
 /* How the measured type is joined: as its shipped calibration says where there is one; else PCIe 4, and
  * the NVLink that a large message saw. */

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 static const char *const names[] = { "platform.xml", "platform.calib.json", "accelerator.json", "cpu.json" };
 enum { N_NAMES = sizeof(names) / sizeof(*names), PREFIX_B = 19 };

@@ -20,7 +20,7 @@
 #include "core/opt.h"
 #include "executors/pool.h"
 #include "formats/format.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 struct mq_session_files {
 	struct mq_job job;

@@ -11,8 +11,8 @@
 
 #include "cmd/common.h"
 #include "cmd/platform/platform_words.h"
-#include "platform/platform_generate.h"
-#include "platform/platform_import.h"
+#include "platform/generate.h"
+#include "platform/import.h"
 
 enum { MAX_OPTIONS = 64, FIRST_KEY = 3000, KEY_JSON = 4000 };
 

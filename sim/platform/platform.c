@@ -18,7 +18,7 @@
 
 #include "core/opt.h"
 #include "core/text.h"
-#include "platform/platform_memory.h"
+#include "platform/memory.h"
 
 /* SimGrid takes some 3 kB for each host of a cluster tag. */
 enum { MAX_CLUSTER_HOSTS = 200000 };

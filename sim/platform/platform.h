@@ -42,7 +42,7 @@ void *mq_platform_dump(const struct mq_cluster *cluster, struct mq_arena *arena,
 enum mq_status mq_platform_restore(const void *bytes, size_t size, struct mq_arena *arena,
 				   struct mq_cluster **cluster, struct mq_err *err) MQ_MUST_CHECK;
 
-/* platform_links.cpp: a <prop> of a link, or NULL; SimGrid's C interface has none. */
+/* links.cpp: a <prop> of a link, or NULL; SimGrid's C interface has none. */
 const char *mq_platform_link_property(const_sg_link_t link, const char *name);
 
 #endif

@@ -14,7 +14,7 @@
 #include <simgrid/host.h>
 
 #include "platform/platform.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 static double clock_s(void)
 {

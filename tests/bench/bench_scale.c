@@ -16,7 +16,7 @@
 
 #include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 #include "executors/judge.h"
 
 struct point {

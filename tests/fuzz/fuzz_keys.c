@@ -6,7 +6,7 @@
 
 #include "core/change.h"
 #include "core/software.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 enum { MOST_MACHINES = 512 }; /* platforms of a quarter million devices are sound, and slow to write */
 

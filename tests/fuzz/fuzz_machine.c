@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "platform/platform_import.h"
+#include "platform/import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

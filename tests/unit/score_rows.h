@@ -10,7 +10,7 @@
 
 #include "cmd/score/score_runs.h"
 #include "cmd/score/score_tables.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;
 

@@ -9,7 +9,7 @@
 
 #include "core/rng.h"
 #include "executors/judge.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 #include "lower/fold.h"
 #include "lower/lower.h"
 #include "shipped.h"

@@ -20,7 +20,7 @@
 #include <simgrid/link.h>
 
 #include "platform/platform.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 #include "shipped.h"
 
 typedef bool check_fn(const struct mq_cluster *c);

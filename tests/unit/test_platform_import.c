@@ -17,7 +17,7 @@
 #include <simgrid/engine.h>
 
 #include "platform/platform.h"
-#include "platform/platform_import.h"
+#include "platform/import.h"
 #include "shipped.h"
 
 static const char cube_mesh[] =

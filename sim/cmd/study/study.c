@@ -12,7 +12,7 @@
 #include "core/ini.h"
 #include "core/loader.h"
 #include "core/rng.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 /* ---- values --------------------------------------------------------------------------------------------- */
 

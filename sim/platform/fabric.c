@@ -1,5 +1,5 @@
 /*
- * platform_fabric.c - what joins the leaves of a generated platform.
+ * fabric.c - what joins the leaves of a generated platform.
  *
  * - switch, rail, fat-tree, ethernet, nvl72: leaves around a core; a leaf's uplinks are one trunk of
  *   (ports below) / oversub; with pods, leaves around a pod switch and pods around the core.
@@ -11,12 +11,12 @@
  * - torus: machines at the vertices, shortest routes in dimension order of Floyd's tables.
  * Not modelled: adaptive and non-minimal routes.
  */
-#include "platform/platform_fabric.h"
+#include "platform/fabric.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "platform/platform_node.h"
+#include "platform/node.h"
 
 enum { MAX_STAR = 512, MAX_TORUS = 512, MAX_GROUPS = 256, MAX_DIMS = 6 };
 

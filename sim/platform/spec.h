@@ -1,11 +1,11 @@
 /*
- * platform_spec.h - what the options of a generated platform amount to: private to the generator.
+ * spec.h - what the options of a generated platform amount to: private to the generator.
  */
-#ifndef MQ_PLATFORM_PLATFORM_SPEC_H
-#define MQ_PLATFORM_PLATFORM_SPEC_H
+#ifndef MQ_PLATFORM_SPEC_H
+#define MQ_PLATFORM_SPEC_H
 
 #include "core/cluster.h"
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 enum { MQ_GEN_MAX_GROUPS = 16, MQ_GEN_MAX_DEVICES = 262144 };
 
@@ -19,7 +19,7 @@ struct mq_gen_group {
 	double tflops, nvlink_GBps, pcie_GBps, nic_GBps;
 	double memory_B, mem_bw_Bps; /* of a type without calibration; 0 = has one */
 	bool p2p, cpu, nvls, cube_mesh;
-	bool flat; /* may lie in its leaf's Cluster zone, see platform_generate.h */
+	bool flat; /* may lie in its leaf's Cluster zone, see generate.h */
 };
 
 struct mq_gen {

@@ -1,9 +1,9 @@
 /*
- * platform_node.c - the machines and leaves of a generated platform: see platform_generate.h for the shape.
+ * node.c - the machines and leaves of a generated platform: see generate.h for the shape.
  *
  * Every link stands in the outermost zone, because SimGrid looks links up zone by zone from there.
  */
-#include "platform/platform_node.h"
+#include "platform/node.h"
 
 /* Links between pairs of the eight V100 of a DGX-1: a hybrid cube mesh, six links per GPU. */
 static const unsigned char cube_mesh[8][8] = {

@@ -1,5 +1,5 @@
 /*
- * platform_import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay
+ * import_nccl.c - the XML that NCCL writes where NCCL_TOPO_DUMP_FILE is set, and that maquette-replay
  * writes from NVML (which then says so in <system from=...>): <system> of <cpu>
  * (a NUMA node) of nested <pci> (bridges, GPUs, network cards), <gpu> with <nvlink target= count=>, and
  * <net speed=> in Mb/s.
@@ -11,7 +11,7 @@
 
 #include "core/cluster.h"
 #include "core/opt.h"
-#include "platform/platform_machine.h"
+#include "platform/machine.h"
 
 enum { MAX_DEPTH = 64, MAX_ATTRIBUTES = 32, MAX_NVLINKS = 1024 };
 

@@ -1,5 +1,5 @@
 /*
- * platform_generate.h - clusters that nobody has yet: node template x fabric x mix, as SimGrid XML.
+ * generate.h - clusters that nobody has yet: node template x fabric x mix, as SimGrid XML.
  *
  * The XML is made so that SimGrid loads and routes it fast at 16,384 devices:
  * - A *flat* node (NVSwitch or NVLink mesh, up to 16 GPUs, one network port per GPU at most as fast as
@@ -11,8 +11,8 @@
  * Not modelled: single spine switches, adaptive routing, and in a rail-optimised fabric the choice of
  * rail: a unit's rails share one trunk, so traffic between the rails of one unit sees no spine.
  */
-#ifndef MQ_PLATFORM_PLATFORM_GENERATE_H
-#define MQ_PLATFORM_PLATFORM_GENERATE_H
+#ifndef MQ_PLATFORM_GENERATE_H
+#define MQ_PLATFORM_GENERATE_H
 
 #include <stdio.h>
 

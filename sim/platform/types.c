@@ -1,9 +1,9 @@
 /*
- * platform_types.c - the device types that a platform file names, read without loading it: what a question leaves
+ * types.c - the device types that a platform file names, read without loading it: what a question leaves
  * open is decided before SimGrid has the file. Text that is no <prop id="mq_type" value="..."/> is passed over; a
  * file that is broken says so when it is loaded.
  */
-#include "platform/platform_generate.h"
+#include "platform/generate.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /*
- * platform_generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The
- * machines are platform_node.c's, what joins them platform_fabric.c's.
+ * generate.c - writes generated platforms as XML: the head, the outermost zone, the file. The
+ * machines are node.c's, what joins them fabric.c's.
  */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "platform/platform_fabric.h"
-#include "platform/platform_node.h"
+#include "platform/fabric.h"
+#include "platform/node.h"
 
 static void put_head(struct mq_gen *gen)
 {

@@ -1,5 +1,5 @@
 /*
- * platform_memory.cpp - a bound on what SimGrid and hwloc take while they read a file. A few bytes of XML can ask for
+ * memory.cpp - a bound on what SimGrid and hwloc take while they read a file. A few bytes of XML can ask for
  * any number of hosts, ports or routes, and both libraries make them all before they look at the next line.
  *
  * The bound is on address space (RLIMIT_AS), counted from what the process has; where SimGrid meets it, one line
@@ -14,7 +14,7 @@
 
 extern "C" {
 #include "core/err.h"
-#include "platform/platform_memory.h"
+#include "platform/memory.h"
 }
 
 static const char *reading;

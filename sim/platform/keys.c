@@ -1,7 +1,7 @@
 /*
- * platform_keys.c - the keys of a generated platform as one text, and what they leave to assume.
+ * keys.c - the keys of a generated platform as one text, and what they leave to assume.
  */
-#include "platform/platform_spec.h"
+#include "platform/spec.h"
 
 #include <ctype.h>
 #include <string.h>

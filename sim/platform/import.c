@@ -1,10 +1,10 @@
 /*
- * platform_import.c - see platform_import.h: which format a file is in, and the platform file.
+ * import.c - see import.h: which format a file is in, and the platform file.
  */
-#include "platform/platform_import.h"
+#include "platform/import.h"
 
 #include "core/text.h"
-#include "platform/platform_machine.h"
+#include "platform/machine.h"
 
 static enum mq_status read_machine(const char *path, char *text, const struct mq_device_calib *type,
 				   struct mq_machine *m, struct mq_err *err)

@@ -1,13 +1,13 @@
 /*
- * platform_import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by their PCI class and maker, their
+ * import_hwloc.c - hwloc's XML (`lstopo machine.xml`): GPUs by their PCI class and maker, their
  * model where the CUDA or NVML back-end was there, PCIe speed and bridges, NVLink bandwidths where they
  * were measured into the file. A machine without GPUs gives its cores as devices.
  */
 #include <hwloc.h>
 
 #include "core/cluster.h"
-#include "platform/platform_machine.h"
-#include "platform/platform_memory.h"
+#include "platform/machine.h"
+#include "platform/memory.h"
 
 static const double MOST_B = 256e6; /* what hwloc may take for a file of at most 16 MB */
 

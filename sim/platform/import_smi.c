@@ -1,5 +1,5 @@
 /*
- * platform_import_smi.c - the matrix that `nvidia-smi topo -m` prints.
+ * import_smi.c - the matrix that `nvidia-smi topo -m` prints.
  *
  * NV# says how many NVLinks join a pair. Where every pair has the same number and a GPU would need more
  * than the 18 links that any has, the links go to NVSwitches and # is the number per GPU. Devices (GPUs
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "core/cluster.h"
-#include "platform/platform_machine.h"
+#include "platform/machine.h"
 
 enum { MAX_COLUMNS = 2 * MQ_MACHINE_MAX, MOST_LINKS = 18 };
 

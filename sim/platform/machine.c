@@ -1,9 +1,9 @@
 /*
- * platform_machine.c - writes an imported machine as a platform: a Full zone with a route for each pair
+ * machine.c - writes an imported machine as a platform: a Full zone with a route for each pair
  * of devices, over NVSwitch or a direct NVLink where there is one, else over PCIe and the sockets; without
- * peer-to-peer transfers (GeForce) through host memory. See platform_import.h.
+ * peer-to-peer transfers (GeForce) through host memory. See import.h.
  */
-#include "platform/platform_machine.h"
+#include "platform/machine.h"
 
 #include "core/cluster.h"
 

@@ -1,10 +1,10 @@
 /*
- * platform_machine.h - one machine as the importers find it, and as XML. Private to the importers.
+ * machine.h - one machine as the importers find it, and as XML. Private to the importers.
  */
-#ifndef MQ_PLATFORM_PLATFORM_MACHINE_H
-#define MQ_PLATFORM_PLATFORM_MACHINE_H
+#ifndef MQ_PLATFORM_MACHINE_H
+#define MQ_PLATFORM_MACHINE_H
 
-#include "platform/platform_import.h"
+#include "platform/import.h"
 
 enum { MQ_MACHINE_MAX = 64 }; /* devices, and network ports, of one machine */
 

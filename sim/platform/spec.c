@@ -1,7 +1,7 @@
 /*
- * platform_spec.c - the options of generated platforms: table, mixes of node types, derived values.
+ * spec.c - the options of generated platforms: table, mixes of node types, derived values.
  */
-#include "platform/platform_spec.h"
+#include "platform/spec.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * platform_node.h - machines and leaves of a generated platform. Private to the generator.
+ * node.h - machines and leaves of a generated platform. Private to the generator.
  */
-#ifndef MQ_PLATFORM_PLATFORM_NODE_H
-#define MQ_PLATFORM_PLATFORM_NODE_H
+#ifndef MQ_PLATFORM_NODE_H
+#define MQ_PLATFORM_NODE_H
 
-#include "platform/platform_spec.h"
+#include "platform/spec.h"
 
 const struct mq_gen_group *mq_gen_group_of(const struct mq_gen *gen, uint32_t node);
 double mq_gen_node_GBps(const struct mq_gen_group *group); /* all ports of a machine, one direction */

@@ -1,5 +1,5 @@
 /*
- * platform_memory.h - a bound on the memory of libraries that read files, see platform_memory.cpp.
+ * memory.h - a bound on the memory of libraries that read files, see memory.cpp.
  */
 #ifndef MQ_PLATFORM_MEMORY_H
 #define MQ_PLATFORM_MEMORY_H
