@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "cmd/validate/validate_plans.h"
-#include "cmd/validate/validate_traces.h"
+#include "cmd/validate/plans.h"
+#include "cmd/validate/traces.h"
 
 struct calibrate {
 	const char *executor, *out, *samples, *type, *link_class, *platform_out, *cpu_type;

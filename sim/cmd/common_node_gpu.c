@@ -1,6 +1,6 @@
 /*
  * common_node_gpu.c - the platform file of a node of GPUs that was calibrated, see
- * validate_dir.h.
+ * validate/dir.h.
  *
  * Who is joined to whom the replay asks NVML and CUDA and writes beside its timelines, so that it
  * also comes back from a node that has nothing else. Samples without it (or with NCCL's own dump of
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "cmd/validate/validate_dir.h"
+#include "cmd/validate/dir.h"
 #include "platform/import.h"
 
 /* How the measured type is joined: as its shipped calibration says where there is one; else PCIe 4, and

@@ -1,7 +1,7 @@
 /*
  * fit.c - `maquette fit TABLE... --free NAME -o DIR`: parameters of calibrations and of training
  * software from the step times of measured runs, all tables at once, and how well each table is
- * predicted when it has no say. See fit_runs.h for how.
+ * predicted when it has no say. See fit/runs.h for how.
  */
 #include "cmd/cmd.h"
 
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/common_tables.h"
-#include "cmd/fit/fit_runs.h"
+#include "cmd/fit/runs.h"
 
 enum { KEY_FREE = 3000, KEY_ROUNDS, KEY_DRAWS, KEY_SEED, KEY_JSON };
 

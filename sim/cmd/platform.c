@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/common.h"
-#include "cmd/platform/platform_words.h"
+#include "cmd/platform/words.h"
 #include "platform/generate.h"
 #include "platform/import.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/simulate/simulate_spread.h"
-#include "cmd/validate/validate_plans.h"
+#include "cmd/simulate/spread.h"
+#include "cmd/validate/plans.h"
 #include "cmd/common_page.h"
 #include "cmd/common_search.h"
 #include "core/ini.h"

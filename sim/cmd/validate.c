@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cmd/validate/validate_plans.h"
+#include "cmd/validate/plans.h"
 #include "core/opt.h"
 
 struct validate {

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cmd/score/score_runs.h"
-#include "cmd/score/score_tables.h"
+#include "cmd/score/runs.h"
+#include "cmd/score/tables.h"
 #include "platform/generate.h"
 
 static struct mq_arena arena = MQ_ARENA_INIT;

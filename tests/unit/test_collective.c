@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cmd/score/score_fabrics.h"
+#include "cmd/score/fabrics.h"
 #include "core/collective_impl.h"
 
 #define GB 1e9

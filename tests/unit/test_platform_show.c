@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cmd/platform/platform_words.h"
+#include "cmd/platform/words.h"
 
 static const char *all_of(FILE *file, struct mq_arena *arena)
 {

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "cmd/score/score.h"
-#include "cmd/score/score_fabrics.h"
+#include "cmd/score/fabrics.h"
 #include "shipped.h"
 
 static struct mq_fabric_spec read_words(const struct mq_calib *calib, const char *system,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmd/export/export.h"
-#include "cmd/export/export_torchtitan.h"
+#include "cmd/export/torchtitan.h"
 
 static bool is_name(char c)
 {

@@ -2,10 +2,10 @@
  * score.h - predictions against tables of published measurements: what the parts of `score` share.
  *
  *   ../score.c           the command: options, which table it is
- *   score_lines.c        which tables there are, lines of summaries
- *   score_gemm.c         --gemm
- *   score_collectives.c  --collectives
- *   score_kernels.c      --kernels
+ *   lines.c        which tables there are, lines of summaries
+ *   gemm.c         --gemm
+ *   collectives.c  --collectives
+ *   kernels.c      --kernels
  *   score_*.c            step times: rows, systems, models, plans
  */
 #ifndef MQ_CMD_SCORE_SCORE_H
@@ -27,8 +27,8 @@ struct mq_score_options {
 	const char *software;   /* --software, of rows that name none; or NULL = by their source */
 	const char *executor;   /* --executor analytic|simgrid */
 	const char *only;       /* --only TEXT: rows whose row_id or model contains it, or NULL */
-	struct mq_list set;     /* --set NAME=VALUE, see score_set.h */
-	struct mq_list stand_in; /* NAME=VALUE of fitted values that are to have no say, see score_fitted.h;
+	struct mq_list set;     /* --set NAME=VALUE, see set.h */
+	struct mq_list stand_in; /* NAME=VALUE of fitted values that are to have no say, see fitted.h;
 				 * --set wins */
 	bool left_out;          /* --left-out: each table again with its source left out */
 	bool fit;               /* --fit: estimate device parameters from the table first */

@@ -18,7 +18,7 @@
  * With keys job.NAME.KEY a study asks of several jobs at once on one cluster: KEY is `devices` (ranks),
  * `plan`, `start` (seconds), or an option of the question or the search; an option that a job does not give
  * is that of the study. job.steps is the number of steps to measure. Rows and tables are those of
- * study_jobs.c.
+ * jobs.c.
  */
 #ifndef MQ_CMD_STUDY_STUDY_H
 #define MQ_CMD_STUDY_STUDY_H

@@ -1,0 +1,169 @@
+/*
+ * chakra.c - a schedule as Chakra execution traces, one file per device.
+ *
+ * The schema is MLCommons Chakra's et_def.proto: a stream of length-delimited messages, GlobalMetadata
+ * first, then one Node per task. Dependencies on tasks of the same device become data dependencies, the
+ * order of a stream control dependencies; what crosses devices is in the sends, receives and collectives.
+ * Written by hand, because the messages need five kinds of field.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cmd/export/export.h"
+#include "core/schedule.h"
+
+/* Numbers of the schema. */
+enum { NODE_COMP = 4, NODE_SEND = 5, NODE_RECV = 6, NODE_COLL = 7 };
+enum { ET_ALL_REDUCE = 0, ET_REDUCE = 1, ET_ALL_GATHER = 2, ET_BROADCAST = 5, ET_ALL_TO_ALL = 6,
+       ET_REDUCE_SCATTER = 7 };
+
+struct bytes {
+	struct mq_arena *arena;
+	uint8_t *data;
+	uint32_t n, room;
+};
+
+static void put_byte(struct bytes *b, uint8_t v)
+{
+	MQ_PUSH(b->arena, b->data, b->n, b->room, v);
+}
+
+static void put_varint(struct bytes *b, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		put_byte(b, (uint8_t)(v | 0x80));
+	put_byte(b, (uint8_t)v);
+}
+
+static void put_number(struct bytes *b, uint32_t field, uint64_t v)
+{
+	put_varint(b, (uint64_t)field << 3);
+	put_varint(b, v);
+}
+
+static void put_block(struct bytes *b, uint32_t field, const void *data, size_t n)
+{
+	put_varint(b, (uint64_t)field << 3 | 2);
+	put_varint(b, n);
+	for (size_t i = 0; i < n; i++)
+		put_byte(b, ((const uint8_t *)data)[i]);
+}
+
+static void put_text(struct bytes *b, uint32_t field, const char *text)
+{
+	put_block(b, field, text, strlen(text));
+}
+
+/* Fields of AttributeProto: name 1, int64 9, bool 27, string 29. */
+static void put_attr(struct bytes *node, const char *name, uint32_t field, uint64_t v, const char *text)
+{
+	struct bytes a = { .arena = node->arena };
+
+	put_text(&a, 1, name);
+	if (text)
+		put_text(&a, field, text);
+	else
+		put_number(&a, field, v);
+	put_block(node, 10, a.data, a.n);
+}
+
+static uint64_t et_kind(uint8_t coll)
+{
+	static const uint64_t kind[MQ_N_COLL_KINDS] = {
+		[MQ_COLL_ALL_REDUCE] = ET_ALL_REDUCE, [MQ_COLL_ALL_GATHER] = ET_ALL_GATHER,
+		[MQ_COLL_REDUCE_SCATTER] = ET_REDUCE_SCATTER, [MQ_COLL_BROADCAST] = ET_BROADCAST,
+		[MQ_COLL_REDUCE] = ET_REDUCE, [MQ_COLL_ALL_TO_ALL] = ET_ALL_TO_ALL,
+	};
+
+	return kind[coll];
+}
+
+static void put_work(const struct mq_schedule *s, const struct mq_task *t, struct bytes *node)
+{
+	bool computes = t->kind == MQ_TASK_COMPUTE && t->work != MQ_NONE;
+
+	put_attr(node, "is_cpu_op", 27, 0, NULL);
+	if (t->kind == MQ_TASK_SEND || t->kind == MQ_TASK_RECV) {
+		bool send = t->kind == MQ_TASK_SEND;
+
+		put_attr(node, "comm_size", 9, (uint64_t)t->bytes, NULL);
+		put_attr(node, "comm_src", 9, send ? t->device : t->peer, NULL);
+		put_attr(node, "comm_dst", 9, send ? t->peer : t->device, NULL);
+		put_attr(node, "comm_tag", 9, t->channel, NULL);
+	} else if (t->kind == MQ_TASK_COLLECTIVE) {
+		char group[32];
+
+		snprintf(group, sizeof(group), "%u", t->comm);
+		put_attr(node, "comm_type", 9, et_kind(t->coll), NULL);
+		put_attr(node, "comm_size", 9, (uint64_t)t->bytes, NULL);
+		put_attr(node, "pg_name", 29, 0, group);
+	} else {
+		put_attr(node, "num_ops", 9, computes ? (uint64_t)s->work[t->work].flop : 0, NULL);
+		put_attr(node, "tensor_size", 9,
+			 (uint64_t)(computes ? s->work[t->work].bytes : t->bytes), NULL);
+	}
+}
+
+static uint64_t node_type(uint8_t kind)
+{
+	return kind == MQ_TASK_SEND ? NODE_SEND : kind == MQ_TASK_RECV ? NODE_RECV :
+	       kind == MQ_TASK_COLLECTIVE ? NODE_COLL : NODE_COMP;
+}
+
+/* `before`: the task before it on its stream, or MQ_NONE. */
+static void put_node(const struct mq_schedule *s, uint32_t id, uint32_t before, struct bytes *out)
+{
+	const struct mq_task *t = &s->task[id];
+	struct bytes node = { .arena = out->arena };
+	const char *name = t->op != MQ_NONE && t->op < s->n_ops ? s->op_name[t->op] :
+			   mq_stream_name(t->stream);
+
+	put_number(&node, 1, id);
+	put_text(&node, 2, name);
+	put_number(&node, 3, node_type(t->kind));
+	if (before != MQ_NONE)
+		put_number(&node, 4, before);
+	for (uint32_t i = 0; i < t->n_deps; i++)
+		if (s->task[s->dep[t->dep_first + i]].device == t->device)
+			put_number(&node, 5, s->dep[t->dep_first + i]);
+	put_work(s, t, &node);
+	put_varint(out, node.n);
+	for (uint32_t i = 0; i < node.n; i++)
+		put_byte(out, node.data[i]);
+}
+
+static enum mq_status write_device(const struct mq_schedule *s, uint32_t device, const char *dir,
+				   struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	struct bytes out = { .arena = &arena }, head = { .arena = &arena };
+	uint32_t before[MQ_N_STREAMS];
+	char path[4096];
+
+	put_text(&head, 1, "0.0.4");
+	put_varint(&out, head.n);
+	for (uint32_t i = 0; i < head.n; i++)
+		put_byte(&out, head.data[i]);
+	for (int i = 0; i < MQ_N_STREAMS; i++)
+		before[i] = MQ_NONE;
+	for (uint32_t id = 0; id < s->n_tasks; id++) {
+		if (s->task[id].device != device)
+			continue;
+		put_node(s, id, before[s->task[id].stream], &out);
+		before[s->task[id].stream] = id;
+	}
+	snprintf(path, sizeof(path), "%s/chakra.%u.et", dir, device);
+	FILE *f = fopen(path, "wb");
+	bool bad = !f || fwrite(out.data, 1, out.n, f) != out.n;
+	if ((f && fclose(f)) || bad)
+		mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	mq_arena_fini(&arena);
+	return bad ? MQ_EINPUT : MQ_OK;
+}
+
+enum mq_status mq_export_chakra(const struct mq_schedule *s, const char *dir, struct mq_err *err)
+{
+	for (uint32_t d = 0; d < s->n_devices; d++)
+		MQ_TRY(write_device(s, d, dir, err));
+	return MQ_OK;
+}

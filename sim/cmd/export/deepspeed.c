@@ -1,0 +1,186 @@
+/*
+ * deepspeed.c - a plan as a folder for DeepSpeed: ds_config.json, hostfile, the model as Hugging Face's
+ * config.json, and train.py, which switches on what the JSON file cannot (recomputation; without pipelines).
+ *
+ * Without a folder only ds_config.json is written, to the screen. Layers of a pipeline are the user's
+ * PipelineModule: DeepSpeed builds none from a model.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/export/export.h"
+#include "formats/common_huggingface.h"
+
+static enum mq_status close_file(FILE *f, const char *path, struct mq_err *err)
+{
+	bool bad = ferror(f) != 0;
+
+	if (fclose(f) || bad)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", path, strerror(errno));
+	return MQ_OK;
+}
+
+static enum mq_status open_file(const struct mq_export *e, const char *name, FILE **f, const char **path,
+				struct mq_err *err)
+{
+	*path = mq_arena_printf(e->arena, "%s/%s", e->dir, name);
+	*f = fopen(*path, "w");
+	return *f ? MQ_OK : mq_fail(err, MQ_EINPUT, "%s: cannot write: %s", *path, strerror(errno));
+}
+
+/* "NODE slots=N" of the nodes that the plan uses, in rank order. */
+static enum mq_status put_hostfile(const struct mq_export *e, struct mq_err *err)
+{
+	struct mq_export_node *node;
+	uint32_t n = mq_export_nodes(e, &node);
+	const char *path;
+	FILE *f;
+
+	MQ_TRY(open_file(e, "hostfile", &f, &path, err));
+	mq_export_put_nodes(e, "# ", f);
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(f, "node%u slots=%u\n", node[i].node, node[i].n);
+	return close_file(f, path, err);
+}
+
+static enum mq_status put_model(const struct mq_export *e, const char *text, struct mq_err *err)
+{
+	const char *path;
+	FILE *f;
+
+	MQ_TRY(open_file(e, "config.json", &f, &path, err));
+	fputs(text, f);
+	return close_file(f, path, err);
+}
+
+static enum mq_status put_script(const struct mq_export *e, struct mq_err *err)
+{
+	const char *path;
+	FILE *f;
+
+	MQ_TRY(open_file(e, "train.py", &f, &path, err));
+	fprintf(f, "\"\"\"deepspeed --hostfile hostfile train.py: put your data where `batches` is.\"\"\"\n"
+		"import deepspeed\nimport torch\nfrom transformers import AutoConfig, AutoModelForCausalLM\n\n"
+		"seq_length = %u\nconfig = AutoConfig.from_pretrained(\".\")\n"
+		"model = AutoModelForCausalLM.from_config(config, attn_implementation=\"%s\")\n", e->model->seq,
+		e->model->stack->fused ? "flash_attention_2" : "eager");
+	if (e->shape.recompute == MQ_RECOMPUTE_FULL)
+		fputs("model.gradient_checkpointing_enable()\n", f);
+	fputs("engine, _, _, _ = deepspeed.initialize(model=model, model_parameters=model.parameters(),\n"
+	      "                                       config=\"ds_config.json\")\n"
+	      "rows = engine.train_micro_batch_size_per_gpu()\n"
+	      "batches = (torch.randint(config.vocab_size, (rows, seq_length)) for _ in range(1000))\n"
+	      "for tokens in batches:\n"
+	      "    tokens = tokens.to(engine.device)\n"
+	      "    loss = engine(input_ids=tokens, labels=tokens).loss\n"
+	      "    engine.backward(loss)\n"
+	      "    engine.step()\n", f);
+	return close_file(f, path, err);
+}
+
+/* ZeRO++: weights in 8 bits, gradients in 4, a second copy within a group. */
+static enum mq_status check_quantised(const struct mq_export *e, struct mq_err *err)
+{
+	const struct mq_software *s = e->software;
+
+	if ((s->gather_B > 0 && s->gather_B != 1) || (s->wire_B > 0 && s->wire_B != .5))
+		return mq_fail(err, MQ_EINPUT, "gather_B %g, wire_B %g: DeepSpeed gathers weights in 1 byte and reduces gradients in "
+			       ".5, or both in their types (0)", s->gather_B, s->wire_B);
+	return MQ_OK;
+}
+
+static void put_quantised(const struct mq_export *e, FILE *f)
+{
+	const struct mq_software *s = e->software;
+
+	if (s->gather_B > 0)
+		fputs(", \"zero_quantized_weights\": true", f);
+	if (s->wire_B > 0)
+		fputs(", \"zero_quantized_gradients\": true", f);
+	if (s->secondary_group)
+		fprintf(f, ", \"zero_hpz_partition_size\": %u", s->secondary_group);
+}
+
+static void put_zero(const struct mq_export *e, FILE *f)
+{
+	const struct mq_shape *s = &e->shape;
+	const struct mq_plan *p = &e->dressed;
+	/* the optimizer is offloaded by ZeRO's engine, on one replica too */
+	int stage = s->sync >= MQ_SYNC_ZERO1 ? s->sync - MQ_SYNC_ZERO1 + 1 : p->offload_optimizer;
+
+	fprintf(f, "  \"zero_optimization\": {\"stage\": %d, \"overlap_comm\": %s", stage,
+		p->overlap_grads ? "true" : "false");
+	if (p->bucket_B > 0) /* in elements */
+		fprintf(f, ", \"reduce_bucket_size\": %.0f", p->bucket_B / mq_dtype_size(e->train->dtype));
+	if (p->offload_optimizer)
+		fputs(", \"offload_optimizer\": {\"device\": \"cpu\", \"pin_memory\": true}", f);
+	if (stage == 3)
+		put_quantised(e, f);
+	fputs("}\n}\n", f);
+}
+
+static void put_optimizer(const struct mq_train *train, FILE *f)
+{
+	if (train->optimizer == MQ_OPTIMIZER_ADAM)
+		fputs("  \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 0.0001}},\n", f);
+	else
+		fprintf(f, "  \"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.0001, \"momentum\": %s}},\n",
+			train->optimizer == MQ_OPTIMIZER_SGD ? "0.0" : "0.9");
+}
+
+static void put_config(const struct mq_export *e, FILE *f)
+{
+	const struct mq_shape *s = &e->shape;
+
+	fprintf(f, "{\n  \"train_batch_size\": %.0f,\n  \"train_micro_batch_size_per_gpu\": %u,\n"
+		"  \"gradient_accumulation_steps\": %u,\n", e->train->batch, e->micro_batch, s->micro_batches);
+	put_optimizer(e->train, f);
+	if (e->train->dtype == MQ_FP16 || e->train->dtype == MQ_BF16)
+		fprintf(f, "  \"%s\": {\"enabled\": true},\n", mq_dtype_name(e->train->dtype));
+	if (e->train->grad_dtype != e->train->dtype)
+		fprintf(f, "  \"communication_data_type\": \"%s\",\n", mq_dtype_name(e->train->grad_dtype));
+	if (s->tp > 1)
+		fprintf(f, "  \"tensor_parallel\": {\"autotp_size\": %u},\n", s->tp);
+	if (s->pp > 1) /* an interval of 0 recomputes nothing */
+		fprintf(f, "  \"pipeline\": {\"stages\": %u, \"partition\": \"uniform\", \"activation_checkpoint_interval\": "
+			"%u},\n", s->pp, s->recompute == MQ_RECOMPUTE_FULL);
+	put_zero(e, f);
+}
+
+/* The model as text, before any file is touched. */
+static enum mq_status describe(const struct mq_export *e, char **text, struct mq_err *err)
+{
+	size_t size;
+	FILE *f = open_memstream(text, &size);
+
+	mq_assert(f);
+	enum mq_status status = mq_hf_write(e->model->stack, f, err);
+	fclose(f);
+	if (status != MQ_OK)
+		free(*text);
+	return status;
+}
+
+static enum mq_status put_folder(const struct mq_export *e, struct mq_err *err)
+{
+	char *text;
+
+	/* other models have settings of DeepSpeed's alone: the user's program builds them */
+	if (!e->model->stack || e->model->stack->post_norm)
+		return put_hostfile(e, err);
+	MQ_TRY(describe(e, &text, err));
+	enum mq_status status = put_model(e, text, err);
+	free(text);
+	MQ_TRY(status);
+	if (e->shape.pp == 1)
+		MQ_TRY(put_script(e, err));
+	return put_hostfile(e, err);
+}
+
+enum mq_status mq_export_deepspeed(const struct mq_export *e, FILE *f, struct mq_err *err)
+{
+	MQ_TRY(check_quantised(e, err));
+	put_config(e, f);
+	return e->dir ? put_folder(e, err) : MQ_OK;
+}

@@ -1,0 +1,125 @@
+/* shape.c - what writers of settings share: the plan as a shape, its ranks and machines; see export.h. */
+#include "cmd/export/export.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/question.h"
+
+/* Devices in the order in which the launcher numbers ranks. */
+static void number_ranks(struct mq_export *e)
+{
+	const struct mq_shape *s = &e->shape;
+	uint32_t width = s->cp * s->tp, n = 0;
+
+	e->replica_major = !e->form.stage_major && e->form.replica_major;
+	e->n_ranks = s->dp * s->pp * width;
+	e->rank = mq_arena_array(e->arena, e->n_ranks, uint32_t);
+	for (uint32_t i = 0; i < s->dp * s->pp; i++) {
+		uint32_t stage = e->replica_major ? i % s->pp : i / s->dp;
+		uint32_t replica = e->replica_major ? i / s->pp : i % s->dp;
+
+		for (uint32_t k = 0; k < width; k++)
+			e->rank[n++] = s->device[(stage * s->dp + replica) * width + k];
+	}
+}
+
+enum mq_status mq_export_open(struct mq_export *e, const struct mq_question *q, struct mq_err *err)
+{
+	char why[400];
+
+	e->software = q->software;
+	mq_plan_form(q, e->plan, e->arena, &e->form);
+	if (!mq_software_runs_form(q->software, q, e->plan, &e->form, why, sizeof(why)))
+		return mq_fail(err, MQ_EINPUT, "%s", why);
+	if (!e->form.shaped)
+		return mq_fail(err, MQ_EINPUT, "one set of flags says one dp x tp x pp for all: %s", e->form.why);
+	e->shape = e->form.shape;
+	mq_software_dress(q->software, e->model, e->plan, e->arena, &e->dressed);
+	number_ranks(e);
+	return mq_export_micro_batch(e, e->shape.dp, &e->micro_batch, err);
+}
+
+enum mq_status mq_export_build(const struct mq_export *e, const struct mq_shape *shape,
+			       const struct mq_plan *like, struct mq_plan *plan, struct mq_err *err)
+{
+	MQ_TRY(mq_plan_from_shape(shape, e->model, e->cluster, e->arena, plan, err));
+	plan->says = like->says;
+	plan->algo = like->algo;
+	plan->proto = like->proto;
+	plan->overlap_grads = like->overlap_grads;
+	plan->scatter_gather = like->scatter_gather;
+	plan->offload_optimizer = like->offload_optimizer;
+	plan->broadcast_params = like->broadcast_params;
+	plan->early_stop = like->early_stop;
+	plan->overlap_experts = like->overlap_experts;
+	plan->overlap_tp = like->overlap_tp;
+	plan->bucket_B = like->bucket_B;
+	plan->zero_group = like->zero_group;
+	return MQ_OK;
+}
+
+enum mq_status mq_export_micro_batch(const struct mq_export *e, uint32_t dp, uint32_t *samples,
+				     struct mq_err *err)
+{
+	double each = e->train->batch / e->plan->micro_batches / dp;
+
+	if (!(each >= 1) || each != floor(each))
+		return mq_fail(err, MQ_EINPUT,
+			       "a batch of %g in %u micro-batches over %u replicas is %g samples each; "
+			       "launchers want whole ones", e->train->batch, e->plan->micro_batches, dp, each);
+	*samples = (uint32_t)each;
+	return MQ_OK;
+}
+
+/* ---- machines -------------------------------------------------------------------------------------- */
+
+uint32_t mq_export_nodes(const struct mq_export *e, struct mq_export_node **node)
+{
+	uint32_t n = 0;
+
+	*node = mq_arena_array(e->arena, e->n_ranks, struct mq_export_node);
+	for (uint32_t r = 0; r < e->n_ranks; r++) {
+		uint32_t at = e->cluster->device[e->rank[r]].node;
+
+		if (!n || (*node)[n - 1].node != at)
+			(*node)[n++] = (struct mq_export_node){ at, r, 0 };
+		(*node)[n - 1].n++;
+	}
+	return n;
+}
+
+void mq_export_put_nodes(const struct mq_export *e, const char *comment, FILE *f)
+{
+	struct mq_export_node *node;
+	uint32_t n = mq_export_nodes(e, &node);
+	bool plain = true;
+
+	for (uint32_t r = 0; r < e->n_ranks; r++)
+		plain = plain && e->rank[r] == r;
+	for (uint32_t i = 0; i < n; i++)
+		plain = plain && node[i].n == node[0].n;
+	for (uint32_t i = 0; i < n && !plain; i++) {
+		fprintf(f, "%snode rank %u: machine %u, %u processes, CUDA_VISIBLE_DEVICES=", comment, i,
+			node[i].node, node[i].n);
+		for (uint32_t k = 0; k < node[i].n; k++)
+			fprintf(f, "%s%u", k ? "," : "", e->cluster->device[e->rank[node[i].first + k]].local);
+		fputc('\n', f);
+	}
+}
+
+const char *mq_export_nccl(const struct mq_export *e)
+{
+	/* as NCCL's documentation of its environment spells them */
+	static const char *const algo[MQ_N_ALGOS] = { "", "Ring", "Tree", "NVLS", "NVLSTree", "CollnetDirect",
+						      "CollnetChain", "PAT" };
+	static const char *const proto[MQ_N_PROTOS] = { "", "LL", "LL128", "Simple" };
+	const struct mq_plan *p = e->plan;
+	const char *text = "";
+
+	if (p->algo != MQ_ALGO_AUTO)
+		text = mq_arena_printf(e->arena, "NCCL_ALGO=%s ", algo[p->algo]);
+	if (p->proto != MQ_PROTO_AUTO)
+		text = mq_arena_printf(e->arena, "%sNCCL_PROTO=%s ", text, proto[p->proto]);
+	return text;
+}

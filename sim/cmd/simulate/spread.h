@@ -1,0 +1,28 @@
+/* spread.h - what `simulate` says beside one step time: quantiles over draws, and goodput. */
+#ifndef MQ_CMD_SIMULATE_SPREAD_H
+#define MQ_CMD_SIMULATE_SPREAD_H
+
+#include "cmd/common_draws.h"
+
+struct mq_spread_asked {
+	const char *jitter, *failures; /* --jitter, --failures: key=value,...; NULL = not asked */
+};
+/* Reads both. MQ_EINPUT: an unknown key, a value out of range, failures without mtbf_h. */
+enum mq_status mq_spread_read(const struct mq_spread_asked *asked, struct mq_arena *arena, struct mq_jitter *jitter,
+			      struct mq_failures *failures, struct mq_err *err) MQ_MUST_CHECK;
+/* Lines of run.ini. */
+void mq_spread_print(const struct mq_spread_asked *asked, FILE *file);
+
+/* What was asked of a plan whose step time is there. `dir` (may be NULL) gets draws.csv; `words` the lines,
+ * or, as JSON, members that begin with a comma each. */
+struct mq_spread {
+	struct mq_session *session;
+	const struct mq_plan *plan;
+	const struct mq_result *result;
+	bool analytic, json;
+	const char *dir;
+};
+enum mq_status mq_spread_say(const struct mq_spread *spread, const struct mq_spread_asked *asked, FILE *words,
+			     struct mq_err *err) MQ_MUST_CHECK;
+
+#endif

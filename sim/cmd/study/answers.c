@@ -1,0 +1,281 @@
+/*
+ * answers.c - what a plan's time depends on: the best plan of a point judged again with one
+ * thing changed. The plan stays the same, so an elasticity is that of the hardware, not of the search.
+ *
+ * Sensitivity: every link class and device type of the platform, at the factors 1 - s and 1 + s;
+ * elasticity = relative change of the step time / relative change of the target (-1: twice the bandwidth
+ * halves the time, to first order). The batch changes by whole micro-batches, so its factors differ.
+ * Break-even: where two plans take the same time, by bisection of log(factor) between 1/32 and 32 after a
+ * scan for a change of sign; with several crossings the first above the lowest factor is found.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/study/study.h"
+#include "core/csv.h"
+
+struct asking {
+	const struct mq_study *study;
+	const struct mq_point *point;
+	const struct mq_session *session;
+	FILE *file;
+	struct mq_err *err;
+};
+
+/* Judges plans under the point's question with one change more; a batch of 0 leaves the batch. */
+static enum mq_status judge_changed(const struct asking *a, const char *change, double batch,
+				    const struct mq_plan *const *plan, uint32_t n,
+				    struct mq_result *result)
+{
+	struct mq_asked q = a->point->asked;
+	struct mq_session s;
+
+	if (change && q.change.n == MQ_MAX_LIST)
+		return mq_fail(a->err, MQ_EINPUT, "more than %d changes of the hardware", MQ_MAX_LIST);
+	if (change)
+		q.change.item[q.change.n++] = change;
+	if (batch > 0)
+		q.train.batch = batch;
+	MQ_TRY(mq_session_open(&s, &q, a->err));
+	enum mq_status status = mq_session_judge(&s, plan, n, result, a->err);
+	mq_session_close(&s);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
+		mq_result_round(&result[i]);
+		if (result[i].verdict == MQ_VERDICT_CRASH)
+			status = mq_fail(a->err, MQ_ETIME, "%s", result[i].message);
+	}
+	return status;
+}
+
+/* ---- sensitivity --------------------------------------------------------------------------------------- */
+
+static void put_sensitivity(const struct asking *a, const char *target, double factor,
+			    const struct mq_result *base, const struct mq_result *r)
+{
+	double elasticity = (r->step_time_s / base->step_time_s - 1) / (factor - 1) + 0.0; /* no "-0" */
+	struct mq_csv_writer w = { .file = a->file, .path = "row" };
+
+	fputs("\nS,", a->file);
+	mq_csv_put_text(&w, target);
+	mq_csv_put_f64(&w, factor);
+	mq_csv_put_f64(&w, r->verdict == MQ_VERDICT_OK ? r->step_time_s : (double)NAN);
+	mq_csv_put_f64(&w, r->verdict == MQ_VERDICT_OK ? elasticity : (double)NAN);
+	mq_csv_put_text(&w, mq_verdict_name(r->verdict));
+}
+
+static enum mq_status ask_target(const struct asking *a, const struct mq_candidate *best,
+				 const char *target)
+{
+	const double factor[2] = { 1 - a->study->sensitivity, 1 + a->study->sensitivity };
+	const struct mq_plan *plan = best->plan;
+	char change[256];
+
+	for (int i = 0; i < 2; i++) {
+		struct mq_result result;
+
+		snprintf(change, sizeof(change), "%s=%.12g", target, factor[i]);
+		MQ_TRY(judge_changed(a, change, 0, &plan, 1, &result));
+		put_sensitivity(a, target, factor[i], &best->result, &result);
+	}
+	return MQ_OK;
+}
+
+/* One micro-batch fewer or more (or s of them), the samples of a micro-batch as they are. */
+static enum mq_status ask_batch(const struct asking *a, const struct mq_candidate *best)
+{
+	uint32_t m = best->plan->micro_batches;
+	uint32_t step = (uint32_t)fmax(1, round(m * a->study->sensitivity));
+
+	for (int sign = -1; sign <= 1; sign += 2) {
+		struct mq_plan changed = *best->plan;
+		const struct mq_plan *plan = &changed;
+		struct mq_result result;
+
+		if (sign < 0 && step >= m)
+			continue;
+		changed.micro_batches = sign < 0 ? m - step : m + step;
+		double factor = (double)changed.micro_batches / m;
+		MQ_TRY(judge_changed(a, NULL, a->point->asked.train.batch * factor, &plan, 1, &result));
+		put_sensitivity(a, "batch", factor, &best->result, &result);
+	}
+	return MQ_OK;
+}
+
+static bool is_first_of_type(const struct mq_cluster *c, uint32_t device)
+{
+	for (uint32_t i = 0; i < device; i++)
+		if (!strcmp(c->device[i].type, c->device[device].type))
+			return false;
+	return true;
+}
+
+enum mq_status mq_study_sensitivity(const struct mq_study *study, const struct mq_point *point,
+				    const struct mq_session *session, const struct mq_candidate *best,
+				    FILE *file, struct mq_err *err)
+{
+	static const char *const of_link[] = { "bw", "latency" }, *const of_device[] = { "flops", "mem_bw",
+											 "memory" };
+	const struct asking a = { study, point, session, file, err };
+	const struct mq_cluster *cluster = session->cluster;
+	bool present[MQ_N_LINK_CLASSES] = { false };
+	char target[192];
+
+	for (uint32_t l = 0; l < cluster->n_links; l++)
+		present[cluster->link[l].class] = true;
+	for (int c = 0; c < MQ_N_LINK_CLASSES; c++)
+		for (int i = 0; present[c] && i < 2; i++) {
+			snprintf(target, sizeof(target), "link.%s.%s", mq_link_class_name(c), of_link[i]);
+			MQ_TRY(ask_target(&a, best, target));
+		}
+	for (uint32_t d = 0; d < cluster->n_devices; d++)
+		for (int i = 0; is_first_of_type(cluster, d) && i < 3; i++) {
+			snprintf(target, sizeof(target), "device.%s.%s", cluster->device[d].type,
+				 of_device[i]);
+			MQ_TRY(ask_target(&a, best, target));
+		}
+	return ask_batch(&a, best);
+}
+
+/* ---- break-even ------------------------------------------------------------------------------------------ */
+
+struct contest {
+	const struct asking *a;
+	const struct mq_plan *plan[2];
+	double time_s[2]; /* of the last question */
+};
+
+/* *gap < 0: plan A is faster. */
+static enum mq_status ask_gap(struct contest *c, double log_factor, double *gap)
+{
+	struct mq_result result[2];
+	char change[256];
+
+	snprintf(change, sizeof(change), "%s=%.12g", c->a->study->breakeven_target, exp2(log_factor));
+	MQ_TRY(judge_changed(c->a, change, 0, c->plan, 2, result));
+	for (int i = 0; i < 2; i++) {
+		if (result[i].verdict != MQ_VERDICT_OK)
+			return mq_fail(c->a->err, MQ_EINPUT, "break-even: plan %c at %s: %s: %s", 'A' + i,
+				       change, mq_verdict_name(result[i].verdict), result[i].message);
+		c->time_s[i] = result[i].step_time_s;
+	}
+	*gap = c->time_s[0] - c->time_s[1];
+	return MQ_OK;
+}
+
+static const char *winner(double gap)
+{
+	return gap < 0 ? "A" : gap > 0 ? "B" : "tie";
+}
+
+/* First factor of the scan after which the winner is another; false: none. */
+static enum mq_status scan(struct contest *c, double at[2], double gap[2], bool *found, char ends[2][8])
+{
+	double before = 0, g;
+
+	*found = false;
+	for (int k = -5; k <= 5; k++) {
+		MQ_TRY(ask_gap(c, k, &g));
+		if (k == -5)
+			snprintf(ends[0], sizeof(ends[0]), "%s", winner(g));
+		if (k > -5 && !*found && (before < 0) != (g < 0)) {
+			*found = true;
+			at[0] = k - 1;
+			at[1] = k;
+			gap[0] = before;
+			gap[1] = g;
+		}
+		before = g;
+	}
+	snprintf(ends[1], sizeof(ends[1]), "%s", winner(g));
+	return MQ_OK;
+}
+
+static enum mq_status bisect(struct contest *c, double at[2], const double gap[2])
+{
+	while (at[1] - at[0] > 1e-6) {
+		double middle = (at[0] + at[1]) / 2, g;
+
+		MQ_TRY(ask_gap(c, middle, &g));
+		at[(g < 0) != (gap[0] < 0)] = middle;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status contestants(struct contest *c, struct mq_session *s,
+				  const struct mq_search_outcome *outcome, struct mq_err *err)
+{
+	const struct mq_study *study = c->a->study;
+
+	if (!study->breakeven_plan[0]) {
+		if (outcome->n_best < 2)
+			return mq_fail(err, MQ_EINPUT,
+				       "break-even: the search found one plan only; name two with "
+				       "breakeven.plan_a and breakeven.plan_b");
+		c->plan[0] = outcome->best[0].plan;
+		c->plan[1] = outcome->best[1].plan;
+		return MQ_OK;
+	}
+	for (int i = 0; i < 2; i++) {
+		struct mq_plan *plan = mq_arena_alloc(&s->arena, sizeof(*plan));
+
+		MQ_TRY(mq_plan_load(study->breakeven_plan[i], s->model, s->cluster, &s->arena, plan, err));
+		MQ_TRY(mq_plan_check(plan, s->model, s->cluster, &s->train, err));
+		c->plan[i] = plan;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status find_tie(struct contest *c, double *factor, char ends[2][8])
+{
+	double at[2], gap[2];
+	bool found;
+
+	MQ_TRY(scan(c, at, gap, &found, ends));
+	*factor = (double)NAN;
+	if (!found)
+		return MQ_OK;
+	MQ_TRY(bisect(c, at, gap));
+	*factor = exp2((at[0] + at[1]) / 2);
+	return ask_gap(c, (at[0] + at[1]) / 2, &gap[0]);
+}
+
+/* A plan that cannot run there is an answer, too: the row says so. */
+enum mq_status mq_study_breakeven(const struct mq_study *study, const struct mq_point *point,
+				  struct mq_session *session, const struct mq_search_outcome *outcome,
+				  FILE *file, struct mq_err *err)
+{
+	const struct asking a = { study, point, session, file, err };
+	struct contest c = { .a = &a, .time_s = { (double)NAN, (double)NAN } };
+	struct mq_csv_writer w = { .file = file, .path = "row" };
+	char ends[2][8] = { "", "" }, answer[600];
+	double factor = (double)NAN;
+	enum mq_status status = contestants(&c, session, outcome, err);
+
+	if (status == MQ_OK)
+		status = find_tie(&c, &factor, ends);
+	if (status != MQ_OK)
+		snprintf(answer, sizeof(answer), "%s", err->text);
+	else if (isnan(factor) && (!strcmp(ends[0], "tie") || !strcmp(ends[1], "tie")))
+		snprintf(answer, sizeof(answer), "A and B take the same time at %s of 1/32 to 32 times %s",
+			 strcmp(ends[0], ends[1]) ? "one end" : "both ends",
+			 study->breakeven_target);
+	else if (isnan(factor))
+		snprintf(answer, sizeof(answer), "%s is faster from 1/32 to 32 times %s", ends[0],
+			 study->breakeven_target);
+	else
+		snprintf(answer, sizeof(answer), "%s is faster below %.4g times %s, %s above", ends[0],
+			 factor, study->breakeven_target, strcmp(ends[0], "A") ? "A" : "B");
+	fputs("\nB,", file);
+	mq_csv_put_text(&w, study->breakeven_target);
+	mq_csv_put_f64(&w, factor);
+	mq_csv_put_f64(&w, isnan(factor) ? (double)NAN : c.time_s[0]);
+	mq_csv_put_f64(&w, isnan(factor) ? (double)NAN : c.time_s[1]);
+	mq_csv_put_text(&w, ends[0]);
+	mq_csv_put_text(&w, ends[1]);
+	for (int i = 0; i < 2; i++)
+		mq_csv_put_text(&w, c.plan[i] ? mq_plan_describe(c.plan[i], session->cluster,
+								 &session->arena) : "");
+	mq_csv_put_text(&w, answer);
+	return MQ_OK;
+}

@@ -1,0 +1,292 @@
+/*
+ * figures.c - figures of a study: tornado, scaling, cost front, heat map; gnuplot draws them
+ * with the scripts in plots/.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/common_gnuplot.h"
+#include "cmd/study/study.h"
+#include "core/csv.h"
+
+enum { MAX_TORNADO = 24, MAX_SERIES = 12, MAX_JOB_ROWS = 40 };
+
+struct drawing {
+	struct mq_arena arena;
+	const struct mq_study *study;
+	const char *dir, *out, *scripts;
+	uint32_t n;           /* drawn */
+	struct mq_csv csv;
+	struct mq_err *err;
+};
+
+static double number(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	double v;
+
+	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
+}
+
+static const char *text(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	return mq_csv_text(csv, row, mq_csv_column(csv, column));
+}
+
+static const char *path_of(struct drawing *d, const char *name)
+{
+	return mq_arena_printf(&d->arena, "%s/%s", d->dir, name);
+}
+
+static const char *out_of(struct drawing *d, const char *name)
+{
+	return mq_arena_printf(&d->arena, "%s/%s", d->out, name);
+}
+
+static const char *quoted(struct drawing *d, const char *plain)
+{
+	return mq_gnuplot_quoted(&d->arena, plain);
+}
+
+static const char *file(struct drawing *d, const char *path)
+{
+	return mq_gnuplot_path(&d->arena, path);
+}
+
+static enum mq_status draw(struct drawing *d, const char *script, const char *title, const char *settings)
+{
+	static const char *const formats[] = { "svg", "png" };
+
+	for (int i = 0; i < 2; i++) {
+		const char *all = mq_arena_printf(
+			&d->arena, "common=%s; fmt='%s'; out=%s; title=%s; %s",
+			file(d, mq_arena_printf(&d->arena, "%s/common.gp", d->scripts)), formats[i],
+			file(d, out_of(d, script)), quoted(d, title), settings);
+
+		MQ_TRY(mq_gnuplot(all, mq_arena_printf(&d->arena, "%s/%s.gp", d->scripts, script),
+				  d->err));
+	}
+	d->n++;
+	return MQ_OK;
+}
+
+static enum mq_status close_table(struct mq_csv_writer *w, enum mq_status status, struct mq_err *err)
+{
+	struct mq_err lost;
+	enum mq_status closed = mq_csv_close(w, status == MQ_OK ? err : &lost);
+
+	return status == MQ_OK ? closed : status;
+}
+
+uint32_t mq_study_fastest(const struct mq_csv *csv)
+{
+	uint32_t best = MQ_NONE;
+
+	for (uint32_t r = 0; r < csv->n_rows; r++)
+		if (!isnan(number(csv, r, "samples_per_s")) &&
+		    (best == MQ_NONE || number(csv, r, "samples_per_s") > number(csv, best, "samples_per_s")))
+			best = r;
+	return best;
+}
+
+/* ---- tornado --------------------------------------------------------------------------------------------- */
+
+struct bar {
+	const char *target;
+	double down_pct, up_pct;
+};
+
+static int by_size(const void *a, const void *b)
+{
+	const struct bar *x = a, *y = b;
+	double u = fmax(fabs(x->down_pct), fabs(x->up_pct)), v = fmax(fabs(y->down_pct), fabs(y->up_pct));
+
+	return u != v ? (u > v ? -1 : 1) : strcmp(x->target, y->target);
+}
+
+/* The bars of one point that are not nothing, largest first. */
+static uint32_t find_bars(const struct mq_csv *s, const char *point, double base_s, struct bar *bar)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < s->n_rows; r++) {
+		double pct = 100 * (number(s, r, "step_time_s") / base_s - 1);
+		uint32_t i = 0;
+
+		if (strcmp(text(s, r, "point"), point) || isnan(pct) || fabs(pct) < 1e-6 ||
+		    !strcmp(text(s, r, "target"), "batch"))
+			continue;
+		while (i < n && strcmp(bar[i].target, text(s, r, "target")))
+			i++;
+		if (i == n)
+			bar[n++] = (struct bar){ .target = text(s, r, "target") };
+		*(number(s, r, "factor") < 1 ? &bar[i].down_pct : &bar[i].up_pct) = pct;
+	}
+	qsort(bar, n, sizeof(*bar), by_size);
+	return n < MAX_TORNADO ? n : MAX_TORNADO;
+}
+
+static enum mq_status tornado(struct drawing *d)
+{
+	uint32_t best = mq_study_fastest(&d->csv);
+	const char *path = out_of(d, "tornado.csv");
+	struct mq_csv_writer w;
+	struct mq_csv s;
+
+	if (best == MQ_NONE)
+		return MQ_OK;
+	MQ_TRY(mq_csv_load(path_of(d, "sensitivity.csv"), &d->arena, &s, d->err));
+	struct bar *bar = mq_arena_array(&d->arena, s.n_rows + 1, struct bar);
+	uint32_t n = find_bars(&s, text(&d->csv, best, "point"), number(&d->csv, best, "step_time_s"), bar);
+	if (!n)
+		return MQ_OK;
+	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
+	enum mq_status status = mq_csv_put_header(&w, "row,target,down_pct,up_pct", d->err);
+	for (uint32_t i = 0; i < n && status == MQ_OK; i++) {
+		mq_csv_put_u64(&w, i);
+		mq_csv_put_text(&w, bar[i].target);
+		mq_csv_put_f64(&w, bar[i].down_pct);
+		mq_csv_put_f64(&w, bar[i].up_pct);
+		status = mq_csv_end_row(&w, d->err);
+	}
+	MQ_TRY(close_table(&w, status, d->err));
+	return draw(d, "tornado",
+		    mq_arena_printf(&d->arena, "What the step time depends on: point %s, the fastest",
+				    text(&d->csv, best, "point")),
+		    mq_arena_printf(&d->arena, "file=%s; rows=%u; step=%g", file(d, path), n,
+				    100 * d->study->sensitivity));
+}
+
+/* ---- scaling ----------------------------------------------------------------------------------------------- */
+
+static enum mq_status scaling(struct drawing *d)
+{
+	const char *path = path_of(d, "scaling.csv"), *names = "";
+	const char *seen[MAX_SERIES];
+	uint32_t n = 0;
+	struct mq_csv s;
+
+	MQ_TRY(mq_csv_load(path, &d->arena, &s, d->err));
+	for (uint32_t r = 0; r < s.n_rows && n < MAX_SERIES; r++) {
+		uint32_t i = 0;
+
+		while (i < n && strcmp(seen[i], text(&s, r, "series")))
+			i++;
+		if (i < n)
+			continue;
+		seen[n++] = text(&s, r, "series");
+		names = mq_arena_printf(&d->arena, "%s; name[%u]=%s", names, n, quoted(d, seen[i]));
+	}
+	if (!n || mq_study_fastest(&d->csv) == MQ_NONE)
+		return MQ_OK;
+	return draw(d, "scaling", d->study->weak ? "Weak scaling" : "Strong scaling",
+		    mq_arena_printf(&d->arena, "file=%s; n=%u; limit=%g; array name[%u]%s", file(d, path), n,
+				    d->study->efficiency, n, names));
+}
+
+/* ---- heat map ---------------------------------------------------------------------------------------------- */
+
+static uint32_t index_of(const struct mq_study *s, uint32_t axis, const char *value)
+{
+	uint32_t i = 0;
+
+	while (i < s->axis[axis].n && strcmp(s->axis[axis].value[i], value))
+		i++;
+	return i;
+}
+
+/* Over the last two axes with several values; the others at those of the fastest point. */
+static enum mq_status heat_map(struct drawing *d)
+{
+	const struct mq_study *s = d->study;
+	uint32_t x = MQ_NONE, y = MQ_NONE, best = mq_study_fastest(&d->csv);
+	const char *path = out_of(d, "heatmap.csv");
+	struct mq_csv_writer w;
+
+	for (uint32_t a = 0; a < s->n_axes; a++)
+		if (s->axis[a].n > 1) {
+			y = x;
+			x = a;
+		}
+	if (y == MQ_NONE || best == MQ_NONE)
+		return MQ_OK;
+	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
+	enum mq_status status = mq_csv_put_header(&w, "x,y,x_label,y_label,samples_per_s", d->err);
+	for (uint32_t r = 0; r < d->csv.n_rows && status == MQ_OK; r++) {
+		bool here = !isnan(number(&d->csv, r, "samples_per_s"));
+
+		for (uint32_t a = 0; a < s->n_axes && here; a++)
+			here = a == x || a == y || s->axis[a].n < 2 ||
+			       !strcmp(text(&d->csv, r, s->axis[a].key), text(&d->csv, best, s->axis[a].key));
+		if (!here)
+			continue;
+		mq_csv_put_u64(&w, index_of(s, x, text(&d->csv, r, s->axis[x].key)));
+		mq_csv_put_u64(&w, index_of(s, y, text(&d->csv, r, s->axis[y].key)));
+		mq_csv_put_text(&w, text(&d->csv, r, s->axis[x].key));
+		mq_csv_put_text(&w, text(&d->csv, r, s->axis[y].key));
+		mq_csv_put_f64(&w, number(&d->csv, r, "samples_per_s"));
+		status = mq_csv_end_row(&w, d->err);
+	}
+	MQ_TRY(close_table(&w, status, d->err));
+	return draw(d, "heatmap", "Samples per second",
+		    mq_arena_printf(&d->arena, "file=%s; x_name=%s; y_name=%s; nx=%u; ny=%u", file(d, path),
+				    quoted(d, s->axis[x].key), quoted(d, s->axis[y].key), s->axis[x].n,
+				    s->axis[y].n));
+}
+
+/* ---- several jobs ------------------------------------------------------------------------------------------ */
+
+static enum mq_status jobs(struct drawing *d)
+{
+	const char *path = out_of(d, "jobs_bars.csv");
+	static const char *const columns[] = { "together_s", "shortest_s", "longest_s" };
+	struct mq_csv_writer w;
+	struct mq_csv s;
+
+	MQ_TRY(mq_csv_load(path_of(d, "jobs.csv"), &d->arena, &s, d->err));
+	if (!s.n_rows)
+		return MQ_OK;
+	MQ_TRY(mq_csv_open(&w, path, "w", d->err));
+	enum mq_status status =
+		mq_csv_put_header(&w, "row,label,mean_pct,shortest_pct,longest_pct", d->err);
+	for (uint32_t r = 0; r < s.n_rows && r < MAX_JOB_ROWS && status == MQ_OK; r++) {
+		mq_csv_put_u64(&w, r);
+		mq_csv_put_text(&w, mq_arena_printf(&d->arena, "point %s: %s", text(&s, r, "point"),
+						    text(&s, r, "job")));
+		for (int c = 0; c < 3; c++)
+			mq_csv_put_f64(&w, 100 * (number(&s, r, columns[c]) / number(&s, r, "alone_s") - 1));
+		status = mq_csv_end_row(&w, d->err);
+	}
+	MQ_TRY(close_table(&w, status, d->err));
+	return draw(d, "jobs", "Jobs at once: how much each is slowed",
+		    mq_arena_printf(&d->arena, "file=%s; rows=%u", file(d, path),
+				    s.n_rows < MAX_JOB_ROWS ? s.n_rows : MAX_JOB_ROWS));
+}
+
+static enum mq_status all_figures(struct drawing *d)
+{
+	MQ_TRY(mq_find_dir("plots", &d->arena, &d->scripts, d->err));
+	MQ_TRY(mq_csv_load(path_of(d, "whatif.csv"), &d->arena, &d->csv, d->err));
+	if (d->study->n_jobs)
+		return jobs(d);
+	if (d->study->sensitivity > 0)
+		MQ_TRY(tornado(d));
+	if (d->study->efficiency > 0)
+		MQ_TRY(scaling(d));
+	if (!access(path_of(d, "pareto.csv"), R_OK))
+		MQ_TRY(draw(d, "study_pareto", "Time against cost",
+			    mq_arena_printf(&d->arena, "file=%s", file(d, path_of(d, "pareto.csv")))));
+	return heat_map(d);
+}
+
+enum mq_status mq_study_figures(const struct mq_study *study, const char *dir, const char *out,
+				uint32_t *n, struct mq_err *err)
+{
+	struct drawing d = { .study = study, .dir = dir, .out = out, .err = err };
+	enum mq_status status = all_figures(&d);
+
+	*n = d.n;
+	mq_arena_fini(&d.arena);
+	return status;
+}

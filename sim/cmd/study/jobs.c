@@ -1,0 +1,242 @@
+/*
+ * jobs.c - a point of a study with several jobs: each job's plan is searched (or given) on its
+ * own devices as if it were alone, then all run at once (executors/coscheduled.h).
+ *
+ * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and
+ * job_links.csv one per link that jobs share and job that uses it: its bytes per step, and the share of
+ * what the link carries in a step of that job. Links with most bytes first, at most MOST_LINKS of them.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/study/study.h"
+#include "core/csv.h"
+#include "executors/pool.h"
+
+enum { MOST_LINKS = 64 };
+
+struct jobs {
+	const struct mq_study *study;
+	const struct mq_point *point;
+	const char *plan_path;
+	struct mq_arena arena;
+	struct mq_session *session;     /* [n_jobs], open where `open` */
+	bool *open;
+	struct mq_search_outcome *outcome;
+	struct mq_session whole;        /* the platform with all its devices */
+	bool whole_open;
+	struct mq_coscheduled together;
+	bool crashed;                   /* a simulator died over one of the plans */
+	struct mq_err *err;
+};
+
+/* ---- plans -------------------------------------------------------------------------------------------- */
+
+static const char *plan_file(struct jobs *g, uint32_t j)
+{
+	size_t n = strlen(g->plan_path) - strlen(".json");
+
+	return mq_arena_printf(&g->arena, "%.*s.%s.json", (int)n, g->plan_path, g->study->job[j]);
+}
+
+/* *verdict and *why where a job has no plan. */
+static enum mq_status find_plans(struct jobs *g, const char **verdict, const char **why)
+{
+	*verdict = NULL;
+	for (uint32_t j = 0; j < g->study->n_jobs && !*verdict; j++) {
+		enum mq_status status = mq_study_search(&g->point->job[j], &g->session[j], &g->outcome[j],
+							g->err);
+
+		g->open[j] = g->session[j].pool != NULL;
+		g->crashed |= status == MQ_OK && g->outcome[j].crashed;
+		if (status == MQ_ETIME)
+			return mq_wrap(g->err, "job %s", g->study->job[j]);
+		if (status != MQ_OK) {
+			*verdict = "refused";
+			*why = mq_arena_printf(&g->arena, "job %s: %s", g->study->job[j], g->err->text);
+		} else if (!g->outcome[j].n_best) {
+			*verdict = mq_study_no_plan(&g->outcome[j], &g->arena, why);
+			*why = mq_arena_printf(&g->arena, "job %s: %s", g->study->job[j], *why);
+		} else if (g->plan_path) {
+			MQ_TRY(mq_plan_save(g->outcome[j].best[0].plan, g->session[j].model,
+					    g->session[j].cluster, plan_file(g, j), g->err));
+		}
+	}
+	return MQ_OK;
+}
+
+static enum mq_status run_all(struct jobs *g)
+{
+	struct mq_asked *whole = mq_arena_alloc(&g->arena, sizeof(*whole));
+	struct mq_coscheduled_job *job =
+		mq_arena_array(&g->arena, g->study->n_jobs, struct mq_coscheduled_job);
+
+	*whole = g->point->job[0].asked;
+	whole->devices = NULL;
+	whole->start = NULL;
+	MQ_TRY(mq_session_open(&g->whole, whole, g->err));
+	g->whole_open = true;
+	for (uint32_t j = 0; j < g->study->n_jobs; j++)
+		job[j] = (struct mq_coscheduled_job){ mq_session_job(&g->session[j]),
+						   g->outcome[j].best[0].plan,
+						   g->point->job[j].start_s };
+	return mq_pool_coscheduled(g->whole.pool, job, g->study->n_jobs, g->study->job_steps, &g->arena,
+				&g->together, g->err);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------- */
+
+static double slowdown(const struct mq_coscheduled_score *s)
+{
+	return s->together_s / s->alone_s;
+}
+
+/* As files hold it, so that what is equal in a table is equal. */
+static double rounded(double x)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.9g", x);
+	return strtod(text, NULL);
+}
+
+static void round_scores(struct mq_coscheduled *t)
+{
+	for (uint32_t j = 0; j < t->n_jobs; j++) {
+		struct mq_coscheduled_score *s = &t->job[j];
+
+		s->alone_s = rounded(s->alone_s);
+		s->together_s = rounded(s->together_s);
+	}
+}
+
+static void put_row(struct mq_csv_writer *w, const struct jobs *g)
+{
+	const struct mq_coscheduled *t = &g->together;
+	uint32_t worst = 0;
+	double sum = 0;
+
+	for (uint32_t j = 0; j < t->n_jobs; j++) {
+		sum += slowdown(&t->job[j]);
+		if (slowdown(&t->job[j]) > slowdown(&t->job[worst]))
+			worst = j;
+	}
+	mq_csv_put_text(w, "ok");
+	mq_csv_put_u64(w, t->n_jobs);
+	mq_csv_put_f64(w, slowdown(&t->job[worst]));
+	mq_csv_put_text(w, g->study->job[worst]);
+	mq_csv_put_f64(w, sum / t->n_jobs);
+	mq_csv_put_u64(w, t->n_links);
+	mq_csv_put_text(w, "");
+}
+
+void mq_study_jobs_nothing(struct mq_csv_writer *w, const struct mq_study *study, const char *verdict,
+			   const char *why)
+{
+	mq_csv_put_text(w, verdict);
+	mq_csv_put_u64(w, study->n_jobs);
+	for (int i = 0; i < 4; i++)
+		mq_csv_put_empty(w);
+	mq_csv_put_text(w, why);
+}
+
+static void put_job(struct mq_csv_writer *w, struct jobs *g, uint32_t j)
+{
+	const struct mq_coscheduled *t = &g->together;
+	const struct mq_coscheduled_score *s = &t->job[j];
+	const struct mq_link *busiest = NULL;
+	double shared_B = 0, most_B = 0;
+
+	for (uint32_t l = 0; l < t->n_links; l++) {
+		double B = t->link_B[(size_t)l * t->n_jobs + j];
+
+		shared_B += B;
+		if (B > most_B) {
+			most_B = B;
+			busiest = &g->whole.cluster->link[t->link[l]];
+		}
+	}
+	fputs("\nJ,", w->file);
+	w->column = 0;
+	mq_csv_put_text(w, g->study->job[j]);
+	mq_csv_put_text(w, g->point->job[j].asked.devices);
+	mq_csv_put_text(w, mq_verdict_name(s->verdict));
+	mq_csv_put_f64(w, s->alone_s);
+	mq_csv_put_f64(w, s->together_s);
+	mq_csv_put_f64(w, slowdown(s));
+	mq_csv_put_f64(w, s->shortest_s);
+	mq_csv_put_f64(w, s->longest_s);
+	mq_csv_put_u64(w, s->steps);
+	mq_csv_put_f64(w, shared_B);
+	mq_csv_put_text(w, busiest ? busiest->name : "");
+	mq_csv_put_text(w, mq_plan_describe(g->outcome[j].best[0].plan, g->session[j].cluster, &g->arena));
+}
+
+static void put_link(struct mq_csv_writer *w, const struct jobs *g, uint32_t l, uint32_t j)
+{
+	const struct mq_link *link = &g->whole.cluster->link[g->together.link[l]];
+	double B = g->together.link_B[(size_t)l * g->together.n_jobs + j];
+
+	if (!(B > 0))
+		return;
+	fputs("\nL,", w->file);
+	w->column = 0;
+	mq_csv_put_text(w, link->name);
+	mq_csv_put_text(w, mq_link_class_name(link->class));
+	mq_csv_put_f64(w, link->bw_Bps);
+	mq_csv_put_text(w, g->study->job[j]);
+	mq_csv_put_f64(w, B);
+	mq_csv_put_f64(w, B / (mq_link_usable_Bps(link) * g->together.job[j].together_s));
+}
+
+static enum mq_status ask_all(struct mq_csv_writer *w, struct jobs *g)
+{
+	const char *verdict, *why;
+
+	MQ_TRY(find_plans(g, &verdict, &why));
+	enum mq_status status = verdict ? MQ_OK : run_all(g);
+	if (status == MQ_ETIME)
+		return status;
+	if (status != MQ_OK) {
+		verdict = "refused";
+		why = g->err->text;
+	}
+	for (uint32_t j = 0; j < g->together.n_jobs && !verdict; j++)
+		if (g->together.job[j].verdict != MQ_VERDICT_OK) {
+			verdict = mq_verdict_name(g->together.job[j].verdict);
+			why = g->together.job[j].message;
+		}
+	if (verdict) {
+		mq_study_jobs_nothing(w, g->study, verdict, why);
+		return MQ_OK;
+	}
+	round_scores(&g->together);
+	put_row(w, g);
+	for (uint32_t j = 0; j < g->study->n_jobs; j++)
+		put_job(w, g, j);
+	for (uint32_t l = 0; l < g->together.n_links && l < MOST_LINKS; l++)
+		for (uint32_t j = 0; j < g->study->n_jobs; j++)
+			put_link(w, g, l, j);
+	return MQ_OK;
+}
+
+enum mq_status mq_study_jobs(struct mq_csv_writer *w, const struct mq_study *study,
+			     const struct mq_point *point, const char *plan_path, bool *crashed,
+			     struct mq_err *err)
+{
+	struct jobs g = { .study = study, .point = point, .plan_path = plan_path, .err = err };
+
+	g.session = mq_arena_array(&g.arena, study->n_jobs, struct mq_session);
+	g.open = mq_arena_array(&g.arena, study->n_jobs, bool);
+	g.outcome = mq_arena_array(&g.arena, study->n_jobs, struct mq_search_outcome);
+	enum mq_status status = ask_all(w, &g);
+	*crashed = g.crashed;
+	for (uint32_t j = 0; j < study->n_jobs; j++)
+		if (g.open[j])
+			mq_session_close(&g.session[j]);
+	if (g.whole_open)
+		mq_session_close(&g.whole);
+	mq_arena_fini(&g.arena);
+	return status;
+}

@@ -1,0 +1,476 @@
+/*
+ * tables.c - answers from a study's rows: scaling, losses, the front of time against cost,
+ * and what all tables say in words.
+ *
+ * Points are compared inside a *series*: points that agree on every axis but the one in question. Scaling:
+ * efficiency = samples/s per device of the cluster, against the smallest cluster of its series. Loss: step
+ * time against the point of the series where nothing is changed (a factor of 1, a spread of 0; else the
+ * first value).
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/study/study.h"
+#include "core/csv.h"
+#include "core/opt.h"
+
+struct tables {
+	struct mq_arena arena;
+	const struct mq_study *study;
+	const char *dir;
+	FILE *words;
+	struct mq_csv csv;    /* whatif.csv */
+	uint32_t *index;      /* [n_points * n_axes] value of a point on an axis */
+	double *rate, *step_s, *usd; /* [n_points] columns that are asked often */
+	double *efficiency;   /* [n_points], where scaling is asked */
+	struct mq_err *err;
+};
+
+static double number(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	double v;
+
+	return mq_csv_f64(csv, row, mq_csv_column(csv, column), (double)NAN, &v) ? v : (double)NAN;
+}
+
+static const char *text(const struct mq_csv *csv, uint32_t row, const char *column)
+{
+	return mq_csv_text(csv, row, mq_csv_column(csv, column));
+}
+
+static uint32_t at(const struct tables *t, uint32_t point, uint32_t axis)
+{
+	return t->index[(size_t)point * t->study->n_axes + axis];
+}
+
+static const char *value(const struct tables *t, uint32_t point, uint32_t axis)
+{
+	return t->study->axis[axis].value[at(t, point, axis)];
+}
+
+/* "batch = 32, gpu = A100": the axes with several values, but for those of `without`. */
+static const char *place(struct tables *t, uint32_t point, bool (*without)(const char *key))
+{
+	const char *s = "";
+
+	for (uint32_t a = 0; a < t->study->n_axes; a++)
+		if (t->study->axis[a].n > 1 && !(without && without(t->study->axis[a].key)))
+			s = mq_arena_printf(&t->arena, "%s%s%s = %s", s, *s ? ", " : "",
+					    t->study->axis[a].key, value(t, point, a));
+	return *s ? s : "the only point";
+}
+
+static const char *path_of(struct tables *t, const char *name)
+{
+	return mq_arena_printf(&t->arena, "%s/%s", t->dir, name);
+}
+
+/* Ends a table: rows that failed and the close. */
+static enum mq_status end_table(struct mq_csv_writer *w, enum mq_status status, struct mq_err *err)
+{
+	struct mq_err lost;
+	enum mq_status closed = mq_csv_close(w, status == MQ_OK ? err : &lost);
+
+	return status == MQ_OK ? closed : status;
+}
+
+/* ---- scaling ------------------------------------------------------------------------------------------ */
+
+static bool is_size(const char *key)
+{
+	return !strcmp(key, "platform.nodes") || !strcmp(key, "platform.gpus");
+}
+
+static double size_of(struct tables *t, uint32_t point)
+{
+	const char **v = mq_arena_array(&t->arena, t->study->n_axes, const char *);
+
+	for (uint32_t a = 0; a < t->study->n_axes; a++)
+		v[a] = value(t, point, a);
+	return mq_study_size(t->study, v);
+}
+
+static bool same_series(const struct tables *t, uint32_t p, uint32_t q, bool (*without)(const char *))
+{
+	for (uint32_t a = 0; a < t->study->n_axes; a++)
+		if (!without(t->study->axis[a].key) && at(t, p, a) != at(t, q, a))
+			return false;
+	return true;
+}
+
+/* The smallest cluster of a point's series that has a plan; itself where none is smaller. */
+static uint32_t smallest(struct tables *t, uint32_t point)
+{
+	uint32_t best = point;
+
+	for (uint32_t q = 0; q < t->study->n_points; q++)
+		if (same_series(t, point, q, is_size) && !isnan(t->rate[q]) &&
+		    (isnan(t->rate[best]) || size_of(t, q) < size_of(t, best)))
+			best = q;
+	return best;
+}
+
+static double efficiency(struct tables *t, uint32_t point)
+{
+	uint32_t ref = smallest(t, point);
+
+	return t->rate[point] / size_of(t, point) /
+	       (t->rate[ref] / size_of(t, ref));
+}
+
+/* Per series, by growing size: where the efficiency falls under the study's. */
+static void say_scaling(struct tables *t, uint32_t first)
+{
+	uint32_t last_good = MQ_NONE, bad = MQ_NONE;
+
+	for (uint32_t q = 0; q < t->study->n_points; q++) {
+		if (!same_series(t, first, q, is_size) || isnan(t->efficiency[q]))
+			continue;
+		if (t->efficiency[q] < t->study->efficiency &&
+		    (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)))
+			bad = q;
+	}
+	for (uint32_t q = 0; q < t->study->n_points; q++)
+		if (same_series(t, first, q, is_size) && !isnan(t->efficiency[q]) &&
+		    (bad == MQ_NONE || size_of(t, q) < size_of(t, bad)) &&
+		    (last_good == MQ_NONE || size_of(t, q) > size_of(t, last_good)))
+			last_good = q;
+	fprintf(t->words, "scaling (%s): ", place(t, first, is_size));
+	if (last_good == MQ_NONE) {
+		fprintf(t->words, "no cluster has a plan\n");
+		return;
+	}
+	fprintf(t->words, "%.0f devices at %.1f %% efficiency", size_of(t, last_good),
+		100 * t->efficiency[last_good]);
+	if (bad != MQ_NONE)
+		fprintf(t->words, "; falls under %.0f %% at %.0f devices (%.1f %%)\n",
+			100 * t->study->efficiency, size_of(t, bad), 100 * t->efficiency[bad]);
+	else
+		fprintf(t->words, "; stays above %.0f %% to the largest cluster that has a plan\n",
+			100 * t->study->efficiency);
+}
+
+static enum mq_status scaling(struct tables *t)
+{
+	struct mq_csv_writer w;
+
+	if (!(size_of(t, 0) > 0))
+		return mq_fail(t->err, MQ_EINPUT,
+			       "%s: scaling needs a list of platform.nodes or platform.gpus", t->study->path);
+	t->efficiency = mq_arena_array(&t->arena, t->study->n_points, double);
+	for (uint32_t p = 0; p < t->study->n_points; p++)
+		t->efficiency[p] = efficiency(t, p);
+	MQ_TRY(mq_csv_open(&w, path_of(t, "scaling.csv"), "w", t->err));
+	enum mq_status status = mq_csv_put_header(
+		&w, "point,series,devices,step_time_s,samples_per_s,efficiency", t->err);
+	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
+		mq_csv_put_u64(&w, p);
+		mq_csv_put_text(&w, place(t, p, is_size));
+		mq_csv_put_f64(&w, size_of(t, p));
+		mq_csv_put_f64(&w, t->step_s[p]);
+		mq_csv_put_f64(&w, t->rate[p]);
+		mq_csv_put_f64(&w, t->efficiency[p]);
+		status = mq_csv_end_row(&w, t->err);
+	}
+	MQ_TRY(end_table(&w, status, t->err));
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		bool first = true;
+
+		for (uint32_t q = 0; q < p && first; q++)
+			first = !same_series(t, p, q, is_size);
+		if (first)
+			say_scaling(t, p);
+	}
+	return MQ_OK;
+}
+
+/* ---- losses: the same question with something changed ------------------------------------------------------ */
+
+static bool is_loss(const char *key)
+{
+	return !strncmp(key, "rank.", 5) || !strncmp(key, "spread.", 7) || !strncmp(key, "link.", 5) ||
+	       !strncmp(key, "linkname.", 9) || !strncmp(key, "device.", 7);
+}
+
+/* The axis's value where nothing is changed. */
+static uint32_t neutral(const struct mq_axis *axis)
+{
+	double want = !strncmp(axis->key, "spread.", 7) ? 0 : 1, v;
+
+	for (uint32_t i = 0; i < axis->n; i++)
+		if (mq_parse_f64(axis->value[i], &v) && v == want)
+			return i;
+	return 0;
+}
+
+/* The point that differs from `point` on one axis alone. */
+static uint32_t moved(const struct tables *t, uint32_t point, uint32_t axis, uint32_t to)
+{
+	uint32_t stride = 1;
+
+	for (uint32_t a = t->study->n_axes; --a > axis;)
+		stride *= t->study->axis[a].n;
+	return point + stride * to - stride * at(t, point, axis);
+}
+
+static enum mq_status put_losses(struct tables *t, uint32_t axis, struct mq_csv_writer *w)
+{
+	const struct mq_axis *x = &t->study->axis[axis];
+	double worst = 0;
+	uint32_t worst_point = MQ_NONE;
+
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		uint32_t ref = moved(t, p, axis, neutral(x));
+		double loss = t->step_s[p] / t->step_s[ref] - 1;
+
+		if (p == ref)
+			continue;
+		mq_csv_put_u64(w, p);
+		mq_csv_put_text(w, x->key);
+		mq_csv_put_text(w, value(t, p, axis));
+		mq_csv_put_text(w, value(t, ref, axis));
+		mq_csv_put_f64(w, t->step_s[p]);
+		mq_csv_put_f64(w, loss);
+		MQ_TRY(mq_csv_end_row(w, t->err));
+		if (worst_point == MQ_NONE || loss > worst) {
+			worst = loss;
+			worst_point = p;
+		}
+	}
+	if (worst_point != MQ_NONE && !isnan(worst))
+		fprintf(t->words, "loss: %s costs at most %+.2f %% of step time (%s)\n", x->key, 100 * worst,
+			place(t, worst_point, NULL));
+	return MQ_OK;
+}
+
+static enum mq_status losses(struct tables *t)
+{
+	struct mq_csv_writer w = { 0 };
+	enum mq_status status = MQ_OK;
+
+	for (uint32_t a = 0; a < t->study->n_axes && status == MQ_OK; a++) {
+		if (t->study->axis[a].n < 2 || !is_loss(t->study->axis[a].key))
+			continue;
+		if (!w.file) {
+			MQ_TRY(mq_csv_open(&w, path_of(t, "losses.csv"), "w", t->err));
+			status = mq_csv_put_header(&w, "point,target,value,reference,step_time_s,loss",
+						   t->err);
+		}
+		if (status == MQ_OK)
+			status = put_losses(t, a, &w);
+	}
+	return w.file ? end_table(&w, status, t->err) : status;
+}
+
+/* ---- time against cost --------------------------------------------------------------------------------- */
+
+/* Seconds and $ of a thousand samples: batches differ. */
+static double time_of(const struct tables *t, uint32_t p)
+{
+	return 1000 / t->rate[p];
+}
+
+static double cost_of(const struct tables *t, uint32_t p)
+{
+	return t->usd[p] * 1000 /
+	       (t->rate[p] * t->step_s[p]);
+}
+
+static bool on_front(const struct tables *t, uint32_t p)
+{
+	for (uint32_t q = 0; q < t->study->n_points; q++)
+		if ((time_of(t, q) < time_of(t, p) && cost_of(t, q) <= cost_of(t, p)) ||
+		    (time_of(t, q) <= time_of(t, p) && cost_of(t, q) < cost_of(t, p)))
+			return false;
+	return true;
+}
+
+/* The fastest of all points that run, the cheapest of those whose price is known, and which have none. */
+static void say_prices(struct tables *t)
+{
+	uint32_t fastest = MQ_NONE, cheapest = MQ_NONE, unknown = 0;
+	const char *list = "";
+
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		if (isnan(t->rate[p]))
+			continue;
+		if (fastest == MQ_NONE || time_of(t, p) < time_of(t, fastest))
+			fastest = p;
+		if (isnan(cost_of(t, p)) && unknown++ < 3)
+			list = mq_arena_printf(&t->arena, "%s%s%s", list, *list ? "; " : "", place(t, p, NULL));
+		else if (!isnan(cost_of(t, p)) && (cheapest == MQ_NONE || cost_of(t, p) < cost_of(t, cheapest)))
+			cheapest = p;
+	}
+	fprintf(t->words, "fastest: %s: %.4g samples/s", place(t, fastest, NULL), t->rate[fastest]);
+	if (isnan(cost_of(t, fastest)))
+		fputs(", at a price that is not known\n", t->words);
+	else
+		fprintf(t->words, " at $%.4g per 1000\n", cost_of(t, fastest));
+	fprintf(t->words, "cheapest%s: %s: %.4g samples/s at $%.4g per 1000\n", unknown ? " of those with a price" : "",
+		place(t, cheapest, NULL), t->rate[cheapest], cost_of(t, cheapest));
+	if (unknown)
+		fprintf(t->words, "no price is known of %u point%s (%s%s); device.TYPE.price_per_h = N gives one\n", unknown,
+			unknown > 1 ? "s" : "", list, unknown > 3 ? "; ..." : "");
+}
+
+static enum mq_status pareto(struct tables *t)
+{
+	struct mq_csv_writer w;
+	uint32_t n = 0, unpriced = 0;
+
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		n += !isnan(cost_of(t, p));
+		unpriced += !isnan(t->rate[p]) && isnan(cost_of(t, p));
+	}
+	if (!n || n + unpriced < 2)
+		return MQ_OK;
+	MQ_TRY(mq_csv_open(&w, path_of(t, "pareto.csv"), "w", t->err));
+	enum mq_status status = mq_csv_put_header(
+		&w, "point,ksample_time_s,ksample_usd,on_front,label", t->err);
+	for (uint32_t p = 0; p < t->study->n_points && status == MQ_OK; p++) {
+		if (isnan(cost_of(t, p)))
+			continue;
+		mq_csv_put_u64(&w, p);
+		mq_csv_put_f64(&w, time_of(t, p));
+		mq_csv_put_f64(&w, cost_of(t, p));
+		mq_csv_put_u64(&w, on_front(t, p));
+		mq_csv_put_text(&w, place(t, p, NULL));
+		status = mq_csv_end_row(&w, t->err);
+	}
+	MQ_TRY(end_table(&w, status, t->err));
+	say_prices(t);
+	return MQ_OK;
+}
+
+/* ---- words --------------------------------------------------------------------------------------------- */
+
+/* Which upgrade buys most, per point: the lowest step time among better hardware. */
+static enum mq_status say_upgrades(struct tables *t)
+{
+	struct mq_csv s;
+
+	MQ_TRY(mq_csv_load(path_of(t, "sensitivity.csv"), &t->arena, &s, t->err));
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		const char *best = NULL, *id = mq_arena_printf(&t->arena, "%u", p);
+		double gain = 0, factor = 1;
+
+		if (isnan(t->step_s[p]))
+			continue;
+		for (uint32_t r = 0; r < s.n_rows; r++) {
+			const char *target = text(&s, r, "target");
+			double g = 1 - number(&s, r, "step_time_s") / t->step_s[p];
+
+			/* More of anything is an upgrade, but of latency less; the batch is not hardware. */
+			if (strcmp(text(&s, r, "point"), id) || !strcmp(target, "batch") ||
+			    (strstr(target, ".latency") != NULL) != (number(&s, r, "factor") < 1) ||
+			    !(g > gain))
+				continue;
+			best = target;
+			gain = g;
+			factor = number(&s, r, "factor");
+		}
+		if (best)
+			fprintf(t->words, "upgrade (%s): %g times %s buys most: step time %.2f %% shorter\n",
+				place(t, p, NULL), factor, best, 100 * gain);
+		else
+			fprintf(t->words, "upgrade (%s): nothing alone makes the plan faster\n",
+				place(t, p, NULL));
+	}
+	return MQ_OK;
+}
+
+static enum mq_status say_ties(struct tables *t)
+{
+	struct mq_csv b;
+
+	MQ_TRY(mq_csv_load(path_of(t, "breakeven.csv"), &t->arena, &b, t->err));
+	for (uint32_t r = 0; r < b.n_rows; r++) {
+		uint32_t p = (uint32_t)number(&b, r, "point");
+
+		fprintf(t->words, "break-even (%s): %s\n", place(t, p, NULL), text(&b, r, "answer"));
+	}
+	return MQ_OK;
+}
+
+/* "jobs (oversub = 4): big 1.2 % slower, small 2.0 %; ..." */
+static enum mq_status say_jobs(struct tables *t)
+{
+	struct mq_csv jobs;
+
+	MQ_TRY(mq_csv_load(path_of(t, "jobs.csv"), &t->arena, &jobs, t->err));
+	for (uint32_t p = 0; p < t->study->n_points; p++) {
+		const char *link = "";
+
+		fprintf(t->words, "jobs (%s):", place(t, p, NULL));
+		if (strcmp(text(&t->csv, p, "verdict"), "ok"))
+			fprintf(t->words, " %s: %s", text(&t->csv, p, "verdict"),
+				text(&t->csv, p, "message"));
+		for (uint32_t r = 0, n = 0; r < jobs.n_rows; r++) {
+			double slower = number(&jobs, r, "slowdown") - 1;
+
+			if (number(&jobs, r, "point") != p)
+				continue;
+			fprintf(t->words, "%s %s ", n++ ? "," : "", text(&jobs, r, "job"));
+			if (fabs(slower) < 5e-7)
+				fputs("as alone", t->words);
+			else
+				fprintf(t->words, "%.3g %% %s", 100 * fabs(slower),
+					slower > 0 ? "slower" : "faster");
+			if (!*link)
+				link = text(&jobs, r, "busiest_link");
+		}
+		if (number(&t->csv, p, "shared_links") > 0)
+			fprintf(t->words, "; they share %s links, most of all %s",
+				text(&t->csv, p, "shared_links"), link);
+		else if (!strcmp(text(&t->csv, p, "verdict"), "ok"))
+			fputs("; they share no link", t->words);
+		fputc('\n', t->words);
+	}
+	return MQ_OK;
+}
+
+static double *column(struct tables *t, const char *name)
+{
+	double *v = mq_arena_array(&t->arena, t->csv.n_rows, double);
+
+	for (uint32_t r = 0; r < t->csv.n_rows; r++)
+		v[r] = number(&t->csv, r, name);
+	return v;
+}
+
+static enum mq_status all_answers(struct tables *t)
+{
+	const struct mq_study *s = t->study;
+
+	MQ_TRY(mq_csv_load(path_of(t, "whatif.csv"), &t->arena, &t->csv, t->err));
+	if (t->csv.n_rows != s->n_points)
+		return mq_fail(t->err, MQ_EINPUT, "%s: %u rows, the study has %u points", t->csv.path,
+			       t->csv.n_rows, s->n_points);
+	t->index = mq_arena_array(&t->arena, (size_t)s->n_points * s->n_axes, uint32_t);
+	for (uint32_t p = 0; p < s->n_points; p++)
+		for (uint32_t a = s->n_axes, rest = p; a-- > 0; rest /= s->axis[a].n)
+			t->index[(size_t)p * s->n_axes + a] = rest % s->axis[a].n;
+	if (s->n_jobs)
+		return say_jobs(t);
+	t->rate = column(t, "samples_per_s");
+	t->step_s = column(t, "step_time_s");
+	t->usd = column(t, "usd_per_step");
+	if (s->efficiency > 0)
+		MQ_TRY(scaling(t));
+	MQ_TRY(losses(t));
+	MQ_TRY(pareto(t));
+	if (s->sensitivity > 0)
+		MQ_TRY(say_upgrades(t));
+	return s->breakeven_target ? say_ties(t) : MQ_OK;
+}
+
+enum mq_status mq_study_answers(const struct mq_study *study, const char *dir, FILE *words,
+				struct mq_err *err)
+{
+	struct tables t = { .study = study, .dir = dir, .words = words, .err = err };
+	enum mq_status status = all_answers(&t);
+
+	mq_arena_fini(&t.arena);
+	return status;
+}

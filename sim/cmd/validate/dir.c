@@ -1,0 +1,294 @@
+/*
+ * dir.c - see dir.h.
+ */
+#include "cmd/validate/dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/common.h"
+#include "core/spawn.h"
+
+
+/* ---- running the replay ---------------------------------------------------------------------- */
+
+struct words {
+	struct mq_arena *arena;
+	char **word;
+	uint32_t n, room;
+};
+
+static void add_word(struct words *w, const char *text)
+{
+	char *copy = text ? mq_arena_strdup(w->arena, text) : NULL;
+
+	MQ_PUSH(w->arena, w->word, w->n, w->room, copy);
+}
+
+static void add_option(struct words *w, const char *option, double value)
+{
+	add_word(w, option);
+	add_word(w, mq_arena_printf(w->arena, "%.9g", value));
+}
+
+static struct words replay_words(const struct mq_replay_call *c, uint32_t launch,
+                                 struct mq_arena *arena)
+{
+	struct words w = {.arena = arena};
+
+	add_word(&w, mq_find_program("maquette-replay", arena));
+	add_word(&w, "--executor");
+	add_word(&w, c->executor);
+	add_option(&w, "--warmup", c->warmup);
+	add_option(&w, "--reps", c->reps);
+	add_option(&w, "--seed", (double)(c->seed + launch));
+	add_option(&w, "--deadline", c->deadline_s);
+	if (c->cores)
+		add_option(&w, "--cores", c->cores);
+	if (c->memory_B > 0)
+		add_option(&w, "--memory", c->memory_B);
+	if (c->oversubscribe)
+		add_word(&w, "--oversubscribe");
+	if (c->share_gpu)
+		add_word(&w, "--share-gpu");
+	if (c->hold)
+		add_word(&w, "--hold");
+	if (c->local)
+		add_option(&w, "--local", c->local);
+	if (c->cpu_types && c->cpu_types[0]) {
+		add_word(&w, "--cpu-types");
+		add_word(&w, c->cpu_types);
+	}
+	add_word(&w, "-o");
+	add_word(&w, mq_arena_printf(arena, "%s/launch-%u%s", c->dir, launch,
+	                             c->n_names == 1 ? mq_arena_printf(arena, "/%s.timeline.csv",
+	                                                               c->name[0])
+	                                             : ""));
+	for (uint32_t i = 0; i < c->n_names; i++)
+		add_word(&w, mq_arena_printf(arena, "%s/%s.jsonl", c->dir, c->name[i]));
+	add_word(&w, NULL);
+	return w;
+}
+
+void mq_replay_print(const struct mq_replay_call *call)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+
+	for (uint32_t l = 0; l < call->launches; l++) {
+		struct words w = replay_words(call, call->first_launch + l, &arena);
+
+		printf("mkdir -p %s/launch-%u && maquette-replay", call->dir,
+		       call->first_launch + l);
+		for (uint32_t i = 1; w.word[i]; i++)
+			printf(" %s", w.word[i]);
+		putchar('\n');
+	}
+	mq_arena_fini(&arena);
+}
+
+/* Runs a program; its standard output and error come back as text. */
+static enum mq_status run_program(char **argv, char *text, size_t size, int *code,
+                                  struct mq_err *err)
+{
+	int pipes[2], status;
+	size_t used = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return mq_fail(err, MQ_EBUG, "no pipe: %s", strerror(errno));
+	const struct mq_spawn program = { .path = argv[0], .argv = argv, .on_death = SIGTERM, .n_fds = 2,
+	                                  .fd = { { pipes[1], STDOUT_FILENO }, { pipes[1], STDERR_FILENO } } };
+	int bad = mq_spawn(&program, &pid);
+	close(pipes[1]);
+	if (bad) {
+		close(pipes[0]);
+		return mq_fail(err, MQ_ENODEV, "%s cannot be started: %s", argv[0], strerror(bad));
+	}
+	char spill[512];
+	while ((n = read(pipes[0], used + 1 < size ? text + used : spill,
+	                 used + 1 < size ? size - 1 - used : sizeof(spill))) > 0)
+		used += used + 1 < size ? (size_t)n : 0;
+	text[used] = '\0';
+	close(pipes[0]);
+	if (waitpid(pid, &status, 0) != pid)
+		return mq_fail(err, MQ_EBUG, "%s was lost: %s", argv[0], strerror(errno));
+	*code = WIFEXITED(status) ? WEXITSTATUS(status) : MQ_ETIME;
+	return MQ_OK;
+}
+
+static enum mq_status replay_failed(int code, const char *text, struct mq_err *err)
+{
+	const char *ours = strstr(text, "maquette-replay: ");
+	bool known = (code >= MQ_EINPUT && code <= MQ_ETHRESHOLD) || code == MQ_EBUG;
+
+	ours = ours ? ours + strlen("maquette-replay: ") : text;
+	return mq_fail(err, known ? (enum mq_status)code : MQ_ETIME, "%.*s",
+	               (int)strcspn(ours, "\n"), ours);
+}
+
+enum mq_status mq_replay_measure(const struct mq_replay_call *call, struct mq_err *err)
+{
+	struct mq_arena arena = MQ_ARENA_INIT;
+	char text[4096];
+	enum mq_status status = MQ_OK;
+	int code = 0;
+
+	for (uint32_t l = 0; l < call->launches && status == MQ_OK; l++) {
+		uint32_t launch = call->first_launch + l;
+		struct words w = replay_words(call, launch, &arena);
+
+		status = mq_make_dir(mq_arena_printf(&arena, "%s/launch-%u", call->dir, launch),
+		                     err);
+		if (status == MQ_OK)
+			status = run_program(w.word, text, sizeof(text), &code, err);
+		if (status == MQ_OK && code)
+			status = replay_failed(code, text, err);
+	}
+	mq_arena_fini(&arena);
+	return status;
+}
+
+enum mq_status mq_replay_devices(const char *executor, struct mq_arena *arena, uint32_t *n,
+                                 const char **text, struct mq_err *err)
+{
+	struct words w = {.arena = arena};
+	char out[2048];
+	int code;
+
+	add_word(&w, mq_find_program("maquette-replay", arena));
+	add_word(&w, "--executor");
+	add_word(&w, executor);
+	add_word(&w, "--list-devices");
+	add_word(&w, NULL);
+	MQ_TRY(run_program(w.word, out, sizeof(out), &code, err));
+	if (code)
+		return replay_failed(code, out, err);
+	char *tab = strchr(out, '\t');
+	*n = (uint32_t)atoi(out);
+	*text = mq_arena_strdup(arena, tab ? tab + 1 : "");
+	((char *)(uintptr_t)*text)[strcspn(*text, "\n")] = '\0';
+	return MQ_OK;
+}
+
+/* ---- reading samples back -------------------------------------------------------------------- */
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_schedule(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return n > 6 && !strcmp(d->d_name + n - 6, ".jsonl");
+}
+
+static int is_launch(const struct dirent *d)
+{
+	return !strncmp(d->d_name, "launch-", 7);
+}
+
+static const char **names_of(const char *dir, int (*wanted)(const struct dirent *),
+                             struct mq_arena *arena, uint32_t *n)
+{
+	struct dirent **found;
+	int count = scandir(dir, &found, wanted, by_name);
+
+	*n = count > 0 ? (uint32_t)count : 0;
+	const char **name = mq_arena_array(arena, *n + 1, const char *);
+	for (uint32_t i = 0; i < *n; i++) {
+		name[i] = mq_arena_strdup(arena, found[i]->d_name);
+		free(found[i]);
+	}
+	if (count >= 0)
+		free(found);
+	return name;
+}
+
+static const char *read_text(const char *path, struct mq_arena *arena)
+{
+	FILE *file = fopen(path, "r");
+	char *text = mq_arena_alloc(arena, 8192);
+
+	if (!file)
+		return "";
+	text[fread(text, 1, 8191, file)] = '\0';
+	fclose(file);
+	return text;
+}
+
+static enum mq_status load_one(const char *dir, const char *name, const char *const *launch,
+                               uint32_t n_launches, struct mq_measured *measured,
+                               struct mq_arena *arena, struct mq_err *err)
+{
+	struct mq_schedule *schedule;
+
+	MQ_TRY(mq_schedule_load(mq_arena_printf(arena, "%s/%s.jsonl", dir, name), arena, &schedule,
+	                        err));
+	measured->schedule = schedule;
+	for (uint32_t l = 0; l < n_launches; l++) {
+		const char *path =
+		        mq_arena_printf(arena, "%s/%s/%s.timeline.csv", dir, launch[l], name);
+
+		if (!access(path, R_OK))
+			MQ_TRY(mq_measured_add(measured, path, arena, err));
+	}
+	return MQ_OK;
+}
+
+enum mq_status mq_samples_load(const char *dir, struct mq_arena *arena, struct mq_samples *samples,
+                               struct mq_err *err)
+{
+	uint32_t n_launches;
+	const char **launch = names_of(dir, is_launch, arena, &n_launches);
+
+	memset(samples, 0, sizeof(*samples));
+	samples->name = names_of(dir, is_schedule, arena, &samples->n);
+	samples->environment = "";
+	if (!samples->n || !n_launches)
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: not a folder of samples: NAME.jsonl schedules and "
+		               "launch-K/NAME.timeline.csv are needed",
+		               dir);
+	samples->measured = mq_arena_array(arena, samples->n, struct mq_measured);
+	for (uint32_t i = 0; i < samples->n; i++) {
+		char *name = mq_arena_strdup(arena, samples->name[i]);
+
+		name[strlen(name) - 6] = '\0';
+		samples->name[i] = name;
+		MQ_TRY(load_one(dir, name, launch, n_launches, &samples->measured[i], arena, err));
+	}
+	for (uint32_t l = 0; l < n_launches && !samples->environment[0]; l++)
+		samples->environment = read_text(
+		        mq_arena_printf(arena, "%s/%s/environment.txt", dir, launch[l]), arena);
+	return MQ_OK;
+}
+
+enum mq_status mq_samples_calls(const struct mq_samples *samples, struct mq_arena *arena,
+                                struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+{
+	uint32_t total = 0;
+
+	*n = 0;
+	for (uint32_t i = 0; i < samples->n; i++)
+		total += samples->measured[i].schedule->n_tasks;
+	*observed = mq_arena_array(arena, total, struct mq_observed);
+	for (uint32_t i = 0; i < samples->n; i++) {
+		struct mq_observed *part;
+		uint32_t count;
+
+		MQ_TRY(mq_measured_calls(&samples->measured[i], arena, &part, &count, err));
+		memcpy(*observed + *n, part, count * sizeof(*part));
+		*n += count;
+	}
+	return MQ_OK;
+}

@@ -1,0 +1,222 @@
+/*
+ * plans.c - opens the plans of search folders and predicts them.
+ */
+#include "cmd/validate/plans.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/ini.h"
+#include "lower/lower.h"
+
+/* ---- the question of a folder ---------------------------------------------------------------- */
+
+struct job {
+	struct mq_arena *arena;
+	char **arg;
+	uint32_t n, room;
+	bool about;
+};
+
+/* Keys of the search itself (engine, evals, ...) are not part of the question. */
+static bool is_question_key(const char *name)
+{
+	for (const struct argp_option *o = mq_asked_argp.options; o->name || o->doc; o++)
+		if (o->name && !strcmp(o->name, name))
+			return strcmp(name, "start") && strcmp(name, "fix") && strcmp(name, "max");
+	return false;
+}
+
+static enum mq_status take(void *context, const struct mq_ini_item *item, struct mq_err *err)
+{
+	struct job *job = context;
+	bool flag = !item->quoted && !strcmp(item->value, "true");
+
+	(void)err;
+	if (*item->section || !is_question_key(item->key) ||
+	    (!item->quoted && !strcmp(item->value, "false")))
+		return MQ_OK;
+	char *arg = mq_arena_printf(job->arena, flag ? "--%s" : "--%s=%s", item->key, item->value);
+	MQ_PUSH(job->arena, job->arg, job->n, job->room, arg);
+	return MQ_OK;
+}
+
+static error_t parse_init(int key, char *arg, struct argp_state *state)
+{
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[0] = state->input;
+	return 0;
+}
+
+static enum mq_status read_question(struct mq_validation *v, const char *dir, int argc, char **argv,
+                                    struct mq_asked *asked, struct mq_err *err)
+{
+	static const struct argp_child children[] = {{&mq_asked_argp, 0, NULL, 0}, {0}};
+	static const struct argp argp = {NULL, parse_init, NULL, NULL, children, NULL, NULL};
+	const char *path = mq_arena_printf(&v->arena, "%s/run.ini", dir);
+	struct job job = {.arena = &v->arena};
+	char *name = mq_arena_strdup(&v->arena, "validate");
+
+	MQ_PUSH(job.arena, job.arg, job.n, job.room, name);
+	if (access(path, R_OK))
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: cannot read it (%s): is %s the folder of a search?", path,
+		               strerror(errno), dir);
+	MQ_TRY(mq_ini_read(path, &v->arena, take, &job, err));
+	for (int i = 0; i < argc; i++)
+		MQ_PUSH(job.arena, job.arg, job.n, job.room, argv[i]);
+	char *end = NULL;
+	MQ_PUSH(job.arena, job.arg, job.n, job.room, end);
+	mq_asked_init(asked, err);
+	asked->no_fold = true;
+	return mq_args_parse(&argp, (int)job.n - 1, job.arg, asked, err);
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+static enum mq_status lower_plan(struct mq_validation *v, struct mq_session *session,
+                                 struct mq_validated *p, struct mq_err *err)
+{
+	struct mq_lower_request request = {.q = &session->q, .plan = &p->plan, .held = true};
+	struct mq_lowered lowered;
+
+	MQ_TRY(mq_lower(&request, &v->arena, &lowered, err));
+	if (lowered.verdict != MQ_VERDICT_OK)
+		return mq_fail(err, MQ_EINPUT, "%s: the plan is '%s': %s", p->name,
+		               mq_verdict_name(lowered.verdict), lowered.message);
+	p->schedule = lowered.schedule;
+	p->memory = lowered.memory;
+	p->worst = lowered.worst;
+	p->memory_B = lowered.memory[lowered.worst].peak_B;
+	return mq_schedule_check(p->schedule, NULL, err);
+}
+
+static const char *base_name(const char *dir, struct mq_arena *arena)
+{
+	char *copy = mq_arena_strdup(arena, dir);
+	size_t n = strlen(copy);
+
+	while (n > 1 && copy[n - 1] == '/')
+		copy[--n] = '\0';
+	char *slash = strrchr(copy, '/');
+	copy = slash ? slash + 1 : copy;
+	for (char *c = copy; *c; c++)
+		if (*c == '.')
+			*c = '_';
+	return copy;
+}
+
+static enum mq_status add_plans(struct mq_validation *v, const char *dir, uint32_t top,
+                                struct mq_session *session, struct mq_err *err)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i <= top; i++) {
+		const char *path = mq_arena_printf(&v->arena, "%s/plan-%u.json", dir, i);
+		struct mq_validated p = {.session = session, .recalibrated_s = NAN};
+
+		if (access(path, R_OK))
+			break;
+		p.name = mq_arena_printf(&v->arena, "%s-plan-%u", base_name(dir, &v->arena), i);
+		mq_plan_init(&p.plan, &v->arena, session->model->n_ops);
+		MQ_TRY(mq_plan_load(path, session->model, session->cluster, &v->arena, &p.plan,
+		                    err));
+		p.plan_text = mq_plan_describe(&p.plan, session->cluster, &v->arena);
+		MQ_TRY(lower_plan(v, session, &p, err));
+		MQ_PUSH(&v->arena, v->plan, v->n_plans, v->room, p);
+		found++;
+	}
+	if (!found)
+		return mq_fail(err, MQ_EINPUT, "%s: no plan-1.json: did the search find a plan?",
+		               dir);
+	return MQ_OK;
+}
+
+enum mq_status mq_validation_add(struct mq_validation *v, const char *dir, uint32_t top, int argc,
+                                 char **argv, struct mq_err *err)
+{
+	struct mq_asked *asked = &v->asked[v->n_open];
+	struct mq_session *session = &v->session[v->n_open];
+
+	MQ_TRY(read_question(v, dir, argc, argv, asked, err));
+	MQ_TRY(mq_session_open(session, asked, err));
+	v->n_open++;
+	return add_plans(v, dir, top, session, err);
+}
+
+void mq_validation_close(struct mq_validation *v)
+{
+	for (uint32_t i = 0; i < v->n_open; i++)
+		mq_session_close(&v->session[i]);
+	mq_arena_fini(&v->arena);
+}
+
+/* ---- predicting ------------------------------------------------------------------------------ */
+
+enum mq_status mq_validation_predict(const struct mq_schedule *schedule,
+                                     const struct mq_cluster *cluster, const struct mq_calib *calib,
+                                     struct mq_arena *arena, struct mq_timeline *timeline,
+                                     struct mq_err *err)
+{
+	struct mq_exec_request request = {.schedule = schedule,
+	                                  .cluster = cluster,
+	                                  .calib = calib,
+	                                  .timeout_s = INFINITY,
+	                                  .interference = true};
+	enum mq_verdict verdict;
+
+	MQ_TRY(mq_execute_analytic(&request, arena, timeline, &verdict, err));
+	if (verdict != MQ_VERDICT_OK)
+		return mq_fail(err, MQ_EINPUT, "the schedule ends with the verdict '%s'",
+		               mq_verdict_name(verdict));
+	return MQ_OK;
+}
+
+double mq_validation_run_draw(void *context, const struct mq_schedule *schedule,
+                              const struct mq_cluster *cluster, const struct mq_calib *calib)
+{
+	struct mq_arena *arena = context;
+	struct mq_arena_mark mark = mq_arena_mark(arena);
+	struct mq_timeline timeline;
+	struct mq_err ignored;
+	enum mq_status status =
+	        mq_validation_predict(schedule, cluster, calib, arena, &timeline, &ignored);
+	double step_s = timeline.step_time_s;
+
+	mq_arena_rewind(arena, mark);
+	return status == MQ_OK ? step_s : (double)NAN;
+}
+
+enum mq_status mq_validation_predict_all(struct mq_validation *v, uint32_t n_draws, uint64_t seed,
+                                         struct mq_err *err)
+{
+	struct mq_arena scratch = MQ_ARENA_INIT;
+	enum mq_status status = MQ_OK;
+
+	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++) {
+		struct mq_validated *p = &v->plan[i];
+		struct mq_uncertainty uncertainty = {0};
+		struct mq_interval_request request = {.cluster = p->session->cluster,
+		                                      .calib = p->session->calib,
+		                                      .uncertainty = &uncertainty,
+		                                      .n_draws = n_draws,
+		                                      .seed = seed,
+		                                      .run = mq_validation_run_draw,
+		                                      .context = &scratch};
+
+		status = mq_validation_predict(p->schedule, p->session->cluster, p->session->calib,
+		                               &v->arena, &p->predicted, err);
+		const struct mq_list *files = &p->session->asked->calib;
+		for (uint32_t f = 0; f < files->n && status == MQ_OK; f++)
+			status = mq_uncertainty_load(&uncertainty, files->item[f], &v->arena, err);
+		if (status == MQ_OK)
+			status =
+			        mq_interval_of(&request, p->schedule, &v->arena, &p->interval, err);
+	}
+	mq_arena_fini(&scratch);
+	return status;
+}

@@ -1,0 +1,245 @@
+/*
+ * plans_memory.c - memory predicted against memory held by the replay, by purpose.
+ *
+ * Compared is like with like. Parameters, gradients, optimizer state and buffers were allocated as
+ * predicted: their ratio tells what the allocator adds. Activations were allocated and freed along
+ * the schedule's own order: their ratio also tells whether as many micro-batches are in flight as
+ * the model says. The reserve (context, libraries, communicators) stands beside what the replay's
+ * process takes without its pools of operands; a framework takes more, so it is no part of the peak
+ * that is compared. Fragmentation is a framework's allocator's: a replay has none.
+ */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/validate/plans.h"
+#include "core/csv.h"
+
+enum {
+	N_FIELDS = sizeof(struct mq_held_bytes) / sizeof(double),
+	TENSORS = 4, /* the first purposes: what the plan itself holds */
+	PURPOSES = 6
+};
+
+static const char *const field[N_FIELDS] = {"process",     "buffers",   "parameters",
+                                            "gradients",   "optimizer", "plan_buffers",
+                                            "activations", "peak",      "full"};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static struct mq_validated *plan_named(const struct mq_validation *v, const char *name)
+{
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		if (!strcmp(v->plan[i].name, name))
+			return &v->plan[i];
+	return NULL;
+}
+
+static void take_row(struct mq_validation *v, const struct mq_csv *csv, uint32_t row)
+{
+	struct mq_validated *p =
+	        plan_named(v, mq_csv_text(csv, row, mq_csv_column(csv, "schedule")));
+	const char *device = mq_csv_text(csv, row, mq_csv_column(csv, "device"));
+	const char *purpose = mq_csv_text(csv, row, mq_csv_column(csv, "purpose"));
+	double bytes;
+
+	if (!p || !mq_csv_f64(csv, row, mq_csv_column(csv, "bytes"), NAN, &bytes))
+		return;
+	if (!p->held) {
+		p->held = mq_arena_array(&v->arena, p->schedule->n_devices, struct mq_held_bytes);
+		for (uint32_t d = 0; d < p->schedule->n_devices; d++)
+			for (int f = 0; f < N_FIELDS; f++)
+				((double *)&p->held[d])[f] = INFINITY;
+	}
+	for (uint32_t d = 0; d < p->schedule->n_devices; d++)
+		for (int f = 0; f < N_FIELDS && !strcmp(p->schedule->device_name[d], device); f++)
+			if (!strcmp(field[f], purpose))
+				((double *)&p->held[d])[f] =
+				        fmin(((double *)&p->held[d])[f], bytes);
+}
+
+static enum mq_status read_file(struct mq_validation *v, const char *path, struct mq_err *err)
+{
+	struct mq_arena own = MQ_ARENA_INIT;
+	struct mq_csv csv;
+	enum mq_status status = mq_csv_load(path, &own, &csv, err);
+
+	if (status == MQ_OK && (mq_csv_column(&csv, "schedule") == UINT32_MAX ||
+	                        mq_csv_column(&csv, "device") == UINT32_MAX ||
+	                        mq_csv_column(&csv, "purpose") == UINT32_MAX ||
+	                        mq_csv_column(&csv, "bytes") == UINT32_MAX))
+		status = mq_fail(err, MQ_EINPUT,
+		                 "%s: the columns schedule, device, purpose and bytes are needed",
+		                 path);
+	for (uint32_t row = 0; status == MQ_OK && row < csv.n_rows; row++)
+		take_row(v, &csv, row);
+	mq_arena_fini(&own);
+	return status;
+}
+
+static int is_memory(const struct dirent *d)
+{
+	size_t n = strlen(d->d_name);
+
+	return n >= 10 && !strcmp(d->d_name + n - 10, "memory.csv");
+}
+
+static int is_launch(const struct dirent *d)
+{
+	return !strncmp(d->d_name, "launch-", 7);
+}
+
+enum mq_status mq_validation_read_memory(struct mq_validation *v, const char *samples,
+                                         struct mq_err *err)
+{
+	struct dirent **launch, **file;
+	int n = scandir(samples, &launch, is_launch, alphasort);
+	enum mq_status status = MQ_OK;
+
+	for (int l = 0; l < n; l++) {
+		const char *dir = mq_arena_printf(&v->arena, "%s/%s", samples, launch[l]->d_name);
+		int m = scandir(dir, &file, is_memory, alphasort);
+
+		for (int f = 0; f < m; f++) {
+			if (status == MQ_OK)
+				status = read_file(
+				        v,
+				        mq_arena_printf(&v->arena, "%s/%s", dir, file[f]->d_name),
+				        err);
+			free(file[f]);
+		}
+		if (m >= 0)
+			free(file);
+		free(launch[l]);
+	}
+	if (n >= 0)
+		free(launch);
+	return status;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+struct pair {
+	const char *purpose;
+	double predicted_B, measured_B; /* measured: NaN = not comparable */
+};
+
+static void pairs_of(const struct mq_validated *p, uint32_t d, struct pair pair[PURPOSES])
+{
+	const struct mq_memory *said = &p->memory[d];
+	const struct mq_held_bytes *seen = &p->held[d];
+
+	pair[0] = (struct pair){"parameters", said->parameter_B, seen->parameters};
+	pair[1] = (struct pair){"gradients", said->gradient_B, seen->gradients};
+	pair[2] = (struct pair){"optimizer", said->optimizer_B, seen->optimizer};
+	pair[3] = (struct pair){"activations and buffers", said->activation_B + said->buffer_B,
+	                        seen->peak - seen->parameters - seen->gradients - seen->optimizer};
+	pair[4] = (struct pair){"reserve", said->reserve_B, seen->process};
+	pair[5] = (struct pair){"fragmentation", said->fragmentation_B, NAN};
+}
+
+void mq_validated_memory(const struct mq_validated *p, double *predicted_B, double *measured_B)
+{
+	struct pair pair[PURPOSES];
+
+	*predicted_B = *measured_B = NAN;
+	if (!p->held || !isfinite(p->held[p->worst].peak) || p->held[p->worst].full > 0)
+		return;
+	*predicted_B = *measured_B = 0;
+	pairs_of(p, p->worst, pair);
+	for (int i = 0; i < TENSORS; i++) {
+		*predicted_B += pair[i].predicted_B;
+		*measured_B += pair[i].measured_B;
+	}
+}
+
+static enum mq_status put_device(struct mq_csv_writer *w, const struct mq_validated *p, uint32_t d,
+                                 struct mq_err *err)
+{
+	struct pair pair[PURPOSES];
+	enum mq_status status = MQ_OK;
+
+	pairs_of(p, d, pair);
+	for (int i = 0; i < PURPOSES && status == MQ_OK; i++) {
+		double ratio = pair[i].predicted_B / pair[i].measured_B;
+
+		mq_csv_put_text(w, p->name);
+		mq_csv_put_text(w, p->schedule->device_name[d]);
+		mq_csv_put_text(w, pair[i].purpose);
+		mq_csv_put_f64(w, pair[i].predicted_B);
+		mq_csv_put_f64(w, p->held[d].full > 0 ? (double)NAN : pair[i].measured_B);
+		mq_csv_put_f64(w, pair[i].measured_B > 0 && !(p->held[d].full > 0) ? ratio
+		                                                                   : (double)NAN);
+		status = mq_csv_end_row(w, err);
+	}
+	return status;
+}
+
+/* Sums over all devices of all plans, by purpose, and each plan's fullest device. */
+static void print_memory(struct mq_validation *v)
+{
+	struct pair sum[PURPOSES] = {{0}}, pair[PURPOSES];
+	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
+	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
+	uint32_t n = 0, full = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		const struct mq_validated *p = &v->plan[i];
+
+		mq_validated_memory(p, &predicted[n], &measured[n]);
+		n += !isnan(measured[n]);
+		for (uint32_t d = 0; p->held && d < p->schedule->n_devices; d++) {
+			full += p->held[d].full > 0;
+			pairs_of(p, d, pair);
+			for (int k = 0; k < PURPOSES; k++) {
+				sum[k].purpose = pair[k].purpose;
+				sum[k].predicted_B += pair[k].predicted_B;
+				sum[k].measured_B += pair[k].measured_B;
+			}
+		}
+	}
+	if (full)
+		printf("memory: on %u devices a plan's tensors could not be had beside the "
+		       "replay's own "
+		       "pools\n",
+		       full);
+	if (!n)
+		return;
+	struct mq_errors e = mq_errors_against(predicted, measured, n, &v->arena);
+	printf("peak memory of a plan's tensors on its fullest device: %u plans, median error %.1f "
+	       "%%, p90 "
+	       "%.1f %%\n  predicted / measured, all devices:",
+	       n, 100 * e.median, 100 * e.p90);
+	for (int k = 0; k < PURPOSES; k++)
+		if (sum[k].measured_B > 0)
+			printf("%s %s %.3f", k ? "," : "", sum[k].purpose,
+			       sum[k].predicted_B / sum[k].measured_B);
+	puts(" (of the replay's process: a framework takes more)");
+}
+
+enum mq_status mq_validation_memory(struct mq_validation *v, const char *dir, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+	struct mq_err late = MQ_ERR_INIT;
+	bool any = false;
+
+	for (uint32_t i = 0; i < v->n_plans; i++)
+		any |= v->plan[i].held != NULL;
+	if (!any)
+		return MQ_OK;
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/memory.csv", dir), "w", err));
+	enum mq_status status =
+	        mq_csv_put_header(&w, "name,device,purpose,predicted_B,measured_B,ratio", err);
+	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
+		for (uint32_t d = 0;
+		     v->plan[i].held && d < v->plan[i].schedule->n_devices && status == MQ_OK; d++)
+			status = put_device(&w, &v->plan[i], d, err);
+	enum mq_status closed = mq_csv_close(&w, &late);
+	if (status == MQ_OK && closed != MQ_OK)
+		*err = late;
+	print_memory(v);
+	return status == MQ_OK ? closed : status;
+}

@@ -1,0 +1,448 @@
+/*
+ * plans_report.c - predicted against measured: tables, traces, and what they amount to.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/validate/plans.h"
+#include "core/csv.h"
+#include "executors/gzip.h"
+#include "executors/outputs.h"
+
+/* ---- per op ---------------------------------------------------------------------------------- */
+
+/* Calls that repeat one another: same op, phase, device, bytes and FLOP. */
+struct op_row {
+	uint32_t task, count;
+	const char *kind;
+	double bytes, flop, *predicted, *measured, *low, *high;
+};
+
+static double task_flop(const struct mq_schedule *s, const struct mq_task *t)
+{
+	return t->kind == MQ_TASK_COMPUTE ? s->work[t->work].flop : 0;
+}
+
+static double task_bytes(const struct mq_schedule *s, const struct mq_task *t)
+{
+	return t->kind == MQ_TASK_COMPUTE ? s->work[t->work].bytes : t->bytes;
+}
+
+static const char *task_kind(const struct mq_task *t, struct mq_arena *arena)
+{
+	if (t->kind == MQ_TASK_COMPUTE)
+		return mq_arena_printf(arena, "compute-%s", mq_phase_name(t->phase));
+	return t->kind == MQ_TASK_COLLECTIVE ? mq_coll_name(t->coll) : mq_task_kind_name(t->kind);
+}
+
+static bool same_row(const struct mq_schedule *s, const struct mq_task *a, const struct mq_task *b)
+{
+	if (a->kind != b->kind || a->device != b->device || a->op != b->op || a->phase != b->phase)
+		return false;
+	if (a->kind == MQ_TASK_COMPUTE)
+		return a->work == b->work;
+	return a->bytes <= b->bytes && a->bytes >= b->bytes && a->coll == b->coll &&
+	       a->comm == b->comm;
+}
+
+/* Predicted time of a call: as measured ones are taken, from the last arrival to the last finish.
+ */
+static double predicted_call(const struct mq_validated *p, const uint32_t *match,
+                             const uint32_t *call, uint32_t task)
+{
+	const struct mq_schedule *s = p->schedule;
+	const struct mq_task *t = &s->task[task];
+	double start = p->predicted.start_s[task], finish = p->predicted.finish_s[task];
+
+	if (match[task] != MQ_NONE) {
+		start = fmax(start, p->predicted.start_s[match[task]]);
+		finish = fmax(finish, p->predicted.finish_s[match[task]]);
+	}
+	for (uint32_t i = 0; t->kind == MQ_TASK_COLLECTIVE && i < s->n_tasks; i++)
+		if (s->task[i].kind == MQ_TASK_COLLECTIVE && s->task[i].comm == t->comm &&
+		    call[i] == call[task]) {
+			start = fmax(start, p->predicted.start_s[i]);
+			finish = fmax(finish, p->predicted.finish_s[i]);
+		}
+	return finish - start;
+}
+
+static struct op_row *find_row(struct op_row *row, uint32_t *n, const struct mq_schedule *s,
+                               uint32_t task, uint32_t room, struct mq_arena *arena)
+{
+	const struct mq_task *t = &s->task[task];
+
+	for (uint32_t i = 0; i < *n; i++)
+		if (same_row(s, &s->task[row[i].task], t))
+			return &row[i];
+	row[*n] = (struct op_row){.task = task,
+	                          .kind = task_kind(t, arena),
+	                          .bytes = task_bytes(s, t),
+	                          .flop = task_flop(s, t),
+	                          .predicted = mq_arena_array(arena, room, double),
+	                          .measured = mq_arena_array(arena, room, double),
+	                          .low = mq_arena_array(arena, room, double),
+	                          .high = mq_arena_array(arena, room, double)};
+	return &row[(*n)++];
+}
+
+static enum mq_status op_rows(const struct mq_validated *p, struct mq_arena *arena,
+                              struct op_row **row, uint32_t *n, struct mq_err *err)
+{
+	struct mq_observed *observed;
+	uint32_t *match, *call, n_observed;
+
+	MQ_TRY(mq_measured_calls(p->measured, arena, &observed, &n_observed, err));
+	MQ_TRY(mq_schedule_match(p->schedule, arena, &match, &call, err));
+	*row = mq_arena_array(arena, n_observed, struct op_row);
+	*n = 0;
+	for (uint32_t i = 0; i < n_observed; i++) {
+		struct op_row *r =
+		        find_row(*row, n, p->schedule, observed[i].task, n_observed, arena);
+
+		r->predicted[r->count] = predicted_call(p, match, call, observed[i].task);
+		r->measured[r->count] = observed[i].time.median;
+		r->low[r->count] = observed[i].time.low;
+		r->high[r->count++] = observed[i].time.high;
+	}
+	return MQ_OK;
+}
+
+static enum mq_status put_row(struct mq_csv_writer *w, const struct mq_validated *p,
+                              const struct op_row *r, struct mq_err *err)
+{
+	const struct mq_schedule *s = p->schedule;
+	const struct mq_task *t = &s->task[r->task];
+	double predicted = mq_quantile(r->predicted, r->count, .5);
+	double measured = mq_quantile(r->measured, r->count, .5);
+	char hash[32], task[32];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)s->plan_hash);
+	snprintf(task, sizeof(task), "%u", r->task);
+	mq_csv_put_text(w, hash);
+	mq_csv_put_text(w, task);
+	mq_csv_put_text(w, t->op < s->n_ops ? s->op_name[t->op] : "");
+	mq_csv_put_text(w, r->kind);
+	mq_csv_put_text(w, s->device_name[t->device]);
+	mq_csv_put_u64(w, r->count);
+	mq_csv_put_f64(w, r->bytes);
+	mq_csv_put_f64(w, r->flop);
+	mq_csv_put_f64(w, predicted);
+	mq_csv_put_f64(w, measured);
+	mq_csv_put_f64(w, mq_quantile(r->low, r->count, .5));
+	mq_csv_put_f64(w, mq_quantile(r->high, r->count, .5));
+	mq_csv_put_f64(w, predicted / measured);
+	return mq_csv_end_row(w, err);
+}
+
+static enum mq_status put_step(struct mq_csv_writer *w, const struct mq_validated *p,
+                               struct mq_err *err)
+{
+	char hash[32];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)p->schedule->plan_hash);
+	mq_csv_put_text(w, hash);
+	mq_csv_put_text(w, "step");
+	for (int i = 0; i < 3; i++)
+		mq_csv_put_empty(w);
+	mq_csv_put_u64(w, p->step.n);
+	mq_csv_put_empty(w);
+	mq_csv_put_empty(w);
+	mq_csv_put_f64(w, p->predicted.step_time_s);
+	mq_csv_put_f64(w, p->step.median);
+	mq_csv_put_f64(w, p->step.low);
+	mq_csv_put_f64(w, p->step.high);
+	mq_csv_put_f64(w, p->predicted.step_time_s / p->step.median);
+	return mq_csv_end_row(w, err);
+}
+
+/* The first error is the one to tell. */
+static enum mq_status close_table(struct mq_csv_writer *w, enum mq_status status,
+                                  struct mq_err *err)
+{
+	struct mq_err late = MQ_ERR_INIT;
+	enum mq_status closed = mq_csv_close(w, &late);
+
+	if (status == MQ_OK && closed != MQ_OK)
+		*err = late;
+	return status == MQ_OK ? closed : status;
+}
+
+static enum mq_status write_ops(struct mq_validation *v, const char *dir, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/validate.csv", dir), "w", err));
+	enum mq_status status = mq_csv_put_header(&w,
+	                                          "plan_hash,task,op,kind,device,count,bytes,flop,"
+	                                          "predicted_s,measured_s,ci_low_s,ci_high_s,ratio",
+	                                          err);
+	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++) {
+		struct mq_arena_mark mark = mq_arena_mark(&v->arena);
+		struct op_row *row;
+		uint32_t n = 0;
+
+		status = op_rows(&v->plan[i], &v->arena, &row, &n, err);
+		for (uint32_t r = 0; r < n && status == MQ_OK; r++)
+			status = put_row(&w, &v->plan[i], &row[r], err);
+		if (status == MQ_OK)
+			status = put_step(&w, &v->plan[i], err);
+		mq_arena_rewind(&v->arena, mark);
+	}
+	return close_table(&w, status, err);
+}
+
+/* ---- per plan -------------------------------------------------------------------------------- */
+
+static struct mq_timeline typical(const struct mq_validated *p, struct mq_arena *arena)
+{
+	const struct mq_measured *m = p->measured;
+	size_t at = (size_t)mq_measured_typical(m, arena) * p->schedule->n_tasks;
+
+	return (struct mq_timeline){.executor = "measured",
+	                            .n_tasks = p->schedule->n_tasks,
+	                            .start_s = m->start_s + at,
+	                            .finish_s = m->finish_s + at,
+	                            .step_time_s = m->step_s[at / p->schedule->n_tasks]};
+}
+
+static enum mq_status put_plan(struct mq_csv_writer *w, struct mq_validation *v,
+                               const struct mq_validated *p, struct mq_err *err)
+{
+	struct mq_arena_mark mark = mq_arena_mark(&v->arena);
+	struct mq_timeline real = typical(p, &v->arena);
+	struct mq_breakdown said = mq_timeline_breakdown(p->schedule, &p->predicted, &v->arena);
+	struct mq_breakdown seen = mq_timeline_breakdown(p->schedule, &real, &v->arena);
+	double compared_B, held_B;
+	char hash[32];
+
+	mq_arena_rewind(&v->arena, mark);
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)p->schedule->plan_hash);
+	mq_csv_put_text(w, p->name);
+	mq_csv_put_text(w, hash);
+	mq_csv_put_text(w, p->plan_text);
+	mq_csv_put_f64(w, p->predicted.step_time_s);
+	mq_csv_put_f64(w, p->predicted.step_time_s * p->interval.low);
+	mq_csv_put_f64(w, p->predicted.step_time_s * p->interval.high);
+	mq_csv_put_f64(w, p->step.median);
+	mq_csv_put_f64(w, p->step.low);
+	mq_csv_put_f64(w, p->step.high);
+	mq_csv_put_f64(w, p->predicted.step_time_s / p->step.median);
+	mq_csv_put_f64(w, said.compute_s);
+	mq_csv_put_f64(w, seen.compute_s);
+	mq_csv_put_f64(w, said.exposed_comm_s);
+	mq_csv_put_f64(w, seen.exposed_comm_s);
+	mq_csv_put_f64(w, p->memory_B);
+	mq_validated_memory(p, &compared_B, &held_B);
+	mq_csv_put_f64(w, compared_B);
+	mq_csv_put_f64(w, held_B);
+	mq_csv_put_u64(w, p->step.n);
+	mq_csv_put_u64(w, p->n_dropped);
+	mq_csv_put_f64(w, p->recalibrated_s);
+	mq_csv_put_text(w, isnan(p->recalibrated_s) ? "" : p->held_out ? "held-out" : "fit");
+	return mq_csv_end_row(w, err);
+}
+
+static enum mq_status write_plans(struct mq_validation *v, const char *dir, struct mq_err *err)
+{
+	struct mq_csv_writer w;
+
+	MQ_TRY(mq_csv_open(&w, mq_arena_printf(&v->arena, "%s/plans.csv", dir), "w", err));
+	enum mq_status status = mq_csv_put_header(
+	        &w,
+	        "name,plan_hash,plan,predicted_s,predicted_low_s,"
+	        "predicted_high_s,measured_s,ci_low_s,ci_high_s,ratio,predicted_compute_s,"
+	        "measured_compute_s,predicted_exposed_comm_s,measured_exposed_comm_s,"
+	        "predicted_memory_B,compared_memory_B,measured_memory_B,samples,dropped,recalibrated_s,part",
+	        err);
+	for (uint32_t i = 0; i < v->n_plans && status == MQ_OK; i++)
+		status = put_plan(&w, v, &v->plan[i], err);
+	return close_table(&w, status, err);
+}
+
+enum mq_status mq_validation_write(struct mq_validation *v, const char *dir, struct mq_err *err)
+{
+	MQ_TRY(write_ops(v, dir, err));
+	MQ_TRY(write_plans(v, dir, err));
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		const struct mq_validated *p = &v->plan[i];
+		struct mq_timeline real = typical(p, &v->arena);
+		const struct mq_timeline *lanes[2] = {&p->predicted, &real};
+
+		const char *path = mq_arena_printf(&v->arena, "%s/trace-%s.json", dir, p->name);
+		bool *show = mq_arena_array(&v->arena, p->schedule->n_tasks + 1, bool);
+		FILE *file;
+
+		mq_timeline_choose(p->schedule, lanes[0], (uint64_t)(MQ_OUTPUTS_MAX_B / (2 * MQ_TRACED_B)), show);
+		MQ_TRY(mq_file_create(path, &file, err));
+		mq_timeline_trace(p->schedule, lanes, 2, show, file);
+		MQ_TRY(mq_file_close(file, path, err));
+	}
+	return MQ_OK;
+}
+
+/* ---- in words -------------------------------------------------------------------------------- */
+
+static void print_errors(const char *what, struct mq_validation *v, bool recalibrated,
+                         bool held_only, struct mq_errors *summary)
+{
+	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
+	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		const struct mq_validated *p = &v->plan[i];
+
+		if (held_only && !p->held_out)
+			continue;
+		predicted[n] = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
+		measured[n++] = p->step.median;
+	}
+	*summary = mq_errors_against(predicted, measured, n, &v->arena);
+	printf("%s: %u plans, median error %.1f %%, p90 %.1f %%, mean %.1f %%, bias %+.1f %%, "
+	       "Kendall's tau %.2f, regret %.3f\n",
+	       what, n, 100 * summary->median, 100 * summary->p90, 100 * summary->mean,
+	       100 * summary->bias, mq_kendall(predicted, measured, n),
+	       mq_regret(predicted, measured, n));
+}
+
+/* Rank correlation within each search, which is what a choice rests on. */
+static void print_ranks(struct mq_validation *v)
+{
+	double *predicted = mq_arena_array(&v->arena, v->n_plans, double);
+	double *measured = mq_arena_array(&v->arena, v->n_plans, double);
+
+	for (uint32_t s = 0; s < v->n_open && v->n_open > 1; s++) {
+		double tau;
+
+		uint32_t n = 0;
+
+		for (uint32_t i = 0; i < v->n_plans; i++)
+			if (v->plan[i].session == &v->session[s]) {
+				predicted[n] = v->plan[i].predicted.step_time_s;
+				measured[n++] = v->plan[i].step.median;
+			}
+		tau = mq_kendall(predicted, measured, n);
+		if (!isnan(tau)) /* one plan, or plans predicted alike: nothing to rank */
+			printf("  %s: tau %.2f, regret %.3f over %u plans\n", v->asked[s].model,
+			       tau, mq_regret(predicted, measured, n), n);
+	}
+}
+
+/* Intervals are factors, so that they go with the corrected prediction as with the first one. */
+enum { BEST_DRAWS = 2000 };
+
+/* Step times of a plan that count: of undisturbed samples, or of all where those are too few. */
+static uint32_t step_times(const struct mq_validated *p, struct mq_arena *arena, const double **value)
+{
+	const struct mq_measured *m = p->measured;
+	double *v = mq_arena_array(arena, m->n_samples, double);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < m->n_samples; i++)
+		if (!m->disturbed[i] || p->weak)
+			v[n++] = m->step_s[i];
+	*value = v;
+	return n;
+}
+
+/* Of each search: is the plan that was predicted best also the best that was replayed? */
+static void print_best(struct mq_validation *v)
+{
+	const double **value = mq_arena_array(&v->arena, v->n_plans, const double *);
+	uint32_t *count = mq_arena_array(&v->arena, v->n_plans, uint32_t);
+
+	for (uint32_t s = 0; s < v->n_open; s++) {
+		uint32_t n = 0, best = 0;
+		const struct mq_validated *chosen = NULL;
+		struct mq_rng rng;
+
+		for (uint32_t i = 0; i < v->n_plans; i++) {
+			const struct mq_validated *p = &v->plan[i];
+
+			if (p->session != &v->session[s])
+				continue;
+			if (!chosen || p->predicted.step_time_s < chosen->predicted.step_time_s) {
+				chosen = p;
+				best = n;
+			}
+			count[n] = step_times(p, &v->arena, &value[n]);
+			n++;
+		}
+		if (n < 2)
+			continue;
+		mq_rng_seed(&rng, 1);
+		printf("%s, predicted best, is the best of the %u replayed with probability %.2f\n", chosen->name, n,
+		       mq_probability_least(value, count, n, best, BEST_DRAWS, &rng, &v->arena));
+	}
+}
+
+static void print_coverage(const char *what, const struct mq_validation *v, bool recalibrated)
+{
+	uint32_t covered = 0, with = 0;
+	double width = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		const struct mq_validated *p = &v->plan[i];
+		double said = recalibrated ? p->recalibrated_s : p->predicted.step_time_s;
+		double ratio = p->step.median / said;
+
+		if (!(p->interval.high > p->interval.low) || (recalibrated && !p->held_out))
+			continue;
+		with++;
+		covered += ratio >= p->interval.low && ratio <= p->interval.high;
+		width = fmax(width, (p->interval.high - p->interval.low) / 2);
+	}
+	if (with)
+		printf("%s: %u of %u plans inside, widest +-%.1f %%\n", what, covered, with,
+		       100 * width);
+}
+
+static void print_samples(const struct mq_validation *v)
+{
+	uint32_t samples = 0, dropped = 0, weak = 0;
+
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		samples += v->plan[i].measured->n_samples;
+		dropped += v->plan[i].n_dropped;
+		weak += v->plan[i].weak;
+	}
+	printf("%u of %u samples dropped (over 1 %% of the step lost to other threads, steal time, "
+	       "throttling)\n",
+	       dropped, samples);
+	if (weak)
+		printf("%u plans had fewer than 3 undisturbed samples: the lower half of all "
+		       "theirs was "
+		       "used\n",
+		       weak);
+}
+
+double mq_validation_print(struct mq_validation *v)
+{
+	struct mq_errors before, after;
+
+	printf("%-26s %10s %21s %10s %7s  %s\n", "plan", "predicted", "95 % interval", "measured",
+	       "ratio", "is");
+	for (uint32_t i = 0; i < v->n_plans; i++) {
+		const struct mq_validated *p = &v->plan[i];
+		double s = p->predicted.step_time_s;
+
+		printf("%-26s %7.3f ms [%7.3f, %7.3f] ms %7.3f ms %7.3f  %s\n", p->name, 1e3 * s,
+		       1e3 * s * p->interval.low, 1e3 * s * p->interval.high, 1e3 * p->step.median,
+		       s / p->step.median, p->plan_text);
+	}
+	print_errors("step time", v, false, false, &before);
+	print_ranks(v);
+	print_best(v);
+	print_coverage("95 % intervals", v, false);
+	print_samples(v);
+	if (v->n_plans && !isnan(v->plan[0].recalibrated_s)) {
+		print_errors("held out, before recalibration", v, false, true, &before);
+		print_errors("held out, after recalibration", v, true, true, &after);
+		print_coverage("held out, after recalibration: 95 % intervals", v, true);
+		return after.median;
+	}
+	return before.median;
+}

@@ -1,0 +1,240 @@
+/*
+ * traces.c - see traces.h.
+ */
+#include "cmd/validate/traces.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/common.h"
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static enum mq_status write_calls(const struct mq_traces *t, const char *path, struct mq_err *err)
+{
+	FILE *file = fopen(path, "w");
+	int bad;
+
+	if (!file)
+		return mq_fail(err, MQ_EINPUT, "%s: cannot be written: %s", path, strerror(errno));
+	fputs("collective,ranks,bytes,count,median_s,without_waiting_s,ci_low_s,ci_high_s\n", file);
+	for (uint32_t i = 0; i < t->n_rows; i++) {
+		const struct mq_trace_row *r = &t->row[i];
+
+		fprintf(file, "%s,%u,", mq_trace_call_name(r->kind), r->ranks);
+		if (!isnan(r->bytes))
+			fprintf(file, "%.0f", r->bytes);
+		fprintf(file, ",%u,%.9g,%.9g,%.9g,%.9g\n", r->count, r->median_s, r->least_median_s,
+		        r->low_s, r->high_s);
+	}
+	bad = ferror(file);
+	bad |= fclose(file);
+	return bad ? mq_fail(err, MQ_EINPUT, "%s: writing failed; is the disk full?", path) : MQ_OK;
+}
+
+static void print_calls(const struct mq_traces *t)
+{
+	if (!t->n_rows) {
+		puts("no collectives");
+		return;
+	}
+	printf("%-15s %6s %14s %7s %13s %16s\n", "collective", "ranks", "bytes", "count", "median", "without waiting");
+	for (uint32_t i = 0; i < t->n_rows; i++) {
+		const struct mq_trace_row *r = &t->row[i];
+		char ranks[16] = "?", bytes[32] = "not told";
+
+		if (r->ranks)
+			snprintf(ranks, sizeof(ranks), "%u", r->ranks);
+		if (!isnan(r->bytes))
+			snprintf(bytes, sizeof(bytes), "%.0f", r->bytes);
+		printf("%-15s %6s %14s %7u %10.2f us %13.2f us\n", mq_trace_call_name(r->kind), ranks,
+		       bytes, r->count, 1e6 * r->median_s, 1e6 * r->least_median_s);
+	}
+}
+
+/* Two files of one rank would count everything twice. */
+static enum mq_status check_ranks(const struct mq_traces *t, struct mq_err *err)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		for (uint32_t j = i + 1; j < t->n; j++) {
+			const struct mq_trace *a = &t->trace[i], *b = &t->trace[j];
+
+			if (a->rank != MQ_NONE && a->rank == b->rank)
+				return mq_fail(err, MQ_EINPUT,
+				               "%s and %s are both of rank %u: give each rank's trace once",
+				               a->path, b->path, a->rank);
+			if (a->rank == MQ_NONE && a->n_read == b->n_read && a->n == b->n &&
+			    a->event[0].start_us == b->event[0].start_us)
+				return mq_fail(err, MQ_EINPUT, "%s and %s are the same trace", a->path,
+				               b->path);
+		}
+	return MQ_OK;
+}
+
+static void say_trace(const struct mq_trace *t)
+{
+	uint32_t kernels = 0, steps = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		kernels += t->event[i].kind == MQ_EVENT_KERNEL;
+		steps += t->event[i].kind == MQ_EVENT_STEP;
+	}
+	printf("%s: ", t->path);
+	if (t->rank != MQ_NONE && t->world)
+		printf("rank %u of %u, ", t->rank, t->world);
+	else if (t->rank != MQ_NONE)
+		printf("rank %u, ", t->rank);
+	printf("%s, %u kernels, %u steps marked\n", t->gpu ? t->gpu : "an unnamed GPU", kernels, steps);
+}
+
+enum mq_status mq_traces_load(const char *const *path, uint32_t n, const char *csv, struct mq_arena *arena,
+                              struct mq_traces *t, struct mq_err *err)
+{
+	uint32_t total = 0;
+
+	*t = (struct mq_traces){.n = n};
+	t->trace = mq_arena_array(arena, n, struct mq_trace);
+	t->call = mq_arena_array(arena, n, struct mq_trace_call *);
+	t->n_calls = mq_arena_array(arena, n, uint32_t);
+	for (uint32_t i = 0; i < n; i++) {
+		MQ_TRY(mq_trace_load(path[i], arena, &t->trace[i], err));
+		say_trace(&t->trace[i]);
+		MQ_TRY(mq_trace_calls(&t->trace[i], arena, &t->call[i], &t->n_calls[i], err));
+		total += t->n_calls[i];
+	}
+	MQ_TRY(check_ranks(t, err));
+	if (n > 1) {
+		uint32_t aligned = mq_trace_align(t->call, t->n_calls, n);
+
+		printf("%u of %u calls met their like on all %u ranks: the shortest of them is the call, "
+		       "what others take longer is waiting\n", aligned, total, n);
+	} else if (total) {
+		puts("one rank: the shortest of equal calls stands for a call without waiting; the traces of the "
+		     "other ranks would tell");
+	}
+	t->n_rows = mq_trace_rows(t->call, t->n_calls, n, arena, &t->row);
+	print_calls(t);
+	return csv ? write_calls(t, csv, err) : MQ_OK;
+}
+
+/* ---- observations ---------------------------------------------------------------------------- */
+
+struct builder {
+	struct mq_arena *arena;
+	struct mq_schedule *schedule;
+	struct mq_observed *observed;
+	uint32_t n, room;
+};
+
+static struct mq_schedule *new_schedule(struct builder *b, uint32_t ranks)
+{
+	struct mq_schedule *s = mq_arena_array(b->arena, 1, struct mq_schedule);
+
+	s->model = "trace";
+	s->n_devices = ranks;
+	s->n_comms = 1;
+	s->comm = mq_arena_array(b->arena, 1, struct mq_comm);
+	s->comm[0] = (struct mq_comm){.n = ranks, .purpose = "trace"};
+	return s;
+}
+
+static void add(struct builder *b, const struct mq_task *task, double median, double low, double high,
+                uint32_t count)
+{
+	struct mq_schedule *s = b->schedule;
+	struct mq_observed o = {
+	        .schedule = s, .task = s->n_tasks, .time = {median, low, high, count}};
+
+	MQ_PUSH(b->arena, s->task, s->n_tasks, s->task_room, *task);
+	MQ_PUSH(b->arena, b->observed, b->n, b->room, o);
+}
+
+static void add_works(struct builder *b, const struct mq_trace_work *work, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct mq_schedule *s = b->schedule;
+		struct mq_work w = {.n_kernels = 1,
+		                    .kernel = mq_arena_array(b->arena, 1, struct mq_kernel),
+		                    .flop = work[i].kernel.flop,
+		                    .bytes = work[i].kernel.bytes};
+		struct mq_task t = {.kind = MQ_TASK_COMPUTE, .work = s->n_works};
+
+		w.kernel[0] = work[i].kernel;
+		MQ_PUSH(b->arena, s->work, s->n_works, s->work_room, w);
+		add(b, &t, work[i].median_s, work[i].low_s, work[i].high_s, work[i].count);
+	}
+}
+
+/* The group size that most time goes to: a link class is of one. */
+static uint32_t main_ranks(const struct mq_traces *t)
+{
+	double best_s = 0;
+	uint32_t best = 0;
+
+	for (uint32_t i = 0; i < t->n_rows; i++) {
+		double sum_s = 0;
+
+		for (uint32_t j = 0; j < t->n_rows; j++)
+			if (t->row[j].ranks == t->row[i].ranks)
+				sum_s += t->row[j].count * t->row[j].median_s;
+		if (t->row[i].ranks > 1 && sum_s > best_s) {
+			best_s = sum_s;
+			best = t->row[i].ranks;
+		}
+	}
+	return best;
+}
+
+static void add_calls(struct builder *b, const struct mq_traces *t, uint32_t ranks)
+{
+	uint32_t other = 0, unknown = 0;
+
+	for (uint32_t i = 0; i < t->n_rows; i++) {
+		const struct mq_trace_row *r = &t->row[i];
+		struct mq_task task = {.kind = r->kind == MQ_TRACE_SENDRECV ? MQ_TASK_SEND : MQ_TASK_COLLECTIVE,
+		                       .coll = (uint8_t)r->kind,
+		                       .bytes = r->bytes};
+
+		if (isnan(r->bytes) || r->kind == MQ_TRACE_OTHER_CALL)
+			unknown += r->count;
+		else if (r->ranks != ranks)
+			other += r->count;
+		else
+			add(b, &task, r->least_median_s, r->low_s, r->high_s, r->count);
+	}
+	if (other)
+		printf("left out: %u calls of groups that are not of %u ranks\n", other, ranks);
+	if (unknown)
+		printf("left out: %u calls whose size or kind is not told (PyTorch 2.1 and on tell it; before, "
+		       "record_shapes=True)\n", unknown);
+}
+
+enum mq_status mq_traces_observe(const struct mq_traces *t, struct mq_arena *arena,
+                                 struct mq_observed **observed, uint32_t *n, struct mq_err *err)
+{
+	uint32_t ranks = main_ranks(t), n_works;
+	struct builder b = {.arena = arena};
+	const struct mq_trace **trace = mq_arena_array(arena, t->n, const struct mq_trace *);
+	struct mq_trace_work *work;
+	uint64_t without;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		trace[i] = &t->trace[i];
+	MQ_TRY(mq_trace_works(trace, t->n, arena, &work, &n_works, &without, err));
+	b.schedule = new_schedule(&b, ranks ? ranks : 1);
+	add_works(&b, work, n_works);
+	add_calls(&b, t, ranks);
+	printf("%u shapes of products and sweeps; %.0f kernels belong to no operator whose shapes were "
+	       "recorded%s\n", n_works, (double)without,
+	       n_works ? "" : " (record_shapes=True has them recorded)");
+	if (!b.n)
+		return mq_fail(err, MQ_EINPUT,
+		               "%s: no collective's size and no operator's shape is told: there is "
+		               "nothing to fit; profile with record_shapes=True",
+		               t->trace[0].path);
+	*observed = b.observed;
+	*n = b.n;
+	return MQ_OK;
+}
