@@ -103,7 +103,7 @@ struct mq_link_calib {
 	double simple_s;             /* what a large send takes longer to start than a small one */
 	double hop_s;                /* least latency of one step of a collective */
 	double fill;                 /* part of a step that a ring's pipeline adds to each round */
-	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective_fill.c */
+	double chunk_B;              /* what each chunk of NVLS costs, in bytes: see collective/fill.c */
 	double step_B;               /* a step of a channel's buffer: what a pipeline stores and forwards */
 	double nvls_share;           /* of the bandwidth that NCCL expects of NVLS */
 	double answered;             /* 1: the receiver answers each message with where it may be written, one
@@ -112,7 +112,7 @@ struct mq_link_calib {
 	double simple_only;          /* 1: the network's plug-in forbids LL and LL128 */
 	double route_s;              /* link latency that the step latencies contain */
 	/* Whole calls as measured, where a validator did: seconds for 8^1 .. 8^9 bytes, affine between.
-	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective_measured.c. */
+	 * Index: enum mq_coll_kind, then MQ_CALL_P2P. See collective/measured.c. */
 	double measured_ranks;       /* members of the communicator that was measured; 0 = none was */
 	double call_s[MQ_N_CALLS][MQ_CALL_KNOTS];
 };

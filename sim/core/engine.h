@@ -15,7 +15,7 @@
 #include "core/arena.h"
 #include "core/calib.h"
 #include "core/cluster.h"
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/cost.h"
 #include "core/model.h"
 #include "core/opt.h"

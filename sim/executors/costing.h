@@ -7,7 +7,7 @@
 #ifndef MQ_EXECUTORS_COSTING_H
 #define MQ_EXECUTORS_COSTING_H
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/cost.h"
 #include "core/events.h"
 #include "core/map.h"

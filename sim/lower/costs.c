@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/cost.h"
 #include "core/engine.h"
 #include "lower/lower.h"

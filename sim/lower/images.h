@@ -21,7 +21,7 @@
 
 #include "core/calib.h"
 #include "core/cluster.h"
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/fluid.h"
 #include "core/schedule.h"
 

@@ -1,5 +1,5 @@
 /* template.c - tasks, compute runs and collectives of one micro-batch. See program.h. */
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/cost.h"
 #include "lower/fold.h"
 #include "lower/program.h"

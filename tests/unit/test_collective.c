@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "cmd/score/fabrics.h"
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 #define GB 1e9
 

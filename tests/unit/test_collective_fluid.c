@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/fluid.h"
 #include "core/rng.h"
 

@@ -12,7 +12,7 @@
 #include <simgrid/engine.h>
 #include <simgrid/mailbox.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/rng.h"
 #include "executors/simgrid_flow.h"
 #include "simulated.h"

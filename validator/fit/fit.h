@@ -7,7 +7,7 @@
 #define MQ_VALIDATOR_FIT_H
 
 #include "core/calib.h"
-#include "core/collective_measured.h"
+#include "core/collective/measured.h"
 #include "core/cluster.h"
 #include "core/rng.h"
 #include "core/schedule.h"

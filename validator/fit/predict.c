@@ -2,7 +2,7 @@
  * predict.c - what the model says one call takes, alone on an idle machine: the same cost functions
  * that the simulator uses.
  */
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/cost.h"
 #include "fit/fit.h"
 

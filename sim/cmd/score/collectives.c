@@ -9,7 +9,7 @@
  * launch_channel x channels.
  *
  * Left out: each system of a table is then predicted without what was fitted to it; siblings of its link classes
- * stand in (mq_calib_leave_out). Constants of the library's model (collective_tune.c) stay.
+ * stand in (mq_calib_leave_out). Constants of the library's model (collective/tune.c) stay.
  *
  * Not scored (refused, with the reason): systems that the table itself calls degraded or untuned,
  * and a single small size that took much longer than both its neighbours (a connection's first
@@ -23,7 +23,7 @@
 
 #include "cmd/common.h"
 #include "cmd/score/fabrics.h"
-#include "core/collective.h"
+#include "core/collective/collective.h"
 
 #define SKEW	    1.4 /* of the channels' share of the launches, for which the first GPUs wait */
 #define SPIKE 1.5         /* times both neighbours' time */

@@ -1,22 +1,22 @@
 /*
- * collective_impl.h - what the files of the collective model share; nobody else includes it.
+ * impl.h - what the files of the collective model share; nobody else includes it.
  *
  *   collective.c         the entry points: expand a collective, a send
- *   collective_group.c   a communicator's ranks by node
- *   collective_topo.c    what links join them: NVLink mesh, NVSwitch, PCIe, rails, fabric
- *   collective_search.c  channels, their speeds and their orders inside a node
- *   collective_tune.c    NCCL's cost formula and choice
- *   collective_fill.c    what pipelines lose at small and medium sizes
- *   collective_latency.c what links longer than usual add at every step
- *   collective_p2p.c     sends, receives, all-to-all
- *   collective_generic.c the same question for clusters without NCCL (CPU nodes, ideal links)
- *   collective_expand.c  algorithms to flows
- *   collective_fluid.c   time of flows
+ *   group.c   a communicator's ranks by node
+ *   topo.c    what links join them: NVLink mesh, NVSwitch, PCIe, rails, fabric
+ *   search.c  channels, their speeds and their orders inside a node
+ *   tune.c    NCCL's cost formula and choice
+ *   fill.c    what pipelines lose at small and medium sizes
+ *   latency.c what links longer than usual add at every step
+ *   p2p.c     sends, receives, all-to-all
+ *   generic.c the same question for clusters without NCCL (CPU nodes, ideal links)
+ *   expand.c  algorithms to flows
+ *   fluid.c   time of flows
  */
 #ifndef MQ_CORE_COLLECTIVE_IMPL_H
 #define MQ_CORE_COLLECTIVE_IMPL_H
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 
 #define MQ_MAX_LOCAL 72  /* ranks of one communicator in a node: an NVL72 rack is one "node" */
 #define MQ_MAX_RINGS 64  /* channels, as in NCCL */
@@ -131,7 +131,7 @@ struct mq_way {
 enum mq_status mq_latency_beyond(const struct mq_way *way, enum mq_coll_kind kind, enum mq_algo algo,
 				 double *extra_s, struct mq_err *err);
 
-/* All-to-all and send/recv, for which NCCL has no formula: see collective_p2p.c. */
+/* All-to-all and send/recv, for which NCCL has no formula: see p2p.c. */
 struct mq_coll_cost mq_all_to_all_cost(const struct mq_tune *tune);
 
 struct mq_coll_cost mq_generic_cost(const struct mq_tune *tune, enum mq_algo algo);

@@ -1,5 +1,5 @@
 /*
- * collective_p2p.c - sends, receives and the all-to-all that NCCL builds from them.
+ * p2p.c - sends, receives and the all-to-all that NCCL builds from them.
  *
  * NCCL's tuning has no formula for these, so each is a latency and what the links give. A send has
  * two protocols: LL, which starts fast and moves ll_Bps, and Simple, which takes simple_s longer to
@@ -11,8 +11,8 @@
  */
 #include <math.h>
 
-#include "core/collective_impl.h"
-#include "core/collective_measured.h"
+#include "core/collective/impl.h"
+#include "core/collective/measured.h"
 
 #define LOCAL_PEER 1.3e-6          /* each further peer in the node */
 #define A2A_SHARE .93              /* of an NVLink port, against a single send */

@@ -1,5 +1,5 @@
 /*
- * collective_expand.c - which bytes cross which pair of ranks under an algorithm.
+ * expand.c - which bytes cross which pair of ranks under an algorithm.
  *
  * One flow per edge carries the bytes of all steps and channels, so a communicator of n ranks gives
  * O(n) flows. Inside a node the orders found by the search are followed; between nodes every rail
@@ -21,7 +21,7 @@
  */
 #include <math.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 #define ALL_PAIRS 128 /* largest all-to-all that lists every pair */
 #define SHIFTS 8      /* nodes that stand for all others beyond that */

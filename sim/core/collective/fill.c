@@ -1,5 +1,5 @@
 /*
- * collective_fill.c - what NCCL's estimate leaves out at small and medium sizes.
+ * fill.c - what NCCL's estimate leaves out at small and medium sizes.
  *
  * 1. Few channels. A small vector runs on few of the channels, so it gets that part of the
  * bandwidth; a lone LL channel is LONE_LL times as fast as its part, since the cap on LL is one of
@@ -22,7 +22,7 @@
  */
 #include <math.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 #define LONE_LL 1.5
 #define LL_CHANNEL_BPS                                                                             \

@@ -1,5 +1,5 @@
 /*
- * collective_tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we
+ * tune.c - NCCL's own estimate of every (algorithm, protocol), its choice, and what we
  * correct in the estimate.
  *
  * NCCL takes the pair with the least `latency + bytes / bandwidth` (NVIDIA/nccl src/graph/tuning at
@@ -14,7 +14,7 @@
  */
 #include <math.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 #define GB 1e9
 #define US 1e-6

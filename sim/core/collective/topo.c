@@ -1,5 +1,5 @@
 /*
- * collective_topo.c - which links join the ranks of a communicator.
+ * topo.c - which links join the ranks of a communicator.
  *
  * A few routes tell: all pairs of the fullest node (assumed typical of the others), and from each
  * of its ranks one route to the next node, whose first network port is the rank's NIC. So the cost
@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 #define NVLINK_SM60                                                                                \
 	18e9 /* NCCL's bandwidth of one NVLink, by compute capability, and the nominal */

@@ -1,5 +1,5 @@
 /*
- * collective_generic.c - collectives where NCCL does not run: CPU nodes, ideal links of class
+ * generic.c - collectives where NCCL does not run: CPU nodes, ideal links of class
  * "other".
  *
  * The textbook model (Thakur, Rabenseifner, Gropp, 2005): every step costs the latency of the
@@ -12,7 +12,7 @@
  */
 #include <math.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 struct mq_coll_cost mq_generic_cost(const struct mq_tune *t, enum mq_algo algo)
 {

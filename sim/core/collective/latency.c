@@ -1,5 +1,5 @@
 /*
- * collective_latency.c - what long links add to a collective's latency.
+ * latency.c - what long links add to a collective's latency.
  *
  * NCCL's step latencies contain the wires of the systems on which they were measured: route_s of a class
  * of links, two ports and two levels of switches unless its entry says otherwise. What a route takes
@@ -16,7 +16,7 @@
  */
 #include <math.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 /* Latency of a way between two positions beyond what the steps of its class contain. */
 static enum mq_status beyond(const struct mq_way *way, uint32_t src, uint32_t dst, double *s,

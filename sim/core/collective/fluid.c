@@ -1,10 +1,10 @@
 /*
- * collective_fluid.c - how long a set of flows takes that start together on an idle cluster: the rates of
+ * fluid.c - how long a set of flows takes that start together on an idle cluster: the rates of
  * fluid.h, found anew after each completion.
  */
 #include <math.h>
 
-#include "core/collective.h"
+#include "core/collective/collective.h"
 #include "core/fluid.h"
 
 #define SAME 1e-12 /* relative distance below which two finish times are one */

@@ -1,5 +1,5 @@
 /*
- * collective_measured.h - measured cost of whole communication calls: see collective_measured.c.
+ * measured.h - measured cost of whole communication calls: see measured.c.
  */
 #ifndef MQ_CORE_COLLECTIVE_MEASURED_H
 #define MQ_CORE_COLLECTIVE_MEASURED_H

@@ -1,5 +1,5 @@
 /*
- * collective_search.c - how many channels a communicator gets, how fast each is, and in which order
+ * search.c - how many channels a communicator gets, how fast each is, and in which order
  * they visit the ranks of a node.
  *
  * NCCL tries channel speeds from a fixed list, highest first, and keeps the solution with the
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/collective_impl.h"
+#include "core/collective/impl.h"
 
 #define GB 1e9
 #define MAX_SEARCH 16        /* channels before splitting */
