@@ -89,7 +89,7 @@ struct mq_session {
 	struct mq_train train;        /* what was left to the software is its */
 	const char *platform_path;    /* the XML file that SimGrid loads */
 	struct mq_plan *start;        /* --start, or NULL */
-	struct mq_pool *pool;         /* worker processes; see executors/pool.h */
+	struct mq_pool *pool;         /* worker processes; see judge/pool.h */
 	struct mq_ranks *ranks;       /* other ranks that simulate for this search, or NULL; common_ranks.h */
 	uint32_t n_ranks;
 	const char *platform_calib;   /* the file of calibrations beside it, where there is one */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 static int by_value(const void *a, const void *b)
 {

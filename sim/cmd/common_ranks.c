@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 enum { PAUSE_US = 1000 };
 /* How long a rank waits for the first one, which may have a large platform to read. */

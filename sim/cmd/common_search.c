@@ -15,8 +15,8 @@
 #include "core/loader.h"
 #include "core/opt.h"
 #include "executors/executor.h"
-#include "executors/judge.h"
-#include "executors/pool.h"
+#include "judge/judge.h"
+#include "judge/pool.h"
 #include "lower/lower.h"
 
 enum { KEY_EVALS = 1200, KEY_SECONDS, KEY_TOP, KEY_OBJECTIVE, KEY_PROOF, DEFAULT_EVALS = 200, DEFAULT_TOP = 5 };

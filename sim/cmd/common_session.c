@@ -18,7 +18,7 @@
 #include "cmd/common.h"
 #include "core/change.h"
 #include "core/opt.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 #include "formats/format.h"
 #include "platform/generate.h"
 

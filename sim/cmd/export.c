@@ -14,7 +14,7 @@
 #include "core/opt.h"
 #include "core/schedule.h"
 #include "core/text.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 enum { KEY_TO = 2100, KEY_IMPORT };
 

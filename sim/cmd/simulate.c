@@ -2,7 +2,7 @@
  * simulate.c - `maquette simulate`: one plan, with all that can be said of it: where the time and the
  * memory go, what every device and link does, and the bottleneck in words.
  */
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "cmd/common_page.h"
 #include "cmd/common_search.h"
 #include "core/ini.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 enum { KEY_TRACE = 1300, KEY_EXECUTOR, KEY_SCHEDULE, KEY_INTERVALS, KEY_AGAINST, KEY_TIMELINE, KEY_JSON, KEY_JITTER, KEY_FAILURES,
        KEY_FILE_SIZE };

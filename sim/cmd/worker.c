@@ -1,9 +1,9 @@
 /*
  * worker.c - the hidden command behind every simulation: `maquette worker key=value...` is started by
- * the others (see executors/pool.h) and serves them over a socket.
+ * the others (see judge/pool.h) and serves them over a socket.
  */
 #include "cmd/cmd.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 static enum mq_status run(int argc, char **argv, struct mq_err *err)
 {

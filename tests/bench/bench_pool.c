@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 static double clock_s(void)
 {

@@ -17,7 +17,7 @@
 #include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
 #include "platform/generate.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 
 struct point {
 	const char *what, *model, *platform;

@@ -16,7 +16,7 @@
 #include "core/loader.h"
 #include "core/search.h"
 #include "executors/executor.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "lower/lower.h"
 
 enum { EVALS = 24 };

@@ -19,7 +19,7 @@
 #include "core/loader.h"
 #include "core/search.h"
 #include "executors/executor.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "lib/tag_space.h"
 #include "lower/lower.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "executors/coscheduled.h"
+#include "judge/coscheduled.h"
 #include "schedules.h"
 #include "simulated.h"
 

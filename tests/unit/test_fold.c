@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "platform/generate.h"
 #include "lower/fold.h"
 #include "lower/lower.h"

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "executors/executor.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "lowered.h"
 #include "models.h"
 

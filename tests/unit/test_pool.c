@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "executors/pool.h"
-#include "executors/judge.h"
+#include "judge/pool.h"
+#include "judge/judge.h"
 
 enum { N_PLANS = 12 };
 

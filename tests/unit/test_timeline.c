@@ -15,7 +15,7 @@
 #include "core/result.h"
 #include "core/timeline.h"
 #include "executors/executor.h"
-#include "executors/gzip.h"
+#include "judge/gzip.h"
 #include "schedules.h"
 
 struct fixture {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/score/set.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 static void refuse(struct mq_judged_table *t, uint32_t i, const char *reason)
 {

@@ -20,7 +20,7 @@
 #include "core/plan.h"
 #include "core/question.h"
 #include "core/result.h"
-#include "executors/job.h"
+#include "judge/job.h"
 
 /* One row as read: text as is, numbers NaN where the cell is empty. Borrowed from the table. */
 struct mq_run {

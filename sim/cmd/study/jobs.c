@@ -1,6 +1,6 @@
 /*
  * jobs.c - a point of a study with several jobs: each job's plan is searched (or given) on its
- * own devices as if it were alone, then all run at once (executors/coscheduled.h).
+ * own devices as if it were alone, then all run at once (judge/coscheduled.h).
  *
  * Rows: whatif.csv has one per point (the worst slowdown and whose it is), jobs.csv one per job, and
  * job_links.csv one per link that jobs share and job that uses it: its bytes per step, and the share of
@@ -12,7 +12,7 @@
 
 #include "cmd/study/study.h"
 #include "core/csv.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 enum { MOST_LINKS = 64 };
 

@@ -12,7 +12,7 @@
 #include "cmd/platform/words.h"
 #include "cmd/study/study.h"
 #include "core/csv.h"
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 enum {
 	MAX_TASKS = 20000,

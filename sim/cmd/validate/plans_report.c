@@ -8,8 +8,8 @@
 
 #include "cmd/validate/plans.h"
 #include "core/csv.h"
-#include "executors/gzip.h"
-#include "executors/outputs.h"
+#include "judge/gzip.h"
+#include "judge/outputs.h"
 
 /* ---- per op ---------------------------------------------------------------------------------- */
 

@@ -7,15 +7,15 @@
  *   memory.csv   one row per device: bytes at the peak by purpose
  *   links.csv    one row per link: bytes carried, share of what it could have carried in the step
  */
-#include "executors/judge.h"
-#include "executors/outputs.h"
+#include "judge/judge.h"
+#include "judge/outputs.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/csv.h"
-#include "executors/gzip.h"
+#include "judge/gzip.h"
 
 struct table {
 	const struct mq_judge *judge;

@@ -1,8 +1,8 @@
 /*
  * gzip.h - files that are written compressed where their names end in ".gz".
  */
-#ifndef MQ_EXECUTORS_GZIP_H
-#define MQ_EXECUTORS_GZIP_H
+#ifndef MQ_JUDGE_GZIP_H
+#define MQ_JUDGE_GZIP_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* pool_message.c - see pool_message.h. */
-#include "executors/pool_message.h"
+#include "judge/pool_message.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* gzip.c - see gzip.h. zlib compresses behind an ordinary stream, so that who writes need not know. */
-#include "executors/gzip.h"
+#include "judge/gzip.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * A message is a head and `size` bytes; both sides are the same program on the same machine, so structs
  * travel as they are. File descriptors travel beside the head of a FORK answer.
  */
-#ifndef MQ_EXECUTORS_POOL_MESSAGE_H
-#define MQ_EXECUTORS_POOL_MESSAGE_H
+#ifndef MQ_JUDGE_POOL_MESSAGE_H
+#define MQ_JUDGE_POOL_MESSAGE_H
 
 #include "core/arena.h"
 #include "core/err.h"

@@ -1,5 +1,5 @@
 /* pool_order.c - see pool_order.h. */
-#include "executors/pool_order.h"
+#include "judge/pool_order.h"
 
 #include <stdlib.h>
 

@@ -11,13 +11,13 @@
  * The spawned program is /proc/self/exe with the arguments `worker` and those of mq_job_encode, so a
  * program that opens a pool must hand such arguments to mq_pool_serve.
  */
-#ifndef MQ_EXECUTORS_POOL_H
-#define MQ_EXECUTORS_POOL_H
+#ifndef MQ_JUDGE_POOL_H
+#define MQ_JUDGE_POOL_H
 
 #include "executors/executor.h"
-#include "executors/job.h"
-#include "executors/outputs.h"
-#include "executors/coscheduled.h"
+#include "judge/job.h"
+#include "judge/outputs.h"
+#include "judge/coscheduled.h"
 
 struct mq_pool;
 

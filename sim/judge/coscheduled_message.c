@@ -2,9 +2,9 @@
  * coscheduled_message.c - jobs on their way to a worker, lowered there, and the scores on their way back. Both
  * sides are the same program on the same machine, so numbers travel as they are.
  */
-#include "executors/judge.h"
-#include "executors/job.h"
-#include "executors/coscheduled.h"
+#include "judge/judge.h"
+#include "judge/job.h"
+#include "judge/coscheduled.h"
 #include "lower/lower.h"
 
 struct bytes {

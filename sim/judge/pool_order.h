@@ -1,6 +1,6 @@
 /* pool_order.h - in which order plans are handed out to workers. */
-#ifndef MQ_EXECUTORS_POOL_ORDER_H
-#define MQ_EXECUTORS_POOL_ORDER_H
+#ifndef MQ_JUDGE_POOL_ORDER_H
+#define MQ_JUDGE_POOL_ORDER_H
 
 #include "core/arena.h"
 #include "core/plan.h"

@@ -2,8 +2,8 @@
  * judge.h - a judgement with all that led to it, for reports; judge.c makes it, causes.c puts it in
  * words.
  */
-#ifndef MQ_EXECUTORS_JUDGE_H
-#define MQ_EXECUTORS_JUDGE_H
+#ifndef MQ_JUDGE_JUDGE_H
+#define MQ_JUDGE_JUDGE_H
 
 #include "executors/executor.h"
 #include "lower/lower.h"

@@ -2,8 +2,8 @@
  * job.h - the question that worker processes answer again and again: which model, platform, calibrations
  * and training options. It travels as the arguments of the hidden command `worker`.
  */
-#ifndef MQ_EXECUTORS_JOB_H
-#define MQ_EXECUTORS_JOB_H
+#ifndef MQ_JUDGE_JOB_H
+#define MQ_JUDGE_JOB_H
 
 #include "core/calib.h"
 #include "core/jitter.h"

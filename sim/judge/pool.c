@@ -7,7 +7,7 @@
  * tried again after the others, alone, and only a second death is its verdict. A dead server is started
  * again: its questions have the same answers whenever they are asked.
  */
-#include "executors/pool.h"
+#include "judge/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@
 #include "core/rng.h"
 #include "core/spawn.h"
 #include "platform/platform.h"
-#include "executors/pool_order.h"
-#include "executors/pool_message.h"
+#include "judge/pool_order.h"
+#include "judge/pool_message.h"
 
 struct worker {
 	pid_t pid;

@@ -1,5 +1,5 @@
 /* job.c - see job.h. */
-#include "executors/job.h"
+#include "judge/job.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "core/cost.h"
 #include "core/search.h"
 #include "executors/executor.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "lower/lower.h"
 
 static void result_init(struct mq_result *r)

@@ -17,13 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "core/change.h"
 #include "executors/simgrid_conductor.h"
 #include "platform/platform.h"
-#include "executors/pool.h"
-#include "executors/pool_message.h"
-#include "executors/coscheduled.h"
+#include "judge/pool.h"
+#include "judge/pool_message.h"
+#include "judge/coscheduled.h"
 
 enum { LARGE_TASKS = 1000000 };
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "executors/judge.h"
+#include "judge/judge.h"
 #include "lower/fold.h"
 
 struct classer {

@@ -1,10 +1,10 @@
 /*
  * outputs.h - the files of one judged plan: what `maquette simulate` leaves.
  */
-#ifndef MQ_EXECUTORS_OUTPUTS_H
-#define MQ_EXECUTORS_OUTPUTS_H
+#ifndef MQ_JUDGE_OUTPUTS_H
+#define MQ_JUDGE_OUTPUTS_H
 
-#include "executors/judge.h"
+#include "judge/judge.h"
 
 enum mq_outputs_timeline { MQ_TIMELINE_FOLDED, MQ_TIMELINE_NONE, MQ_TIMELINE_ALL };
 struct mq_outputs {

@@ -11,11 +11,11 @@
  * Devices belong to one job each; what jobs share is links. Every rank is simulated: symmetry of one job is
  * not that of all.
  */
-#ifndef MQ_EXECUTORS_COSCHEDULED_H
-#define MQ_EXECUTORS_COSCHEDULED_H
+#ifndef MQ_JUDGE_COSCHEDULED_H
+#define MQ_JUDGE_COSCHEDULED_H
 
 #include "executors/executor.h"
-#include "executors/judge.h"
+#include "judge/judge.h"
 
 struct mq_coscheduled_score {
 	enum mq_verdict verdict;   /* of the job's own plan; only where all are OK is there more */
