@@ -19,7 +19,7 @@
 
 #include "judge/judge.h"
 #include "core/change.h"
-#include "executors/simgrid_conductor.h"
+#include "executors/simgrid/conductor.h"
 #include "platform/platform.h"
 #include "judge/pool.h"
 #include "judge/pool_message.h"

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "executors/simgrid_conductor.h"
+#include "executors/simgrid/conductor.h"
 #include "platform/platform.h"
 #include "platform/generate.h"
 #include "judge/judge.h"

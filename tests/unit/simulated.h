@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/calib.h"
-#include "executors/simgrid_conductor.h"
+#include "executors/simgrid/conductor.h"
 #include "executors/executor.h"
 #include "platform/platform.h"
 

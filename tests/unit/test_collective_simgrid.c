@@ -14,7 +14,7 @@
 
 #include "core/collective/collective.h"
 #include "core/rng.h"
-#include "executors/simgrid_flow.h"
+#include "executors/simgrid/flow.h"
 #include "simulated.h"
 
 enum { N = 6, MOST = 20, ROUNDS = 40 };

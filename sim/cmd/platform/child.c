@@ -11,7 +11,7 @@
 
 #include "cmd/platform/words.h"
 #include "core/spawn.h"
-#include "executors/simgrid_conductor.h"
+#include "executors/simgrid/conductor.h"
 #include "platform/platform.h"
 
 static void keep(struct mq_err *err, char *line, bool aborted)

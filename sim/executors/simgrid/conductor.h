@@ -1,5 +1,5 @@
 /*
- * simgrid_conductor.h - the actor from which schedules are simulated and routes are asked.
+ * conductor.h - the actor from which schedules are simulated and routes are asked.
  */
 #ifndef MQ_EXECUTORS_SIMGRID_CONDUCTOR_H
 #define MQ_EXECUTORS_SIMGRID_CONDUCTOR_H

@@ -4,7 +4,7 @@
  *
  * Only what depends on other activities is simulated: flows that meet others on a link, and compute and
  * communication that slow each other. All other events last a time that is known beforehand and cost
- * no activity (simgrid_share.c decides, simgrid_lanes.c runs). Many schedules run
+ * no activity (share.c decides, lanes.c runs). Many schedules run
  * one after another in one process; the clock only grows, so times are taken relative to the start.
  * A clock between two powers of two has one spacing of doubles: schedules that start there at multiples of
  * a coarser spacing see the same rounding, and take the same time to the last bit. It matters: where many
@@ -16,8 +16,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "executors/simgrid_flow.h"
-#include "executors/simgrid_impl.h"
+#include "executors/simgrid/flow.h"
+#include "executors/simgrid/impl.h"
 #include "platform/platform.h"
 
 enum {

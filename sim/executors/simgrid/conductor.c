@@ -1,5 +1,5 @@
-/* simgrid_conductor.c - see simgrid_conductor.h. */
-#include "executors/simgrid_conductor.h"
+/* conductor.c - see conductor.h. */
+#include "executors/simgrid/conductor.h"
 
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>

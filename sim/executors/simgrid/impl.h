@@ -1,12 +1,12 @@
 /*
- * simgrid_impl.h - what the files of the simgrid executor share; nobody else includes it.
+ * impl.h - what the files of the simgrid executor share; nobody else includes it.
  *
  *   simgrid.c        set-up, conductor, verdict
- *   simgrid_lanes.c  the actors
- *   simgrid_share.c  which events need the simulator, by what happened
- *   simgrid_window.c the same, by what may happen
- *   simgrid_fold.c   flows of a folded schedule
- *   simgrid_flow.cpp what SimGrid's C interface lacks
+ *   lanes.c  the actors
+ *   share.c  which events need the simulator, by what happened
+ *   window.c the same, by what may happen
+ *   fold.c   flows of a folded schedule
+ *   flow.cpp what SimGrid's C interface lacks
  */
 #ifndef MQ_EXECUTORS_SIMGRID_IMPL_H
 #define MQ_EXECUTORS_SIMGRID_IMPL_H
@@ -19,7 +19,7 @@
 
 #include "executors/costing.h"
 #include "executors/executor.h"
-#include "executors/simgrid_share.h"
+#include "executors/simgrid/share.h"
 #include "executors/walk.h"
 #include "lower/images.h"
 

@@ -1,5 +1,5 @@
-/* simgrid_flow.cpp - see simgrid_flow.h. */
-#include "executors/simgrid_flow.h"
+/* flow.cpp - see flow.h. */
+#include "executors/simgrid/flow.h"
 
 #include <cmath>
 #include <vector>

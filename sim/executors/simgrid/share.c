@@ -1,10 +1,10 @@
 /*
- * simgrid_share.c - see simgrid_share.h: who uses which links, and who met there.
+ * share.c - see share.h: who uses which links, and who met there.
  *
  * A meeting is on its links from the end of its latency to its finish. With the users' events in order of
  * that time, merged per set of users that share a link, one pass finds all that overlap.
  */
-#include "executors/simgrid_share.h"
+#include "executors/simgrid/share.h"
 
 #include "lower/fold.h"
 #include "lower/images.h"

@@ -1,8 +1,8 @@
 /*
- * simgrid_fold.c - flows of a folded schedule: those of every rank, one per colour (lower/images.h).
+ * fold.c - flows of a folded schedule: those of every rank, one per colour (lower/images.h).
  *
  * SimGrid has no flow that counts several times on a link, so the rates come from core/fluid.h, which
- * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (simgrid_lanes.c), what
+ * gives those of CM02; SimGrid keeps the clock. As with compute that others slow (lanes.c), what
  * a lane has under way runs at a speed that is set anew whenever a flow begins or ends.
  *
  * A meeting whose images do not end together makes the run inexact: the representative is not like the
@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "executors/simgrid_impl.h"
+#include "executors/simgrid/impl.h"
 #include "lower/fold.h"
 
 #define RESOLUTION_S 1e-12 /* of SimGrid's clock, as mq_platform_start sets it */

@@ -1,5 +1,5 @@
 /*
- * simgrid_window.c - see simgrid_share.h: who may meet, or slow whom, whatever the times.
+ * window.c - see share.h: who may meet, or slow whom, whatever the times.
  *
  * Tasks of one stream never overlap; and with lo(t) = the last task of the device's compute stream that
  * is before t, hi(t) = the first that is after it (along stream order and dependencies), two tasks of a
@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include "executors/simgrid_share.h"
+#include "executors/simgrid/share.h"
 
 struct window {
 	int64_t lo, hi;

@@ -1,5 +1,5 @@
 /*
- * simgrid_share.h - which events need the simulator's time: those whose flows meet others on a link, and
+ * share.h - which events need the simulator's time: those whose flows meet others on a link, and
  * those that may slow each other on a device. All others last a time that is known beforehand.
  *
  * Two ways to know who meets. Afterwards, from the times of a run (mq_sharing_met): if no meeting that
@@ -29,7 +29,7 @@ struct mq_sharing {
 	uint32_t *link_first, *link_user; /* CSR: users of each link */
 	uint32_t *device_first, *device;  /* CSR: devices of each user */
 	uint32_t *event_first, *event;    /* CSR: events of each user */
-	/* Windows, made when first needed (simgrid_window.c). */
+	/* Windows, made when first needed (window.c). */
 	uint32_t *task_first, *task_at;   /* CSR: communication tasks of each device */
 	int64_t *lo, *hi, *position;      /* [tasks] */
 };
@@ -50,7 +50,7 @@ void mq_sharing_all(struct mq_sharing *sharing);
 /* Does this task, while it runs, slow the compute of its device? */
 bool mq_task_interferes(const struct mq_device_calib *device, const struct mq_task *task);
 
-/* ---- between simgrid_share.c, _window.c and _slow.c --------------------------------------------- */
+/* ---- between share.c, _window.c and _slow.c --------------------------------------------- */
 
 bool mq_task_meets(const struct mq_task *task);
 void mq_sharing_mark(struct mq_sharing *sharing, uint32_t event);
@@ -61,7 +61,7 @@ void mq_sharing_each_set(struct mq_sharing *sharing, mq_sharing_look *look, void
 void mq_sharing_find_slowed(struct mq_sharing *sharing);
 /* Marks the communications that compute may slow (overlap_comm) and whose links others may use, in the
  * schedule or its images; the costing is uneven where that is so for some images alone. MQ_EINPUT where
- * there is no route. (simgrid_slow.c) */
+ * there is no route. (slow.c) */
 enum mq_status mq_sharing_mark_paced(struct mq_sharing *sharing, struct mq_err *err) MQ_MUST_CHECK;
 
 #endif
