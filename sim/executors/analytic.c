@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "executors/costing.h"
+#include "costing/costing.h"
 #include "executors/executor.h"
 #include "executors/walk.h"
 

@@ -17,7 +17,7 @@
 #include <simgrid/mailbox.h>
 #include <simgrid/semaphore.h>
 
-#include "executors/costing.h"
+#include "costing/costing.h"
 #include "executors/executor.h"
 #include "executors/simgrid/share.h"
 #include "executors/walk.h"

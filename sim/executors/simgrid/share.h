@@ -10,7 +10,7 @@
 #ifndef MQ_EXECUTORS_SIMGRID_SHARE_H
 #define MQ_EXECUTORS_SIMGRID_SHARE_H
 
-#include "executors/costing.h"
+#include "costing/costing.h"
 
 struct mq_sharing {
 	struct mq_costing *c;

@@ -1,5 +1,5 @@
 /* costing.c - see costing.h. */
-#include "executors/costing.h"
+#include "costing/costing.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
  * Shared by the executors that simulate: compute time per (work, device type), the flows of a meeting
  * (collective or send/recv) per distinct request.
  */
-#ifndef MQ_EXECUTORS_COSTING_H
-#define MQ_EXECUTORS_COSTING_H
+#ifndef MQ_COSTING_COSTING_H
+#define MQ_COSTING_COSTING_H
 
 #include "core/collective/collective.h"
 #include "core/cost.h"
