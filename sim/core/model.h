@@ -118,7 +118,7 @@ struct mq_model_devices {
 	double time_unit_s;   /* seconds per unit of the file's times (report in the file's units) */
 };
 
-struct mq_transformer; /* formats/common_transformer.h */
+struct mq_transformer; /* models/common_transformer.h */
 struct mq_model {
 	const char *name;
 	const char *unit;     /* of a sample: "sequence", "image", "sample" */

@@ -5,7 +5,7 @@
 #define MQ_FORMATS_COMMON_HUGGINGFACE_H
 
 #include "formats/common_json.h"
-#include "formats/common_transformer.h"
+#include "models/common_transformer.h"
 
 struct mq_hf_family {
 	const char *model_type;

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "formats/common_transformer.h"
+#include "models/common_transformer.h"
 
 /* One " \\\n  --flag value" per setting. What has no flag is left out: who writes reads back and compares. */
 void mq_megatron_write(const struct mq_transformer *t, FILE *file);

@@ -9,7 +9,7 @@
 #ifndef MQ_FORMATS_COMMON_ONNX_H
 #define MQ_FORMATS_COMMON_ONNX_H
 
-#include "formats/common_image.h"
+#include "models/common_image.h"
 
 enum { MQ_ONNX_RANK = 8, MQ_ONNX_VALUES = 1024 };
 

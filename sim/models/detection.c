@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "formats/common_mbconv.h"
+#include "models/common_mbconv.h"
 
 struct options {
 	uint32_t image, width, classes, regions;

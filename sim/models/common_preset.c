@@ -1,5 +1,5 @@
 /* common_preset.c - see common_preset.h. */
-#include "formats/common_preset.h"
+#include "models/common_preset.h"
 
 #include <string.h>
 

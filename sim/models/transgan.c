@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/common_layers.h"
+#include "models/common_layers.h"
 
 enum { MAX_STAGES = 12 };
 

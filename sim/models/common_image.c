@@ -1,5 +1,5 @@
 /* common_image.c - see common_image.h. */
-#include "formats/common_image.h"
+#include "models/common_image.h"
 
 #include <math.h>
 

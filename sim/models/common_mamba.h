@@ -12,10 +12,10 @@
  * kernels run than memory would let them is a device's scan_share. Not modelled: sequence splits (Megatron
  * trades heads for tokens).
  */
-#ifndef MQ_FORMATS_COMMON_MAMBA_H
-#define MQ_FORMATS_COMMON_MAMBA_H
+#ifndef MQ_MODELS_COMMON_MAMBA_H
+#define MQ_MODELS_COMMON_MAMBA_H
 
-#include "formats/common_layers.h"
+#include "models/common_layers.h"
 
 struct mq_mamba {
 	uint32_t heads, head_dim, groups, state;

@@ -1,5 +1,5 @@
 /* common_cnn.c - see common_cnn.h. */
-#include "formats/common_cnn.h"
+#include "models/common_cnn.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /*
  * common_transformer.h - one description of transformers, for the built-in builders and for files.
  */
-#ifndef MQ_FORMATS_COMMON_TRANSFORMER_H
-#define MQ_FORMATS_COMMON_TRANSFORMER_H
+#ifndef MQ_MODELS_COMMON_TRANSFORMER_H
+#define MQ_MODELS_COMMON_TRANSFORMER_H
 
-#include "formats/common_mamba.h"
+#include "models/common_mamba.h"
 
 struct mq_transformer {
 	const char *name;

@@ -1,5 +1,5 @@
 /* common_mamba.c - see common_mamba.h. */
-#include "formats/common_mamba.h"
+#include "models/common_mamba.h"
 
 struct widths {
 	double inner, mixed; /* D; x, B and C together: D + 2 G N */

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "formats/common_transformer.h"
-#include "formats/common_preset.h"
+#include "models/common_transformer.h"
+#include "models/common_preset.h"
 
 struct options {
 	const char *size, *pattern;

@@ -3,7 +3,7 @@
  * and BERT's encoder are one: they differ in norms, biases, masks and what stands before and
  * behind.
  */
-#include "formats/common_transformer.h"
+#include "models/common_transformer.h"
 
 #include <math.h>
 #include <string.h>

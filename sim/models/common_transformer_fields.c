@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/common_transformer.h"
+#include "models/common_transformer.h"
 
 /* A description in which what no layer uses is zero. */
 static struct mq_transformer used(const struct mq_transformer *t)

@@ -1,5 +1,5 @@
 /* common_layers.c - see common_layers.h. */
-#include "formats/common_layers.h"
+#include "models/common_layers.h"
 
 #define BIT(dim) (1u << MQ_DIM_##dim)
 

@@ -2,10 +2,10 @@
  * common_mbconv.h - inverted residual blocks (Sandler et al. 2018, MobileNet v2), as in the
  * EfficientNets, EfficientDet and GPUNet.
  */
-#ifndef MQ_FORMATS_COMMON_MBCONV_H
-#define MQ_FORMATS_COMMON_MBCONV_H
+#ifndef MQ_MODELS_COMMON_MBCONV_H
+#define MQ_MODELS_COMMON_MBCONV_H
 
-#include "formats/common_cnn.h"
+#include "models/common_cnn.h"
 
 enum mq_mbconv_kind {
 	MQ_MB_CONV,  /* a convolution, batch norm and activation */

@@ -1,5 +1,5 @@
 /* common_mbconv.c - see common_mbconv.h. */
-#include "formats/common_mbconv.h"
+#include "models/common_mbconv.h"
 
 #include <math.h>
 

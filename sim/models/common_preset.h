@@ -1,8 +1,8 @@
 /*
  * common_preset.h - published sizes of the built-in models: how a builder's rows are searched.
  */
-#ifndef MQ_FORMATS_COMMON_PRESET_H
-#define MQ_FORMATS_COMMON_PRESET_H
+#ifndef MQ_MODELS_COMMON_PRESET_H
+#define MQ_MODELS_COMMON_PRESET_H
 
 #include "core/arena.h"
 #include "core/err.h"

@@ -10,8 +10,8 @@
  * producer needs its output (ReLU, softmax); views pass the need on. Masks of dropout and
  * max-pooling come on top.
  */
-#ifndef MQ_FORMATS_COMMON_IMAGE_H
-#define MQ_FORMATS_COMMON_IMAGE_H
+#ifndef MQ_MODELS_COMMON_IMAGE_H
+#define MQ_MODELS_COMMON_IMAGE_H
 
 #include "formats/format.h"
 

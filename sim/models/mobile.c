@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "formats/common_mbconv.h"
+#include "models/common_mbconv.h"
 
 struct options {
 	uint32_t image, classes;

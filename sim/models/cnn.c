@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "formats/common_cnn.h"
+#include "models/common_cnn.h"
 
 struct options {
 	uint32_t image, classes;

@@ -1,10 +1,10 @@
 /*
  * common_cnn.h - layers of image networks, chained: each takes a tensor and gives the next.
  */
-#ifndef MQ_FORMATS_COMMON_CNN_H
-#define MQ_FORMATS_COMMON_CNN_H
+#ifndef MQ_MODELS_COMMON_CNN_H
+#define MQ_MODELS_COMMON_CNN_H
 
-#include "formats/common_image.h"
+#include "models/common_image.h"
 
 /* A tensor: the op that made it (MQ_NONE = the images) and its shape. */
 struct mq_map {

@@ -10,8 +10,8 @@
  */
 #include <string.h>
 
-#include "formats/common_preset.h"
-#include "formats/common_transformer.h"
+#include "models/common_preset.h"
+#include "models/common_transformer.h"
 
 struct options {
 	const char *size;

@@ -12,8 +12,8 @@
  * to 8 for norms and activations, 5 for softmax. The position encoding of rotary models is part of
  * attention and moves nothing of its own.
  */
-#ifndef MQ_FORMATS_COMMON_LAYERS_H
-#define MQ_FORMATS_COMMON_LAYERS_H
+#ifndef MQ_MODELS_COMMON_LAYERS_H
+#define MQ_MODELS_COMMON_LAYERS_H
 
 #include "formats/format.h"
 

@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "formats/common_layers.h"
+#include "models/common_layers.h"
 
 struct options {
 	uint32_t layers, hidden, vocab, seq, target;

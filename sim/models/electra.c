@@ -15,8 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/common_transformer.h"
-#include "formats/common_preset.h"
+#include "models/common_transformer.h"
+#include "models/common_preset.h"
 
 enum task { TASK_PRETRAIN, TASK_SPAN };
 enum logits { LOGITS_MASKED, LOGITS_ALL };

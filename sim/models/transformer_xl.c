@@ -26,8 +26,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/common_layers.h"
-#include "formats/common_preset.h"
+#include "models/common_layers.h"
+#include "models/common_preset.h"
 
 enum { MAX_CLUSTERS = 4 }; /* the head among them */
 

@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "formats/common_layers.h"
-#include "formats/common_preset.h"
+#include "models/common_layers.h"
+#include "models/common_preset.h"
 
 struct options {
 	const char *size;
