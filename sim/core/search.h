@@ -142,7 +142,7 @@ MQ_API double mq_step_kWh(const struct mq_cluster *cluster, const struct mq_plan
 /* Text of the objectives that a run can be ranked by: NULL-terminated. */
 MQ_API extern const char *const mq_objectives[];
 
-/* ---- inside the loop (search_rows.c, search_cache.c) -------------------------------------------- */
+/* ---- inside the loop (search_rows.c) ------------------------------------------------------- */
 
 /* candidates.csv, written or compared row by row. */
 struct mq_rows {
